@@ -182,6 +182,9 @@ def test_conditions_take_separation_and_mass_from_an_overlap(tmp_path: Path) -> 
     ("arguments", "said"),
     [
         (("sft", "--eta", 1), "--eta is no number of sft"),
+        (("rl", "--temperature", 1, "--old-share", 0.2), "--temperature makes the target"),
+        (("rl", "--separation", 0.6), "0 starts the new component where it belongs"),
+        (("ttt-discover", "--eta", 1e300, "--slope", 1e-12), "eta is 1e+300"),
         (("sft", "--fraction", 1), "fraction is 1"),
         (("rl", "--gap", 2), "only with a KL penalty"),
         (("rl", "--group", "old"), "--group needs --overlap"),

@@ -24,6 +24,8 @@ NUMBERS_OF_METHOD: Final[dict[ConditionMethod, tuple[str, ...]]] = {
 }
 """Which numbers each method uses, beyond those that all do."""
 MOST_REFRESHES: Final = 400
+LEAST, MOST = 1e-9, 1e9
+"""Temperatures, rewards and distances beyond these are no numbers of any training, and overflow."""
 ROUNDING: Final = 1e-12
 """Relative difference of two sides that counts as none."""
 
@@ -81,24 +83,26 @@ class ConditionNumbers:
         for name in ("start", "floor"):
             mixtures.check_share(getattr(self, name), name)
         mixtures.check_separation(self.separation)
-        for name in ("tolerance", "eta", "t1", "t2"):
-            mixtures.check_positive(getattr(self, name), name)
-        if self.temperature is not None:
-            mixtures.check_positive(self.temperature, "temperature")
+        mixtures.check_positive(self.tolerance, "tolerance")
+        for name in ("eta", "t1", "t2", "temperature"):
+            if getattr(self, name) is not None:
+                between = f"from {LEAST:g} to below {MOST:g}"
+                _check_between(getattr(self, name), name, (LEAST, MOST), between)
         for name in ("fraction", "old_share", "demo_weight"):
             _check_between(getattr(self, name), name, (0.0, 1.0), "at least 0 and below 1")
         _check_between(self.anchor, "anchor", (0.0, 1.0 + ROUNDING), "from 0 to 1")
         for name in ("gap", "strength"):
-            _check_between(getattr(self, name), name, (0.0, math.inf), "at least 0 and finite")
+            _check_between(getattr(self, name), name, (0.0, MOST), f"at least 0 and below {MOST:g}")
+        if 0 < self.strength < LEAST:
+            _check_between(self.strength, "strength", (LEAST, MOST), f"0 or at least {LEAST:g}")
+        whole = MOST_REFRESHES if hasattr(self.refreshes, "__index__") else 0
         _check_between(
-            self.refreshes, "refreshes", (0.0, MOST_REFRESHES), f"below {MOST_REFRESHES}"
+            self.refreshes, "refreshes", (0, whole), f"a whole number below {MOST_REFRESHES}"
         )
         for name in ("bias", "slope", "demo_shift"):
-            finite = "a finite number"
-            _check_between(getattr(self, name), name, (-math.inf, math.inf), finite)
-        _check_between(
-            self.offset, "offset", (-math.inf, self.separation), "below the separation and finite"
-        )
+            within = f"between {-MOST:g} and {MOST:g}"
+            _check_between(getattr(self, name), name, (-MOST, MOST), within)
+        _check_offset(self.offset, self.separation)
         if self.measured is not None:
             _check_between(self.measured, "measured", (0.0, 1.0 + ROUNDING), "from 0 to 1")
 
@@ -120,6 +124,15 @@ def _check_between(value: float, name: str, between: tuple[float, float], limits
             f"{name} is {value:g}, but must be {limits}",
             field=name,
             hint=f"give a number such as {_example_of(name)}.",
+        )
+
+
+def _check_offset(offset: float, separation: float) -> None:
+    if not -MOST < offset < separation:
+        raise FieldError(
+            f"offset is {offset:g}, but must be below the separation of {separation:g} and finite",
+            field="offset",
+            hint="give a smaller one; 0 starts the new component where it belongs.",
         )
 
 

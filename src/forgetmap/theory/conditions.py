@@ -298,7 +298,7 @@ def _check_sdft(given: ConditionNumbers) -> Checked:
         _at_least("mass of the demonstrator", "mass", given.demo_weight, given.floor, "SD1",
                   "SD4"),
         _at_most("shift of the demonstrator", "drift", shift if anchored else None,
-                 given.tolerance, "SD1"),
+                 given.tolerance, "SD1", exact=anchored),
         _at_most("drift on the way", "drift", bound, given.tolerance, "SD6", exact=False),
     ]  # fmt: skip
 

@@ -19,6 +19,9 @@ from forgetmap.theory.estimators import Floats, bernoulli_kl, sigmoid
 from forgetmap.theory.mixtures import logit
 from forgetmap.theory.quadrature import nodes
 
+MOST_STEPS = 1000
+"""To a root: halving the widest interval that numbers allow takes a few hundred."""
+
 # ------------------------------------------------------------------- forward KL on new data only
 
 
@@ -247,7 +250,7 @@ def entropic_weight(start: float, ratio: float, strength: float) -> float:
 
     low = goal - 1 / (strength * (1 - start)) - 1
     high = goal + max(ratio - 1, 0.0) / strength + 1
-    return float(sigmoid(brentq(excess, low, high)))
+    return float(sigmoid(brentq(excess, low, high, maxiter=MOST_STEPS)))
 
 
 def strength_for(start: float, ratio: float, floor: float) -> float:

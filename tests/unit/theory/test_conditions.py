@@ -305,7 +305,9 @@ def test_mode_regression_is_the_closed_form_for_equal_temperatures() -> None:
         ("bias", float("inf")), ("old_share", 1.0), ("temperature", 0.0), ("gap", -1.0),
         ("gap", float("inf")), ("slope", float("nan")), ("anchor", 1.1), ("anchor", -0.1),
         ("demo_weight", 1.0), ("demo_shift", float("inf")), ("eta", 0.0), ("strength", -1.0),
-        ("t1", 0.0), ("t2", -1.0), ("refreshes", -1), ("refreshes", 1000),
+        ("t1", 0.0), ("t2", -1.0), ("refreshes", -1), ("refreshes", 1000), ("refreshes", 1.5),
+        ("refreshes", float("nan")), ("eta", 1e300), ("t2", 1e-300), ("temperature", 1e-300),
+        ("strength", 1e-300), ("slope", 1e300), ("gap", 1e300), ("offset", -1e300),
     ],
 )  # fmt: skip
 def test_numbers_outside_their_range_are_refused(name: str, value: float) -> None:
@@ -335,6 +337,40 @@ def test_extreme_rewards_overflow_nothing(eta: float, slope: float) -> None:
         report = check_conditions("ttt-discover", numbers)
         sides = [side for each in report.conditions for side in (each.left, each.right)]
         assert np.isfinite([side for side in sides if side is not None]).all()
+
+
+@pytest.mark.parametrize(
+    ("method", "numbers"),
+    [
+        ("ttt-discover", ConditionNumbers(eta=1e8, slope=-1e8, strength=1e-9)),
+        ("ttt-discover", ConditionNumbers(start=1 - 1e-12, strength=1e-9, gap=1e8)),
+        ("rl", ConditionNumbers(temperature=1e-9, gap=1e8, slope=1e8)),
+        ("oapl", ConditionNumbers(t1=1e-9, t2=1e-9, gap=1e8, slope=1e8, refreshes=399)),
+        ("oapl", ConditionNumbers(t1=1e8, t2=1e-9, gap=1e8)),
+        ("sdft", ConditionNumbers(anchor=1e-300, demo_shift=1e8)),
+        ("sft", ConditionNumbers(fraction=1e-300, bias=1e8)),
+    ],
+)
+def test_the_ends_of_ranges_have_finite_sides(
+    method: ConditionMethod, numbers: ConditionNumbers
+) -> None:
+    with np.errstate(all="raise", under="ignore"):
+        report = check_conditions(method, numbers)
+    sides = [side for each in report.conditions for side in (each.left, each.right)]
+    assert np.isfinite([side for side in sides if side is not None]).all()
+    assert not report.bounds_drift
+
+
+def test_modes_nearer_than_the_offset_are_refused_with_a_number_that_helps() -> None:
+    with pytest.raises(FieldError, match=r"offset is 1, .* separation of 0\.6") as caught:
+        ConditionNumbers(separation=0.6)
+    assert "0 starts the new component" in caught.value.hint
+    assert check_conditions("rl", ConditionNumbers(separation=0.6, offset=0.0)).mass == 0.5
+
+
+def test_without_an_anchor_a_shift_decides_nothing() -> None:
+    told = condition("sdft", "shift of the demonstrator", replace(AT_FAR, anchor=0.0))
+    assert (told.left, told.holds, told.exact) == (None, False, False)
 
 
 def test_every_number_belongs_to_a_method() -> None:

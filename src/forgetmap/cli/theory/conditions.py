@@ -111,6 +111,11 @@ def _refuse_unused(
         raise UsageError(
             "rewards matter only with a KL penalty", hint="give --temperature, or leave them out."
         )
+    if method == "rl" and {"temperature", "old_share"} <= given.keys():
+        raise UsageError(
+            "--temperature makes the target of a KL penalty, --old-share says what the target is",
+            hint="give one of them.",
+        )
     if with_file and "separation" in given:
         raise UsageError(
             "--separation and --overlap both say how far apart old and new are",
