@@ -85,7 +85,8 @@ def compare(name: str, found: Rows, ours: Rows) -> None:
 
 
 def test_vllm_in_process(suite: Path, in_process: Callable[[str], Rows], tmp_path: Path) -> None:
-    run_in_vllm(tmp_path / "run", *settings(suite, "auto"))
+    done = run_in_vllm(tmp_path / "run", *settings(suite, "auto"))
+    assert done.returncode == 0, done.stderr[-3000:]
     compare("vLLM in process", records(tmp_path / "run"), in_process("auto"))
 
 

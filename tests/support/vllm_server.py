@@ -42,15 +42,16 @@ def vllm_server(log: Path) -> Iterator[str]:
         process.wait()
 
 
-def run_in_vllm(out: Path, *options: object) -> None:
-    """`forgetmap run vllm:FOLDER`."""
+def run_in_vllm(
+    out: Path, *options: object, model: Path = FOLDER, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """`forgetmap run vllm:MODEL`, whatever comes of it."""
     start = "from forgetmap.cli.main import script; script()"
-    command = [PYTHON, "-c", start, "run", f"vllm:{FOLDER}", "--out", out, *options]
-    done = subprocess.run(
+    command = [PYTHON, "-c", start, "run", f"vllm:{model}", "--out", out, *options]
+    return subprocess.run(
         [str(part) for part in command],
-        capture_output=True, text=True, check=False, env=ENVIRONMENT,
+        capture_output=True, text=True, check=False, env=ENVIRONMENT | environment,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def _wait_for(address: str, process: subprocess.Popen[bytes], log: Path) -> None:

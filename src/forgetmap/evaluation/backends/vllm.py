@@ -26,6 +26,15 @@ from forgetmap.evaluation.backends.transformers.prefixes import TokenPath, Token
 FEATURE = "A model behind vllm:"
 WINDOW = 256
 """Prompts that vLLM has at once: answers are kept after each such lot."""
+CHECK = (
+    "check that vLLM knows this kind of model, that the memory holds it (--tensor-parallel spreads "
+    "it over several GPUs), that this number divides its attention heads, and that there are as "
+    "many GPUs."
+)
+ON_A_CPU = (
+    " On a CPU each part needs a NUMA node, or cores of its own: "
+    "VLLM_CPU_OMP_THREADS_BIND='0-3|4-7'."
+)
 T = TypeVar("T")
 
 
@@ -129,10 +138,7 @@ def open_vllm(source: ModelSource, options: LoadOptions) -> VllmBackend:
     given = {"max_num_seqs": options.rows, "tensor_parallel_size": options.tensor_parallel}
     sizes = {name: value for name, value in given.items() if value is not None}
     on_cpu = bool(import_module("vllm.platforms").current_platform.is_cpu())
-    check = (
-        "check that vLLM knows this kind of model, that the memory holds it (--tensor-parallel "
-        "spreads it over several GPUs), and that there are as many GPUs as that says."
-    )
+    check = CHECK + ON_A_CPU * (on_cpu and (options.tensor_parallel or 1) > 1)
     with _vllm_errors(f"vLLM cannot load {source.base}", check):
         tokenizer = transformers.AutoTokenizer.from_pretrained(source.base, **loading)
         engine = vllm.LLM(

@@ -69,6 +69,28 @@ def test_too_few_gpus_are_an_error_that_says_so(model: Path, given: list[dict[st
     assert "as many GPUs" in caught.value.hint
 
 
+@pytest.mark.parametrize(("parts", "said"), [(16, True), (None, False)])
+def test_on_a_cpu_the_hint_says_how_cores_are_divided(
+    parts: int | None,
+    said: bool,
+    model: Path,
+    given: list[dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    platform = SimpleNamespace(is_cpu=lambda: True)
+    monkeypatch.setattr(sys.modules["vllm.platforms"], "current_platform", platform)
+
+    def fail(**arguments: Any) -> None:
+        given.append(arguments)
+        raise RuntimeError("Engine core initialization failed.")
+
+    monkeypatch.setattr(sys.modules["vllm"], "LLM", fail)
+    with pytest.raises(ModelError, match="initialization failed") as caught:
+        open_model(f"vllm:{model}", tensor_parallel=parts)
+    assert ("VLLM_CPU_OMP_THREADS_BIND='0-3|4-7'" in caught.value.hint) == said
+    assert given[0]["dtype"] == "float32"
+
+
 @pytest.mark.parametrize(
     ("before", "engine", "said"), [("", "local", "for vLLM"), ("vllm:", "ray", "actor of Ray")]
 )
