@@ -13,7 +13,7 @@ from forgetmap.errors import UsageError
 from forgetmap.evaluation.choices import Stage
 from forgetmap.evaluation.settings import Settings, Style
 
-_SETTING = re.compile(r"\w+=[^,]*")
+_SETTING = re.compile(r"\s*\w+=[^,]*")
 _READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "stage": ("stage", str),
     "style": ("chat", str),
@@ -67,14 +67,20 @@ def split_model(model: Any) -> AskedModel:
             of these; a folder whose name looks like that stays one; whatever is no name stays.
 
     Raises:
-        UsageError: there is no such setting, or no such value.
+        UsageError: there is no such setting, or no such value, or it is set twice.
     """
     if not isinstance(model, str) or "," not in model or Path(model).expanduser().exists():
         return AskedModel(model)
     name, *parts = model.split(",")
     while parts and not _SETTING.fullmatch(parts[0]):
         name = f"{name},{parts.pop(0)}"
-    return AskedModel(name, dict(_read(part, model) for part in parts))
+    own: dict[str, Any] = {}
+    for part in parts:
+        setting, value = _read(part.strip(), model)
+        if setting in own:
+            raise UsageError(f"{model!r} sets {setting} twice", hint=f"leave out one {setting}=...")
+        own[setting] = value
+    return AskedModel(name, own)
 
 
 def refuse_own_settings(models: Iterable[Any], why: str) -> None:

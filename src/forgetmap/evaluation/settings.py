@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -67,7 +68,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         faults = {
-            "--temperature": self.temperature is not None and self.temperature < 0,
+            "--temperature": self.temperature is not None and not 0 <= self.temperature < math.inf,
             "--top-p": self.top_p is not None and not 0 < self.top_p <= 1,
             "--repeats": self.repeats is not None and self.repeats < 1,
             "--shots": self.shots is not None and self.shots < 0,
@@ -77,8 +78,8 @@ class Settings:
             if fault:
                 raise UsageError(
                     f"{name} is out of range",
-                    hint="temperature is 0 or more, top-p above 0 and at most 1, repeats and "
-                    "max-new-tokens 1 or more, shots 0 or more.",
+                    hint="temperature is finite and 0 or more, top-p above 0 and at most 1, "
+                    "repeats and max-new-tokens 1 or more, shots 0 or more.",
                 )
 
     @property

@@ -37,6 +37,7 @@ def test_names_with_commas_stay_names(tmp_path: Path) -> None:
     for model in (str(folder), "a,b", "http://host/v1#m", live, folder):
         assert split_model(model) == AskedModel(model)
     assert split_model("a,b,shots=1") == AskedModel("a,b", {"shots": 1})
+    assert split_model("m, stage=base , shots=1") == AskedModel("m", {"stage": "base", "shots": 1})
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,7 @@ def test_names_with_commas_stay_names(tmp_path: Path) -> None:
         ("m,style=talk", "style=plain or style=chat or style=few-shot"),
         ("m,max_tokens=many", "max_tokens=1"),
         ("m,shots=1,b", "it can be stage"),
+        ("m,stage=base,stage=tuned", "leave out one stage="),
     ],
 )
 def test_what_cannot_be_set_is_refused(model: str, hint: str) -> None:
@@ -94,3 +96,10 @@ def test_where_all_are_asked_alike_the_option_for_all_is_named() -> None:
     with pytest.raises(UsageError) as caught:
         refuse_own_settings(["m,style=chat"], "all are asked alike")
     assert caught.value.hint.endswith(": --chat.")
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-1"])
+@pytest.mark.parametrize("name", ["temperature", "top_p"])
+def test_a_setting_beyond_its_range_is_refused(name: str, value: str) -> None:
+    with pytest.raises(UsageError, match="out of range"):
+        split_model(f"m,{name}={value}").settings(None)
