@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, NoReturn, TypedDict, Unpack
 
 from forgetmap.capabilities.cautions import find_cautions
 from forgetmap.capabilities.cells import (
@@ -186,11 +186,29 @@ def drift_with_runs(inputs: Sequence[Any], options: DriftOptions) -> DriftWithRu
         result = _drift_of_files(taxonomy, plan, options)
         return DriftWithRuns(result, taxonomy, (), options.get("pair_by", "auto"))
     if any(files):
-        raise UsageError(
-            "some inputs are CapTrack metric files and some are not",
-            hint="averages can only be compared with averages: give one kind.",
-        )
+        _refuse_mixture(plan, files, options)
     return _drift_of_runs(taxonomy, plan, options)
+
+
+def _refuse_mixture(plan: DriftPlan, files: Sequence[bool], options: DriftOptions) -> NoReturn:
+    """Say what is wrong with a file that is there for nobody, else that kinds differ."""
+    others = [given for given, is_file in zip(plan.inputs, files, strict=True) if not is_file]
+    (first, *_) = _open_runs(others, options)
+    averages = plan.inputs[files.index(True)]
+    raise UsageError(
+        f"{averages.label or averages.source} is a file of averages, as CapTrack writes them, and "
+        f"{first.name} is not",
+        hint="averages can only be compared with averages: give one kind.",
+    )
+
+
+def _refuse_unused(options: DriftOptions, why: str, *names: str) -> None:
+    """Raise where an option was given that would change nothing."""
+    for name in names:
+        if options.get(name) not in (None, False, "full"):
+            raise UsageError(
+                f"--{name.replace('_', '-')} has no effect: {why}", hint="leave it out."
+            )
 
 
 def _require_one_base(plan: DriftPlan, options: DriftOptions) -> None:
@@ -202,6 +220,8 @@ def _require_one_base(plan: DriftPlan, options: DriftOptions) -> None:
 
 
 def _drift_of_files(taxonomy: Taxonomy, plan: DriftPlan, options: DriftOptions) -> DriftResult:
+    why = "averages have no items and no responses"
+    _refuse_unused(options, why, "noise", "judge", "allow_exec", "profile")
     averages = [read_metric_file(Path(given.source), taxonomy) for given in plan.inputs]
     averages = [
         replace(own, name=given.label or own.name)
@@ -217,6 +237,8 @@ def _resampling(options: DriftOptions) -> Resampling:
 
 
 def _drift_of_runs(taxonomy: Taxonomy, plan: DriftPlan, options: DriftOptions) -> DriftWithRuns:
+    if options.get("aggregator") == "captrack-relative":
+        _refuse_unused(options, "the published arithmetic knows no noise", "noise")
     runs = _open_runs(plan.inputs, options)
     every = with_deep_dive(taxonomy)
     _require_shared_tasks(runs, plan, every)
@@ -303,7 +325,9 @@ def _compare_runs(
     how = _resampling(options)
     sources = [TaxonomyRun(run, with_deep_dive(taxonomy)) for run in runs]
     names = column_names(plan, [run.name for run in runs])
-    floor = _noise(taxonomy, sources[plan.comparisons[0].before], options, how)
+    first, explaining = plan.comparisons[0].before, only_deep_dive(taxonomy)
+    floor = _noise(taxonomy, sources[first], options, how)
+    deep_floor = _noise(explaining, sources[first], options, how)
     drifts: list[ModelDrift] = []
     deep: list[MetricCell] = []
     notices: list[Caution] = []
@@ -312,11 +336,9 @@ def _compare_runs(
         pairs = pair_items(*sides, options.get("pair_by", "auto"))
         drifts.append(compare_metrics(model, taxonomy, sides, pairs, how))
         notices += find_cautions(model, *sides, pairs, drifts[-1].cells)
-        deep += compare_metrics(model, only_deep_dive(taxonomy), sides, pairs, how).cells
-    own = [
-        floor if before == plan.comparisons[0].before else Levels({}, {}, {})
-        for before, _ in plan.comparisons
-    ]
+        cells = compare_metrics(model, explaining, sides, pairs, how).cells
+        deep += _with_floor(cells, deep_floor.metrics if before == first else {})
+    own = [floor if before == first else Levels({}, {}, {}) for before, _ in plan.comparisons]
     groups = [
         _with_floor(group_cells(model, taxonomy, drifted), limit.groups)
         for model, drifted, limit in zip(names, drifts, own, strict=True)
@@ -352,7 +374,7 @@ def _noise(
     taxonomy: Taxonomy, before: TaxonomyRun, options: DriftOptions, how: Resampling
 ) -> Levels:
     """The model before against a repeat of itself; nothing where there is none."""
-    if options.get("noise") is None:
+    if options.get("noise") is None or not taxonomy.metrics:
         return Levels({}, {}, {})
     (run,) = _open_runs([read_label(options["noise"])], options)
     source = TaxonomyRun(measure(run, taxonomy, _measuring(options)), taxonomy)

@@ -16,7 +16,8 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,8 @@ from forgetmap.records import Run
 from forgetmap.stats import Reals
 
 MODEL = "model_name"
+ROUNDING = 1e-9
+"""By which a mean of shares may lie beyond its ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +92,24 @@ def read_metric_file(path: Path, taxonomy: Taxonomy) -> MetricFile:
 
     Raises:
         EmptyInputError: there is no row.
-        FieldError: there is another row, or an average is no number.
+        FieldError: there is another row, a column twice, or an average is no number or cannot be.
     """
-    row = _only_row(path)
-    every = with_deep_dive(taxonomy).metrics
-    columns = {metric.id: metric.column for metric in every if metric.column in row}
-    values = {id_: _number(path, str(column), row[str(column)]) for id_, column in columns.items()}
+    every = [metric for metric in with_deep_dive(taxonomy).metrics if metric.column]
+    row = _only_row(path, {str(metric.column) for metric in every})
+    values = {
+        metric.id: _average(path, metric, row[str(metric.column)])
+        for metric in every
+        if metric.column in row
+    }
     known = {id_: value for id_, value in values.items() if value is not None}
     return MetricFile(row.get(MODEL) or path.stem, str(path), known)
 
 
-def _only_row(path: Path) -> dict[str, str]:
+def _only_row(path: Path, columns: Collection[str]) -> dict[str, str]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             rows = csv.DictReader(stream)
+            _require_once(path, rows.fieldnames or (), columns)
             row, second = next(rows, None), next(rows, None)
             line = rows.line_num
     except (UnicodeDecodeError, csv.Error) as error:
@@ -124,20 +131,40 @@ def _only_row(path: Path) -> dict[str, str]:
     return row
 
 
-def _number(path: Path, column: str, cell: str | None) -> float | None:
+def _require_once(path: Path, names: Sequence[str], columns: Collection[str]) -> None:
+    for name, times in Counter(names).items():
+        if times > 1 and name in columns:
+            raise FieldError(
+                f"there are {times} columns of this name: which one is it?",
+                file=str(path),
+                line=1,
+                field=name,
+                hint="leave one of them.",
+            )
+
+
+def _average(path: Path, metric: Metric, cell: str | None) -> float | None:
+    """The average in a cell; an empty one, and nan as dataframes write it, is none."""
     if cell is None or not cell.strip():
         return None
     try:
         value = float(cell)
     except ValueError:
-        raise FieldError(
-            f"{cell!r:.40} is no number",
-            file=str(path),
-            line=2,
-            field=column,
-            hint="leave the cell empty where there is no value.",
-        ) from None
-    return value if math.isfinite(value) else None
+        value = math.inf
+    if math.isnan(value):
+        return None
+    problem, hint = None, "leave the cell empty where there is no value."
+    if math.isinf(value):
+        problem = "is no number"
+    elif metric.scale in SHARES and not -ROUNDING <= value <= 1 + ROUNDING:
+        problem, hint = "is no share", "write shares from 0 to 1, not percent."
+    elif metric.scale == "count" and value < 0:
+        problem, hint = "is below 0, which no count can be", "check the file."
+    if problem is None:
+        return value
+    raise FieldError(
+        f"{cell!r:.40} {problem}", file=str(path), line=2, field=str(metric.column), hint=hint
+    )
 
 
 def averages_of(run: Run, taxonomy: Taxonomy) -> MetricFile:

@@ -232,6 +232,19 @@ def test_bug_06_noise_of_the_model_before() -> None:
     assert capability(result, "style").within_noise is None
 
 
+def test_noise_marks_the_deep_dive_too() -> None:
+    old, new = both(sums=SUMS, facts=FACTS)
+    again = scored("again", {"sums": {"acc": SUMS[0]}, "facts": {"acc": FACTS[1][::-1]}})
+    facts = next(each for each in SMALL.metrics if each.id == "knowledge.facts")
+    deep = replace(SMALL, deep_dive=(replace(facts, id="knowledge_DD.facts"),))
+    result = drift(old, new, taxonomy=deep, deep_dive=True, noise=again)
+    (cell,) = result.deep_dive
+    counted = metric(result, "knowledge.facts")
+    assert (cell.noise, cell.within_noise) == (counted.noise, True)
+    with pytest.raises(UsageError, match="--noise has no effect: the published arithmetic"):
+        drift(old, new, noise=again, aggregator="captrack-relative")
+
+
 def test_target_tasks_are_in_the_same_table() -> None:
     old, new = both(sums=SUMS, law=([0.0] * 80 + [1.0] * 20, [1.0] * 70 + [0.0] * 30))
     result = drift(old, new, target=["law"])

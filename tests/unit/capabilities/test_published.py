@@ -13,7 +13,7 @@ import pytest
 import forgetmap as fm
 from forgetmap.capabilities.result import Cell, MetricCell
 from forgetmap.capabilities.taxonomy import load_taxonomy
-from forgetmap.errors import EmptyInputError, FieldError, UsageError
+from forgetmap.errors import EmptyInputError, FieldError, MissingInputError, UsageError
 
 CAPTRACK = load_taxonomy("captrack")
 COLUMNS = {metric.id: str(metric.column) for metric in CAPTRACK.metrics}
@@ -165,7 +165,51 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
         fm.drift(good, empty)
     table = tmp_path / "table.csv"
     table.write_text("task,item,score\nsums,1,1\n")
-    with pytest.raises(UsageError, match="some inputs are CapTrack metric files"):
+    with pytest.raises(UsageError, match=r"good.csv is a file of averages, .* table is not"):
         fm.drift(good, table)
     with pytest.raises(UsageError, match="no aggregator 'mean'"):
         fm.drift(good, good, aggregator="mean")  # type: ignore[arg-type]
+
+
+def test_a_file_that_is_not_there_is_not_called_another_kind(tmp_path: Path) -> None:
+    good = write(tmp_path / "good.csv", dict(averages(1)), "good")
+    with pytest.raises(MissingInputError, match="no such file"):
+        fm.drift(good, tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "said"),
+    [
+        ("C1.gsm8k", "94.9", "'94.9' is no share"),
+        ("C1.gsm8k", "-0.2", "'-0.2' is no share"),
+        ("W3a.mtbench", "-3", "below 0"),
+        ("H4.mtbench", "inf", "'inf' is no number"),
+    ],
+)
+def test_averages_that_cannot_be_are_refused(
+    metric: str, value: str, said: str, tmp_path: Path
+) -> None:
+    good = write(tmp_path / "good.csv", dict(averages(1)), "good")
+    bad = write(tmp_path / "bad.csv", {**averages(1), COLUMNS[metric]: value}, "bad")
+    with pytest.raises(FieldError, match=said) as caught:
+        fm.drift(good, bad)
+    assert (caught.value.line, caught.value.field) == (2, COLUMNS[metric])
+
+
+def test_a_column_twice_is_refused(tmp_path: Path) -> None:
+    column = COLUMNS["C1.gsm8k"]
+    path = tmp_path / "twice.csv"
+    path.write_text(f"model_name,{column},{column}\nm,0.9,0.1\n")
+    with pytest.raises(FieldError, match="2 columns of this name") as caught:
+        fm.drift(path, path)
+    assert (caught.value.line, caught.value.field) == (1, column)
+
+
+def test_options_that_averages_cannot_follow_are_refused(tmp_path: Path) -> None:
+    good = write(tmp_path / "good.csv", dict(averages(1)), "good")
+    with pytest.raises(UsageError, match="--noise has no effect"):
+        fm.drift(good, good, noise=good)
+    with pytest.raises(UsageError, match="--profile has no effect"):
+        fm.drift(good, good, profile="quick")
+    with pytest.raises(UsageError, match="--allow-exec has no effect"):
+        fm.drift(good, good, allow_exec=True)
