@@ -160,6 +160,9 @@ def test_names_of_models_are_whole_in_figures() -> None:
     for which in ("drift", "drift_of_models"):
         picture = draw(figure(payload, which), records_of(payload), "light")
         assert all(f">{name}</text>" in picture for name in names), which
+    # Leaning, the last would end beyond the right edge.
+    across = draw(figure(payload, "drift"), records_of(payload), "light")
+    assert len(re.findall(r"rotate\((?:-90|270)\)", across)) == len(names)
 
 
 @pytest.mark.parametrize("models", [1, 2])

@@ -258,10 +258,17 @@ class _Chances:
     ) -> None:
         self._items = {task.name: task.items for task in taxonomy.tasks}
         self._averages, self._how = averages, how
-        # The same draws in any order and under any name, but not the same for two equal files.
-        equal = [own for own in every if own.values == averages.values]
-        place = next(place for place, own in enumerate(equal) if own is averages)
-        self._name = f"{place} {sorted(averages.values.items())}"
+        # The same draws in any order, under any name and beside any deep dive, but not the same for
+        # two equal files.
+        counting = {metric.id for metric in taxonomy.metrics}
+        known = [
+            sorted((id_, value) for id_, value in own.values.items() if id_ in counting)
+            for own in every
+        ]
+        own = next(known[place] for place, one in enumerate(every) if one is averages)
+        equal = [one for one, values in zip(every, known, strict=True) if values == own]
+        place = next(place for place, one in enumerate(equal) if one is averages)
+        self._name = f"{place} {own}"
 
     def items(self, metric: Metric) -> int | None:
         """Items behind the average; None where nobody says, or where nothing bounds its values."""

@@ -213,3 +213,14 @@ def test_options_that_averages_cannot_follow_are_refused(tmp_path: Path) -> None
         fm.drift(good, good, profile="quick")
     with pytest.raises(UsageError, match="--allow-exec has no effect"):
         fm.drift(good, good, allow_exec=True)
+
+
+def test_a_deep_dive_changes_no_other_number(tmp_path: Path) -> None:
+    """Not even the random draws behind the intervals."""
+    files = []
+    for seed in (1, 2):
+        values = averages(seed) | {str(each.column): 0.4 + seed / 9 for each in CAPTRACK.deep_dive}
+        files.append(write(tmp_path / f"m{seed}.csv", dict(values), f"m{seed}"))
+    plain, deep = (fm.drift(*files, deep_dive=asked) for asked in (False, True))
+    assert len(deep.deep_dive) == 61
+    assert plain.to_dict() == {**deep.to_dict(), "deep_dive": []}

@@ -17,8 +17,9 @@ MAX_PRINTED = 400
 """Cells with their value printed in them."""
 WIDE = 10
 """Models up to which there is room for words."""
-LONG_NAME = 20
-"""Signs from which on names of models stand steeper, as they would take the width of the cells."""
+LONG_NAME = 10
+"""Signs beyond which names of models stand upright: leaning they would take the width of the cells,
+and the last of them would end beyond the picture."""
 STEP = 23
 NAMES: dict[MapLevel, str] = {
     "capability": "drift",
@@ -123,7 +124,7 @@ def _across(models: Sequence[str]) -> Spec:
         "sort": {"field": "comparison", "op": "min"},
         "axis": {
             "orient": "top",
-            "labelAngle": -30 if flat else -65,
+            "labelAngle": -30 if flat else -90,
             "labelOverlap": False,
             "ticks": False,
             "domain": False,
