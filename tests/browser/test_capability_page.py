@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -167,3 +168,14 @@ def test_without_a_deep_dive_none_is_offered(page: Page) -> None:
     levels = page.get_by_label("Rows").locator("option").all_inner_texts()
     assert levels == ["capability", "metric", "group"]
     expect(page.locator("#figure-drift_deep_dive")).to_have_count(0)
+
+
+def test_averages_without_bounds_are_not_called_chance(browser: Browser, tmp_path: Path) -> None:
+    result = drifted(2).result
+    cells = tuple(replace(cell, low=None, high=None, p=None, q=None) for cell in result.groups)
+    payload = make_drift_payload(replace(drifted(2), result=replace(result, groups=cells), runs=()))
+    with watched(browser) as page:
+        open_report(page, write(payload, tmp_path))
+        card = page.locator(".card.measure").first
+        expect(card).to_contain_text("no interval, so it is open how sure that is")
+        expect(card).not_to_contain_text("may be chance")

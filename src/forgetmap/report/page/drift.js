@@ -114,10 +114,16 @@ function groupCard(row, cell, state) {
   return make("section", { class: `card measure ${edge}`, "aria-label": row.name },
     make("h2", {}, row.name),
     make("p", { class: "figure", "data-group": cell.id }, row.shown.replace(/[*~]$/, "")),
-    make("p", { class: "faint" }, [limits && `95% interval ${limits}`, STATES[row.state]].filter(Boolean).join("; "), "."),
+    make("p", { class: "faint" }, [limits && `95% interval ${limits}`, surenessOf(row)].filter(Boolean).join("; "), "."),
     make("p", { class: "faint" }, `${row.coverage} metrics${cell.n ? `, ${counted(cell.n)} items` : ""}. ${
       cell.size === null || state.scale !== "effect" ? "" : `Moved by ${cell.size.toFixed(2)} either way. `}${
       DIRECTION_WORDS[row.direction]}`));
+}
+
+/** How sure a cell is; an effect without limits says nothing about chance. */
+function surenessOf({ state, scale, value, low }) {
+  const unknown = state === "open" && value !== null && low === null && (scale === "effect" || scale === "published");
+  return unknown ? "no interval, so it is open how sure that is" : STATES[state];
 }
 
 /** What to know before believing these numbers. */
@@ -201,6 +207,6 @@ function driftLink(record, state) {
 }
 
 function driftCell(row) {
-  return [make("span", { class: `drift drift-${driftLook(row)}`, title: row.note ?? STATES[row.state] }, row.shown),
+  return [make("span", { class: `drift drift-${driftLook(row)}`, title: row.note ?? surenessOf(row) }, row.shown),
     make("span", { class: "limits" }, driftLimits(row, row.scale === "effect" ? 2 : 1))];
 }
