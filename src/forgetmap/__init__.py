@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from forgetmap.report import as_markdown, make_payload, write_figures, write_report
     from forgetmap.simulation import SimulatedTask, simulate
     from forgetmap.sources import open_run
-    from forgetmap.train import protect
+    from forgetmap.train import ForgettingCallback, protect, watch
 
 __all__ = [
     "Chain",
@@ -44,6 +44,7 @@ __all__ = [
     "DriftResult",
     "FanOut",
     "ForgetmapError",
+    "ForgettingCallback",
     "GateResult",
     "Run",
     "Settings",
@@ -62,6 +63,7 @@ __all__ = [
     "protect",
     "run_gate",
     "simulate",
+    "watch",
     "weight_drift",
     "write_figures",
     "write_report",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.evaluation.api import evaluate, open_model
+    from forgetmap.evaluation.api import evaluate, model_unchanged, open_model
     from forgetmap.evaluation.backends.base import (
         BACKENDS,
         Backend,
@@ -44,10 +44,11 @@ if TYPE_CHECKING:
     from forgetmap.evaluation.backends.transformers.network import Network
     from forgetmap.evaluation.choices import Dtype, ProtocolName, Scoring, Stage
     from forgetmap.evaluation.items import Item, Suite, Task
-    from forgetmap.evaluation.jobs import fit_suite
+    from forgetmap.evaluation.jobs import Job, fit_suite, make_jobs
     from forgetmap.evaluation.journal import Journal
     from forgetmap.evaluation.models import find_model, model_labels, run_names, weights_stamp
     from forgetmap.evaluation.own_settings import AskedModel, refuse_own_settings, split_model
+    from forgetmap.evaluation.prompts import continuations_of
     from forgetmap.evaluation.run import (
         OnProgress,
         RunEstimate,
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
         run_model,
     )
     from forgetmap.evaluation.run_records import ModelIdentity
-    from forgetmap.evaluation.settings import Settings, find_style
+    from forgetmap.evaluation.settings import ResolvedSettings, Settings, find_style, resolve
     from forgetmap.evaluation.suites.catalogue import PROBE_COLUMN, SUITES, load_suite
     from forgetmap.evaluation.suites.hub import HubData, HubRow, load_rows
     from forgetmap.evaluation.suites.tables import table_rows
@@ -79,6 +80,7 @@ __all__ = [
     "HubData",
     "HubRow",
     "Item",
+    "Job",
     "Journal",
     "Likelihoods",
     "LoadOptions",
@@ -91,6 +93,7 @@ __all__ = [
     "Prompt",
     "ProtocolName",
     "Question",
+    "ResolvedSettings",
     "Response",
     "RunEstimate",
     "Scoring",
@@ -108,6 +111,7 @@ __all__ = [
     "checked_address",
     "connect_ray",
     "connect_server",
+    "continuations_of",
     "end_tokens",
     "estimate_run",
     "evaluate",
@@ -119,9 +123,12 @@ __all__ = [
     "load_model",
     "load_rows",
     "load_suite",
+    "make_jobs",
     "model_labels",
+    "model_unchanged",
     "open_model",
     "refuse_own_settings",
+    "resolve",
     "run_model",
     "run_names",
     "split_address",

@@ -63,7 +63,7 @@ def evaluate(  # noqa: PLR0913  # as many as the command has
     asked = split_model(model)
     model, settings = asked.model, asked.settings(settings)
     find_style(settings)  # what is not said is an error now, not after the model is loaded
-    with _live_model_unchanged(model if tokenizer is not None else None):
+    with model_unchanged(model if tokenizer is not None else None):
         backend, identity = open_model(
             model, tokenizer=tokenizer, name=name, salt=salt, **load_options
         )
@@ -76,10 +76,13 @@ def evaluate(  # noqa: PLR0913  # as many as the command has
 
 
 @contextmanager
-def _live_model_unchanged(model: Any) -> Iterator[None]:
+def model_unchanged(model: Any) -> Iterator[None]:
     """Training goes on after an evaluation as if there had been none.
 
     Restores which modules train, the `use_cache` setting and the random numbers of torch.
+
+    Args:
+        model: a live module; None where there is nothing to restore.
     """
     if model is None:
         yield

@@ -23,6 +23,7 @@ from forgetmap.records import (
     RunInfo,
     ServiceInfo,
     TaskInfo,
+    TrainingInfo,
 )
 from forgetmap.scoring import (
     Scorer,
@@ -46,12 +47,16 @@ class ModelIdentity:
         info: which weights.
         stamp: changes when the weights do.
         salt: tells the random numbers of this run from those of other models.
+        parent: name of the run of the checkpoint before, where there is one.
+        training: how far its training is, where it is in the middle of it.
     """
 
     name: str
     info: ModelInfo = field(default_factory=ModelInfo)
     stamp: str = ""
     salt: str = ""
+    parent: str | None = None
+    training: TrainingInfo | None = None
 
 
 def record_columns(
@@ -157,6 +162,8 @@ def run_info(
         run_id=identity.name,
         model=identity.info,
         stage=settings.stage,
+        parent=identity.parent,
+        training=identity.training,
         harness=HarnessInfo(name="forgetmap", version=__version__),
         protocol=f"{settings.protocol} ({settings.style})",
         template_hash=settings.template_hash,

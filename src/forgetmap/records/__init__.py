@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         RunInfo,
         ServiceInfo,
         TaskInfo,
+        TrainingInfo,
         read_manifest,
     )
     from forgetmap.records.outcome import FAILED, MISSING, Outcome
@@ -118,6 +119,7 @@ __all__ = [
     "Survey",
     "TaskInfo",
     "TaskSurvey",
+    "TrainingInfo",
     "as_repeats",
     "build_run",
     "by_synonyms",

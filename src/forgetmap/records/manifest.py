@@ -77,6 +77,15 @@ class ServiceInfo(_Part):
     cost: float | None = Field(default=None, description="At the prices that were given.")
 
 
+class TrainingInfo(_Part):
+    """Where in a training a model was when it answered."""
+
+    step: int = Field(description="Steps of the optimizer so far; 0 is the start.")
+    epoch: float | None = None
+    learning_rate: float | None = Field(default=None, description="Of the next step.")
+    loss: float | None = Field(default=None, description="Of training, as last logged before.")
+
+
 class FileInfo(_Part):
     """What a file of a run folder was when it was written."""
 
@@ -118,6 +127,9 @@ class RunInfo(_Part):
         default_factory=list,
         description="What a reader must know of how the model was asked.",
     )
+    training: TrainingInfo | None = Field(
+        default=None, description="Of a model that answered in the middle of its training."
+    )
     simulated: bool = Field(default=False, description="Made by the simulator, not by a model.")
     files: dict[str, FileInfo] = Field(
         default_factory=dict, description="Checksums of the files of a run folder."
@@ -148,7 +160,7 @@ class Problem:
 def write_manifest(path: Path, info: RunInfo) -> None:
     """Write a manifest that ends in a checksum of itself."""
     # Rare, so that manifests without them stay as older versions wrote them.
-    empty = {name for name in ("left_out", "notes", "files") if not getattr(info, name)}
+    empty = {name for name in ("left_out", "notes", "training", "files") if not getattr(info, name)}
     try:
         dumped = info.model_dump_json(indent=2, exclude=empty)
     except PydanticSerializationError:  # half a character, as in names of files that are not UTF-8

@@ -46,7 +46,13 @@ if TYPE_CHECKING:
         score_sums,
         upper_sums,
     )
-    from forgetmap.stats.monitoring import MonitorLook, look_alpha, loss_evidence, monitor
+    from forgetmap.stats.monitoring import (
+        MonitorLook,
+        look_alpha,
+        loss_evidence,
+        lower_loss_limit,
+        monitor,
+    )
     from forgetmap.stats.multiplicity import FDR, false_discovery, family_wise, selected_level
     from forgetmap.stats.option_count import impossible_k
     from forgetmap.stats.power import (
@@ -181,6 +187,7 @@ __all__ = [
     "look_alpha",
     "look_at",
     "loss_evidence",
+    "lower_loss_limit",
     "luck_needed",
     "luck_needed_by_test",
     "matched_sums",

@@ -82,6 +82,20 @@ def look_alpha(look: int, alpha: float, looks: int | None = None) -> float:
     return alpha / looks
 
 
+def lower_loss_limit(scores: ArrayLike, alpha: float) -> float:
+    """The largest mean loss that the scores of one look rule out, as all below it; 0 if none.
+
+    Args:
+        scores: of items, in [0, 1], each drawn independently.
+        alpha: how often the limit may be above the mean (one-sided).
+
+    Raises:
+        UsageError: a score or alpha is out of range.
+    """
+    _check("alpha", alpha)
+    return _lower_limit(*_checked_counts(scores), alpha)
+
+
 def monitor(
     looks: Sequence[ArrayLike],
     *,

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
+    from forgetmap.train.api import watch
+    from forgetmap.train.callback import ForgettingCallback
     from forgetmap.train.examples import TokenExample, read_examples
+    from forgetmap.train.history import (
+        KeptCheckpoint,
+        WatchAlarm,
+        WatchGap,
+        WatchGroup,
+        WatchHistory,
+        WatchLook,
+        WatchRule,
+        read_history,
+    )
     from forgetmap.train.mitigations.ema import EMAWeights, WiSEFT
     from forgetmap.train.mitigations.ewc import EWC
     from forgetmap.train.mitigations.files import load_mitigations
@@ -23,6 +35,7 @@ if TYPE_CHECKING:
     from forgetmap.train.mitigations.replay import Replay, SyntheticReplay
     from forgetmap.train.mitigations.sdft import SDFT
     from forgetmap.train.mitigations.ttt_discover import TTTDiscover
+    from forgetmap.train.options import WatchOptions
     from forgetmap.train.protection import protect
 
 __all__ = [
@@ -31,9 +44,11 @@ __all__ = [
     "OAPL",
     "SDFT",
     "EMAWeights",
+    "ForgettingCallback",
     "GRPOWithKL",
     "GradientProjection",
     "KLToStart",
+    "KeptCheckpoint",
     "LoRA",
     "MarginPenalty",
     "Mitigation",
@@ -43,10 +58,19 @@ __all__ = [
     "SyntheticReplay",
     "TTTDiscover",
     "TokenExample",
+    "WatchAlarm",
+    "WatchGap",
+    "WatchGroup",
+    "WatchHistory",
+    "WatchLook",
+    "WatchOptions",
+    "WatchRule",
     "WiSEFT",
     "load_mitigations",
     "protect",
     "read_examples",
+    "read_history",
+    "watch",
 ]
 
 __getattr__ = load_on_use(__name__, __file__)

@@ -1,0 +1,99 @@
+"""What an alarm does to a training, and which checkpoint is kept."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from forgetmap._disk import exchange, sync_tree
+from forgetmap.errors import UsageError
+from forgetmap.train.history import KeptCheckpoint, WatchGroup
+
+OnAlarm = Literal["log", "stop", "lower-lr"]
+BEST = "best"
+
+
+def check_action(on_alarm: str, lr_factor: float) -> None:
+    """Refuse an action that does not exist.
+
+    Raises:
+        UsageError: it does not, or the factor would not lower anything.
+    """
+    if on_alarm not in get_args(OnAlarm):
+        raise UsageError(
+            f"there is no action {on_alarm!r}",
+            hint=f"choose from {', '.join(get_args(OnAlarm))}.",
+        )
+    if not 0 < lr_factor < 1:
+        raise UsageError(
+            f"a factor of {lr_factor:g} does not lower the learning rate",
+            hint="give a number between 0 and 1, such as 0.5.",
+        )
+
+
+def lower_learning_rate(optimizer: Any, scheduler: Any, factor: float) -> None:
+    """Multiply the learning rate, now and in all that a scheduler makes of it later.
+
+    Schedulers compute each rate from rates of their own (`base_lrs`) or from that of the step
+    before, so both are scaled; they are saved with a checkpoint, so a resumed training has them.
+    """
+    for group in optimizer.param_groups:
+        group["lr"] *= factor
+        if "initial_lr" in group:
+            group["initial_lr"] *= factor
+    for one in _all_schedulers(scheduler):
+        if hasattr(one, "base_lrs"):
+            one.base_lrs = [rate * factor for rate in one.base_lrs]
+        if hasattr(one, "_last_lr"):
+            one._last_lr = [rate * factor for rate in one._last_lr]  # noqa: SLF001
+
+
+def _all_schedulers(scheduler: Any) -> list[Any]:
+    """A scheduler with those it consists of; accelerate and SequentialLR wrap others."""
+    if scheduler is None:
+        return []
+    inner = getattr(scheduler, "scheduler", None)
+    parts: Sequence[Any] = getattr(scheduler, "_schedulers", ())
+    if inner is not None:
+        parts = [*parts, inner]
+    return [scheduler, *(one for part in parts for one in _all_schedulers(part))]
+
+
+def is_better(total: WatchGroup, best: KeptCheckpoint | None, margin: float) -> bool:
+    """Whether the checkpoint of a look replaces the one that is kept.
+
+    The latest look that forgot at most the margin, as measured, and raised no alarm: the most
+    trained model that keeps what it could. As long as there is none, the look that forgot least;
+    of equals the more accurate, then the later one.
+    """
+    if total.forgotten is None or total.accuracy is None:
+        return False
+    if total.forgotten <= margin and not total.alarm:
+        return True
+    if best is None:
+        return True
+    if best.forgotten <= margin:
+        return False
+    return (total.forgotten, -total.accuracy) <= (best.forgotten, -best.accuracy)
+
+
+def save_best(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Write model (an adapter alone where there is one) and tokenizer; whole or not at all.
+
+    The one that was kept before goes only once the new one is on the disk.
+    """
+    best, partial = folder / BEST, folder / f".{BEST}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        model.save_pretrained(partial)
+        if hasattr(tokenizer, "save_pretrained"):
+            tokenizer.save_pretrained(partial)
+        sync_tree(partial)
+        if best.exists() and not exchange(partial, best):
+            shutil.rmtree(best)
+        if not best.exists():
+            partial.rename(best)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

@@ -1,0 +1,216 @@
+"""How far the model has moved from the start: KL on the right answers of the probe's items.
+
+At every token of a right answer, behind its prompt, the distribution over the next token is
+compared with that of the start model, which is kept on disk. Of a large vocabulary only the
+likeliest tokens of the start are kept, and all others count as one: what is merged cannot differ,
+so each KL is then a lower limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from forgetmap._disk import whole_file
+from forgetmap.evaluation import (
+    PASS_TOKENS,
+    Job,
+    Network,
+    ResolvedSettings,
+    TransformersBackend,
+    continuations_of,
+)
+from forgetmap.train.alarm import TOTAL, Key, KlMeans
+
+START_FILE = "start.npz"
+KEPT_TOKENS = 512
+"""Likeliest tokens of the start model that are kept."""
+KL_ITEMS = 100
+"""Most items that the KL is computed on."""
+MOST_LOGITS = 2**25
+"""Most logits of one pass."""
+Reals = np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPath:
+    """A prompt with its right answer; the answer begins at `start`."""
+
+    key: Key
+    tokens: tuple[int, ...]
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartDistributions:
+    """Log-probabilities of the start model, one row per token of an answer.
+
+    Attributes:
+        paths: of the answers, in order.
+        ids: tokens that are kept.
+        logs: their log-probabilities.
+        is_exact: the whole vocabulary is kept.
+    """
+
+    paths: tuple[AnswerPath, ...]
+    ids: Reals
+    logs: Reals
+    is_exact: bool
+
+
+def answer_paths(
+    backend: TransformersBackend, jobs: Sequence[Job], settings: ResolvedSettings
+) -> list[AnswerPath]:
+    """The right answers of items that have one and fit into the context."""
+    asked = [(job, job.prompt.rstrip(), _answer(job, settings)) for job in jobs]
+    asked = [one for one in asked if one[2] and one[1]]
+    wholes = backend.encode([job.prompt + answer for job, _, answer in asked])
+    starts = backend.count_tokens([prompt for _, prompt, _ in asked])
+    return [
+        AnswerPath((job.task.name, job.item.id), whole, start)
+        for (job, _, _), whole, start in zip(asked, wholes, starts, strict=True)
+        if 0 < start < len(whole) <= backend.context
+    ]
+
+
+def _answer(job: Job, settings: ResolvedSettings) -> str:
+    item = job.item
+    if job.is_weighed(settings) and item.gold in item.options:
+        return continuations_of(item, job.task)[item.options.index(item.gold)]
+    return f" {item.gold}" if item.gold else ""
+
+
+def keep_start(network: Network, paths: Sequence[AnswerPath]) -> StartDistributions:
+    """The distributions of the model as it is now."""
+    kept = min(KEPT_TOKENS, network.vocabulary)
+    ids, logs = [], []
+    for _, rows in _log_probabilities(network, paths):
+        top = rows.topk(kept, dim=-1)
+        ids.append(top.indices.to(torch.int32).cpu().numpy())
+        logs.append(top.values.cpu().numpy())
+    return StartDistributions(
+        tuple(paths),
+        np.concatenate(ids) if ids else np.zeros((0, kept), np.int32),
+        np.concatenate(logs) if logs else np.zeros((0, kept), np.float32),
+        kept == network.vocabulary,
+    )
+
+
+def measure_kl(
+    network: Network, start: StartDistributions, chosen: set[Key]
+) -> dict[Key, tuple[float, float]]:
+    """KL(now || start) and KL(start || now) of each item, per token; without what is not finite."""
+    lengths = [len(path.tokens) - path.start for path in start.paths]
+    ends = np.cumsum(lengths)
+    places = {path.key: slice(end - n, end) for path, end, n in zip(
+        start.paths, ends, lengths, strict=True)}  # fmt: skip
+    found = {}
+    paths = [path for path in start.paths if path.key in chosen]
+    for path, rows in _log_probabilities(network, paths):
+        place = places[path.key]
+        ids = torch.from_numpy(start.ids[place].astype(np.int64)).to(rows.device)
+        now = rows.gather(-1, ids).cpu().numpy().astype(float)
+        before = start.logs[place].astype(float)
+        if not start.is_exact:
+            now, before = _with_rest(now), _with_rest(before)
+        both = _kl(now, before), _kl(before, now)
+        if np.isfinite(both).all():
+            found[path.key] = both
+    return found
+
+
+def mean_kl(
+    values: Mapping[Key, tuple[float, float]], categories: Mapping[str, str]
+) -> dict[str, KlMeans]:
+    """Means over the items of each group, the total included."""
+    groups: dict[str, list[tuple[float, float]]] = {TOTAL: []}
+    for (task, _), both in values.items():
+        groups[TOTAL].append(both)
+        groups.setdefault(categories[task], []).append(both)
+    return {
+        name: KlMeans(*(float(mean) for mean in np.mean(group, axis=0)))
+        for name, group in groups.items()
+        if group
+    }
+
+
+def write_start(start: StartDistributions, folder: Path) -> None:
+    """Keep distributions on disk."""
+    with whole_file(folder / START_FILE) as partial, partial.open("wb") as file:
+        np.savez(
+            file,
+            ids=start.ids,
+            logs=start.logs,
+            is_exact=start.is_exact,
+            tasks=[path.key[0] for path in start.paths],
+            items=[path.key[1] for path in start.paths],
+        )
+
+
+def read_start(folder: Path, paths: Sequence[AnswerPath]) -> StartDistributions | None:
+    """The distributions that were kept for these answers; None if there are none for all."""
+    if not (folder / START_FILE).is_file():
+        return None
+    with np.load(folder / START_FILE) as kept:
+        keys = list(zip(kept["tasks"].tolist(), kept["items"].tolist(), strict=True))
+        by_key = {path.key: path for path in paths}
+        if not set(keys) <= set(by_key):
+            return None
+        own = tuple(by_key[key] for key in keys)
+        if sum(len(path.tokens) - path.start for path in own) != len(kept["ids"]):
+            return None
+        return StartDistributions(own, kept["ids"], kept["logs"], bool(kept["is_exact"]))
+
+
+def _kl(one: Reals, other: Reals) -> float:
+    """Mean over rows; a token that cannot be has no part in it."""
+    with np.errstate(invalid="ignore"):
+        terms = np.where(np.exp(one) > 0, np.exp(one) * (one - other), 0.0)
+    return max(0.0, float(terms.sum(-1).mean()))
+
+
+def _with_rest(logs: Reals) -> Reals:
+    """One more column: all tokens that were not kept."""
+    rest = np.log(np.maximum(1 - np.exp(logs).sum(-1, keepdims=True), 1e-12))
+    return np.concatenate([logs, rest], axis=-1)
+
+
+@torch.inference_mode()
+def _log_probabilities(
+    network: Network, paths: Sequence[AnswerPath]
+) -> Iterator[tuple[AnswerPath, torch.Tensor]]:
+    """Rows over the vocabulary, one per token of each answer; in the order of the paths."""
+    for batch in _batches(paths, network.vocabulary):
+        width = max(len(path.tokens) for path in batch) - 1
+        first = min(path.start for path in batch) - 1
+        rows = [(*path.tokens[:-1], *[0] * (width + 1 - len(path.tokens))) for path in batch]
+        mask = [
+            [1] * (len(path.tokens) - 1) + [0] * (width + 1 - len(path.tokens)) for path in batch
+        ]
+        logits = network.run(
+            torch.tensor(rows, device=network.device),
+            mask=torch.tensor(mask, device=network.device),
+            keep=width - first,
+        )
+        for row, path in enumerate(batch):
+            own = logits[row, path.start - 1 - first : len(path.tokens) - 1 - first]
+            yield path, own.float().log_softmax(-1)
+
+
+def _batches(paths: Sequence[AnswerPath], vocabulary: int) -> Iterator[list[AnswerPath]]:
+    """Neighbours together, within the limits; the order stays, as rows on disk follow it."""
+    batch: list[AnswerPath] = []
+    for path in paths:
+        width = max(len(one.tokens) for one in [*batch, path])
+        keep = width - min(one.start for one in [*batch, path]) + 1
+        rows = len(batch) + 1
+        if batch and (rows * width > PASS_TOKENS or rows * keep * vocabulary > MOST_LOGITS):
+            yield batch
+            batch = []
+        batch.append(path)
+    if batch:
+        yield batch

@@ -1,0 +1,250 @@
+"""The probe on a live model: asked without a trace in the training, written as a run folder."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from forgetmap.comparison import CORRECT_AT
+from forgetmap.errors import UsageError
+from forgetmap.evaluation import (
+    Job,
+    ModelIdentity,
+    Network,
+    Settings,
+    Suite,
+    TransformersBackend,
+    make_jobs,
+    model_unchanged,
+    resolve,
+    run_model,
+)
+from forgetmap.records import (
+    MANIFEST,
+    SCORES,
+    TrainingInfo,
+    complete_folder,
+    describe_folder,
+    read_manifest,
+)
+from forgetmap.train.alarm import Key, KlMeans
+from forgetmap.train.divergence import (
+    KL_ITEMS,
+    AnswerPath,
+    StartDistributions,
+    answer_paths,
+    keep_start,
+    mean_kl,
+    measure_kl,
+    read_start,
+    write_start,
+)
+from forgetmap.train.probe_items import categories_of, draw_keys, suite_of_keys
+
+RightOrWrong = dict[Key, bool | None]
+
+
+class LiveProbe:
+    """Items, the model that answers them, and the folder that keeps the answers.
+
+    Args:
+        model: the live module, in any mode.
+        tokenizer: of the model.
+        suite: what is asked.
+        settings: how.
+        folder: for the run folders.
+        seed: draws the items that the KL is computed on.
+
+    Attributes:
+        asked: tells apart what is asked and how.
+        tokens: tells apart what tokens that is for the model.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        suite: Suite,
+        settings: Settings,
+        folder: Path,
+        *,
+        seed: int = 0,
+    ) -> None:
+        _refuse_parts(model)
+        self._model, self._settings, self._folder = model, settings, folder
+        with model_unchanged(model):
+            self._backend = _KeptTokens(_answering_module(model), tokenizer)
+            self._network = Network(_answering_module(model))
+        self._resolved = resolve(settings, self._backend)
+        self._start: StartDistributions | None = None
+        jobs = make_jobs(suite, self._resolved, self._backend, "")
+        paths = answer_paths(self._backend, jobs, self._resolved)
+        drawn = draw_keys([path.key for path in paths], KL_ITEMS, seed)
+        self._paths = [path for path in paths if path.key in drawn]
+        self.asked, self.tokens = self._fingerprints(jobs, suite, paths)
+        self.suite = suite
+
+    @property
+    def kl_is_exact(self) -> bool:
+        """Whether the start's whole distributions are kept."""
+        return self._start is None or self._start.is_exact
+
+    def answer(self, training: TrainingInfo, parent: str | None, *, overwrite: bool) -> str:
+        """Ask everything and write a run folder; its name."""
+        name = run_name(training.step)
+        identity = ModelIdentity(name, parent=parent, training=training)
+        with model_unchanged(self._model):
+            self._model.eval()
+            run_model(
+                self._backend, self.suite, self._folder / name, identity, self._settings,
+                overwrite=overwrite,
+            )  # fmt: skip
+        return name
+
+    def warm_up(self) -> None:
+        """Ask one item of each kind, so that the time of the first look is that of the others."""
+        kinds = {(task.kind, task.scorers): task for task in reversed(self.suite.tasks)}
+        first = [task for task in self.suite.tasks if task in kinds.values() and not task.follows]
+        few = {(task.name, item.id) for task in first for item in task.load()[:1]}
+        part, aside = suite_of_keys(self.suite, few), self._folder / ".warm-up"
+        with model_unchanged(self._model):
+            self._model.eval()
+            run_model(
+                self._backend, part, aside, ModelIdentity("warm-up"), self._settings, overwrite=True
+            )
+        read_scores(aside)
+        shutil.rmtree(aside)
+
+    def keep_start(self) -> None:
+        """Keep the distributions of the model as it is now: it is the start."""
+        with model_unchanged(self._model):
+            self._model.eval()
+            self._start = keep_start(self._network, self._paths)
+        write_start(self._start, self._folder)
+
+    def recall_start(self) -> bool:
+        """Read the distributions that were kept; False if they are gone."""
+        self._start = read_start(self._folder, self._paths)
+        return self._start is not None
+
+    def kl(self) -> dict[str, KlMeans]:
+        """KL to and from the start of every group."""
+        if self._start is None:
+            return {}
+        chosen = {(task.name, item.id) for task in self.suite.tasks for item in task.load()}
+        with model_unchanged(self._model):
+            self._model.eval()
+            values = measure_kl(self._network, self._start, chosen)
+        return mean_kl(values, categories_of(self.suite))
+
+    def forget_attempt(self, step: int) -> None:
+        """Remove what a look that failed has left."""
+        (self._folder / f".{run_name(step)}.journal.jsonl").unlink(missing_ok=True)
+
+    def _fingerprints(
+        self, jobs: Sequence[Job], suite: Suite, paths: Sequence[AnswerPath]
+    ) -> tuple[str, str]:
+        versions = {task.name: task.version for task in suite.tasks}
+        facts = [
+            f"{job.task.name}\n{job.item.id}\n{job.prompt}\n{job.item.gold}\n{job.item.options}"
+            for job in jobs
+        ]
+        text = sha256("\n\n".join(facts).encode("utf-8", "surrogatepass")).hexdigest()
+        tokens = self._backend.encode([job.prompt for job in jobs])
+        answers = [path.tokens for path in paths]
+        return (
+            self._resolved.fingerprint(tasks=versions, asked=text),
+            sha256(repr((tokens, answers)).encode()).hexdigest()[:16],
+        )
+
+
+class _KeptTokens(TransformersBackend):
+    """Makes tokens of each text once, as every look asks the same."""
+
+    def encode(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
+        known: dict[str, tuple[int, ...]] = self.__dict__.setdefault("_known", {})
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        known.update(zip(new, super().encode(new), strict=True))
+        return [known[text] for text in texts]
+
+
+def run_name(step: int) -> str:
+    """Name of the run folder of a step."""
+    return f"step-{step:06d}"
+
+
+def read_scores(folder: Path) -> RightOrWrong:
+    """Whether each item of a run is right, by the main metric of its task."""
+    tasks = read_manifest(folder / MANIFEST).tasks
+    names = ["task", "item", "metric", "scorer", "score"]
+    rows = pq.read_table(folder / SCORES, columns=names).to_pylist()
+    return {
+        (row["task"], row["item"]): None if row["score"] is None else row["score"] >= CORRECT_AT
+        for row in rows
+        if (row["metric"], row["scorer"])
+        == (tasks[row["task"]].main_metric, tasks[row["task"]].main_scorer)
+    }
+
+
+def keep_items(folder: Path, suite: Suite) -> None:
+    """Leave only the items of a suite in a run folder."""
+    kept = {(task.name, item.id) for task in suite.tasks for item in task.load()}
+    info = read_manifest(folder / MANIFEST)
+    tables = {file.name: pq.read_table(file) for file in sorted(folder.glob("*.parquet"))}
+    with complete_folder(folder, overwrite=True) as partial:
+        for name, table in tables.items():
+            pq.write_table(_rows_of(table, kept), partial / name)
+        describe_folder(partial, info)
+
+
+def move_away(folder: Path, name: str) -> None:
+    """Put the run folder of an abandoned look aside."""
+    if not (folder / name).exists():
+        return
+    aside = folder / "abandoned" / name
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.parent.mkdir(exist_ok=True)
+    (folder / name).rename(aside)
+
+
+def group_sizes(scores: Mapping[Key, bool | None]) -> tuple[int, int]:
+    """Items with an answer, and without one."""
+    without = sum(score is None for score in scores.values())
+    return len(scores) - without, without
+
+
+def _rows_of(table: pa.Table, kept: set[Key]) -> pa.Table:
+    if not {"task", "item"} <= set(table.column_names):
+        return table
+    pairs = zip(table["task"].to_pylist(), table["item"].to_pylist(), strict=True)
+    return table.filter(pa.array([pair in kept for pair in pairs], pa.bool_()))
+
+
+def _answering_module(model: Any) -> Any:
+    """The module of the transformers library, with adapters in its layers where there are any.
+
+    A wrapper of PEFT hides which inputs the model takes, and with it the quicker ways to ask it.
+    Prompts that an adapter puts before the text are added by the wrapper, so there it stays.
+    """
+    if not hasattr(model, "peft_config"):
+        return model
+    configs = model.peft_config.values()
+    is_in_layers = not any(getattr(config, "is_prompt_learning", False) for config in configs)
+    return model.get_base_model() if is_in_layers and hasattr(model, "get_base_model") else model
+
+
+def _refuse_parts(model: Any) -> None:
+    """A model whose weights are spread over processes answers only where all of them ask."""
+    for parameter in model.parameters():
+        if hasattr(parameter, "ds_id") or type(parameter).__name__ == "DTensor":
+            raise UsageError(
+                "the weights of the model are spread over several processes (FSDP, DeepSpeed ZeRO-3"
+                " or tensor parallel), so none of them can answer alone",
+                hint="evaluate saved checkpoints instead: forgetmap run CHECKPOINT --suite ...",
+            )

@@ -1,0 +1,130 @@
+"""What can be said about watching a training, checked before it begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+from forgetmap.comparison import MARGIN, NOISE_FLOOR
+from forgetmap.errors import UsageError
+from forgetmap.evaluation import Settings, Suite
+from forgetmap.train.actions import OnAlarm, check_action
+from forgetmap.train.alarm import AlarmRule
+from forgetmap.train.history import WatchRule
+from forgetmap.train.probe_items import watched_suite
+from forgetmap.train.schedule import LookSchedule
+
+COST, ALPHA, LR_FACTOR = 0.05, 0.05, 0.5
+
+
+class WatchOptions(TypedDict, total=False):
+    """How to watch; see `fm.watch`."""
+
+    cost: float
+    every: int | None
+    out: str | Path | None
+    settings: Settings | None
+    margin: float
+    noise_floor: float
+    alpha: float
+    on_alarm: OnAlarm
+    lr_factor: float
+    keep_best: bool
+    kl: bool
+    tokenizer: Any
+    seed: int
+    overwrite: bool
+    quiet: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """Options with nothing left open, and the items read."""
+
+    suite: Suite
+    settings: Settings
+    cost: float | None
+    every: int | None
+    out: Path | None
+    alarm: AlarmRule
+    on_alarm: OnAlarm
+    lr_factor: float
+    keep_best: bool
+    kl: bool
+    tokenizer: Any
+    seed: int
+    overwrite: bool
+    quiet: bool
+
+    def schedule(self) -> LookSchedule:
+        """When to look."""
+        return LookSchedule(cost=self.cost, every=self.every)
+
+    @property
+    def rule(self) -> WatchRule:
+        """What is kept of it with what was seen."""
+        return WatchRule(
+            cost=self.cost,
+            every=self.every,
+            margin=self.alarm.margin,
+            noise_floor=self.alarm.noise_floor,
+            alpha=self.alarm.alpha,
+            on_alarm=self.on_alarm,
+            keep_best=self.keep_best,
+        )
+
+
+def make_watch_settings(suite: str | Path | Suite, options: WatchOptions) -> WatchSettings:
+    """Check the options and read the items.
+
+    Raises:
+        FieldError: an item has no right answer.
+        UsageError: an option makes no sense.
+    """
+    unknown = set(options) - set(WatchOptions.__annotations__)
+    if unknown:
+        raise UsageError(
+            f"there is no option {min(unknown)!r}",
+            hint=f"choose from {', '.join(WatchOptions.__annotations__)}.",
+        )
+    every = options.get("every")
+    settings = options.get("settings") or Settings()
+    out = options.get("out")
+    made = WatchSettings(
+        suite=watched_suite(suite, settings),
+        settings=settings,
+        cost=None if every is not None else options.get("cost", COST),
+        every=every,
+        out=None if out is None else Path(out),
+        alarm=_alarm_rule(options),
+        on_alarm=options.get("on_alarm", "log"),
+        lr_factor=options.get("lr_factor", LR_FACTOR),
+        keep_best=options.get("keep_best", False),
+        kl=options.get("kl", True),
+        tokenizer=options.get("tokenizer"),
+        seed=options.get("seed", 0),
+        overwrite=options.get("overwrite", False),
+        quiet=options.get("quiet", False),
+    )
+    made.schedule()
+    check_action(made.on_alarm, made.lr_factor)
+    return made
+
+
+def _alarm_rule(options: WatchOptions) -> AlarmRule:
+    rule = AlarmRule(
+        margin=options.get("margin", MARGIN),
+        noise_floor=options.get("noise_floor", NOISE_FLOOR),
+        alpha=options.get("alpha", ALPHA),
+    )
+    for name, value, least in (
+        ("margin", rule.margin, 0.0),
+        ("noise_floor", rule.noise_floor, 0.0),
+        ("alpha", rule.alpha, 1e-9),
+    ):
+        if not least <= value < 1:
+            raise UsageError(
+                f"{name} is {value:g}", hint="give a share of 1, such as 0.02 or 0.05."
+            )
+    return rule

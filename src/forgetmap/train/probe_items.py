@@ -1,0 +1,114 @@
+"""What is asked at every look: the items of a suite or probe, and a part of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+
+from forgetmap.errors import FieldError, UsageError
+from forgetmap.evaluation import Item, Settings, Suite, Task, load_suite
+from forgetmap.train.alarm import Key
+
+
+def watched_suite(suite: str | Path | Suite, settings: Settings) -> Suite:
+    """The suite with its items read, all of which can be judged.
+
+    Raises:
+        FieldError: an item has no right answer.
+        UsageError: there are no items, or several answers to each are asked for.
+    """
+    if (settings.repeats or 1) > 1 or settings.protocol == "published":
+        raise UsageError(
+            "a watched training asks every item once at each look",
+            hint="leave out repeats, and use the protocol `same`.",
+        )
+    chosen = suite if isinstance(suite, Suite) else load_suite(suite)
+    tasks = tuple(replace(task, load=partial(tuple, tuple(task.load()))) for task in chosen.tasks)
+    for task in tasks:
+        for item in task.load():
+            _check_gold(task, item, suite)
+    if not any(task.load() for task in tasks):
+        raise UsageError(f"the suite {chosen.name!r} has no items", hint="choose another.")
+    return replace(chosen, tasks=tasks)
+
+
+def _check_gold(task: Task, item: Item, source: str | Path | Suite) -> None:
+    if task.scorers or item.gold:
+        return
+    raise FieldError(
+        f"item {item.id!r} of task {task.name!r} has no right answer, so nobody can say when it is "
+        "forgotten",
+        file=None if isinstance(source, Suite) else str(source),
+        field="gold",
+        hint="give it one, or leave the item out.",
+    )
+
+
+def categories_of(suite: Suite) -> dict[str, str]:
+    """The category of each task; a task without one is its own."""
+    return {task.name: task.category or task.name for task in suite.tasks}
+
+
+def count_items(suite: Suite) -> int:
+    """Items of all tasks."""
+    return sum(len(task.load()) for task in suite.tasks)
+
+
+def part_of_suite(suite: Suite, items: int, seed: int) -> Suite:
+    """About so many items, the same share of each task, drawn by a seed; at least one of each.
+
+    Which items these are depends on the seed and their ids, not on their order. Tasks that belong
+    together, as turns of a conversation do, keep the same items.
+    """
+    total = count_items(suite)
+    if items >= total:
+        return suite
+    tasks = []
+    for task in suite.tasks:
+        own = task.load()
+        kept = _draw(task, own, max(1, round(len(own) * items / total)), seed)
+        tasks.append(replace(task, load=partial(tuple, kept)))
+    return replace(suite, tasks=tuple(tasks))
+
+
+def draw_keys(keys: Sequence[Key], count: int, seed: int) -> set[Key]:
+    """So many keys, the same share of each task."""
+    by_task: dict[str, list[Key]] = {}
+    for key in keys:
+        by_task.setdefault(key[0], []).append(key)
+    share = min(1.0, count / len(keys)) if keys else 1.0
+    # Every task has its turn in an order of its own, so that few items spread over many tasks.
+    ranked = sorted(
+        ((rank + _chance(seed, task)) / len(own), key)
+        for task, own in by_task.items()
+        for rank, key in enumerate(sorted(own, key=lambda key: _chance(seed, *key)))
+    )
+    return {key for _, key in ranked[: round(share * len(keys))]}
+
+
+def suite_of_keys(suite: Suite, keys: Collection[Key]) -> Suite:
+    """The suite with these items only."""
+    tasks = [
+        replace(
+            task,
+            load=partial(tuple, [item for item in task.load() if (task.name, item.id) in keys]),
+        )
+        for task in suite.tasks
+    ]
+    return replace(suite, tasks=tuple(tasks))
+
+
+def _draw(task: Task, items: Sequence[Item], count: int, seed: int) -> list[Item]:
+    among = "" if task.scorers else task.name  # turns of a conversation share their ids
+    ranked = sorted(items, key=lambda item: _chance(seed, among, item.id))
+    kept = {item.id for item in ranked[:count]}
+    return [item for item in items if item.id in kept]
+
+
+def _chance(seed: int, *names: str) -> float:
+    """A number in [0, 1) for these names."""
+    text = "\x1f".join((str(seed), *names))
+    return int.from_bytes(sha256(text.encode()).digest()[:7], "big") / 2**56

@@ -1,0 +1,39 @@
+"""Several processes that train one model: the first one looks, and all do what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from forgetmap.errors import ForgetmapError
+
+Told = TypeVar("Told")
+
+
+def decide_together(work: Callable[[], Told], world: int, *, is_first: bool) -> Told:
+    """Do the work in the first process and tell the others what came of it.
+
+    The others wait, so that no process runs ahead into a collective operation of the training that
+    the first one has not reached. An error of ours is raised in all of them: else they would wait
+    for a process that has ended.
+
+    Args:
+        work: done in the first process only.
+        world: how many processes there are.
+        is_first: whether this is the first.
+    """
+    if world <= 1:
+        return work()
+    from torch import distributed
+
+    told: list[Any] = [None]
+    if is_first:
+        try:
+            told = [work()]
+        except ForgetmapError as error:
+            told = [error]
+    distributed.broadcast_object_list(told, src=0)
+    if isinstance(told[0], ForgetmapError):
+        raise told[0]
+    result: Told = told[0]
+    return result

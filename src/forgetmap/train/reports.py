@@ -1,0 +1,145 @@
+"""Telling others: the loggers of the trainer, and the terminal."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from forgetmap.train.faults import reporter_faults
+from forgetmap.train.history import WatchGroup, WatchLook
+
+LOGGER = logging.getLogger("forgetmap.train")
+SHOWN = {
+    "forgetting": "forgotten",
+    "forgetting_at_least": "forgotten_at_least",
+    "backward_transfer": "gained",
+    "probe_accuracy": "accuracy",
+    "kl_to_start": "kl_to_start",
+    "kl_from_start": "kl_from_start",
+}
+"""First part of a logged name -> field of a group."""
+
+
+def look_values(look: WatchLook) -> dict[str, float]:
+    """What is logged of a look: `forgetting/total`, `forgetting/CATEGORY`, `kl_to_start/...`."""
+    groups: dict[str, WatchGroup] = {"total": look.total, **look.categories}
+    values = {
+        f"{shown}/{name}": float(value)
+        for shown, field in SHOWN.items()
+        for name, group in groups.items()
+        if (value := getattr(group, field)) is not None
+    }
+    values["forgetting_alarm"] = float(any(group.alarm for group in groups.values()))
+    if look.total.missing:
+        values["forgetting_missing"] = float(look.total.missing)
+    if look.cost is not None and look.step:
+        values["probe_cost"] = look.cost
+    return values
+
+
+class Reporters:
+    """The loggers that a trainer reports to.
+
+    `trainer.log` is not used: inside a callback it would take away the trainer's own next line, and
+    TRL's trainers would give away the means of their own values too early.
+
+    Args:
+        handler: of the trainer's callbacks; without it, loggers are made from `report_to`. They
+            write to the same run, as Weights & Biases and the like know which one is at work, or
+            to the same folder.
+    """
+
+    def __init__(self, handler: Any = None) -> None:
+        self._handler = handler
+        self._own: list[Any] | None = None
+
+    def send(
+        self, values: dict[str, float], args: Any, state: Any, control: Any, given: dict[str, Any]
+    ) -> list[str]:
+        """Pass values on; what went wrong with which logger.
+
+        Args:
+            values: by name.
+            args: of the trainer.
+            state: of the trainer; the values go into its history.
+            control: of the trainer; loggers get a copy, as they must not change what happens next.
+            given: what else callbacks are given: the model and so on.
+        """
+        logs = dict(values)
+        if state.epoch is not None:
+            logs["epoch"] = state.epoch
+        state.log_history.append({**logs, "step": state.global_step})
+        problems = []
+        for reporter in self._reporters(args, state):
+            try:
+                reporter.on_log(args, state, copy.copy(control), logs=dict(logs), **given)
+            except reporter_faults() as error:
+                problems.append(f"{type(reporter).__name__}: {type(error).__name__}: {error}")
+        return problems
+
+    def close(self) -> None:
+        """End the loggers that were made here."""
+        for reporter in self._own or ():
+            writer = getattr(reporter, "tb_writer", None)
+            if writer is not None:
+                writer.close()
+        self._own = None
+
+    def _reporters(self, args: Any, state: Any) -> Sequence[Any]:
+        from transformers import PrinterCallback, ProgressCallback
+
+        if self._handler is not None:
+            # Those two print all values; a look has a line of its own.
+            return [
+                callback
+                for callback in self._handler.callbacks
+                if not isinstance(callback, PrinterCallback | ProgressCallback)
+            ]
+        if not state.is_world_process_zero:
+            return ()
+        if self._own is None:
+            from transformers.integrations import get_reporting_integration_callbacks
+
+            self._own = [kind() for kind in get_reporting_integration_callbacks(args.report_to)]
+        return self._own
+
+
+def look_line(look: WatchLook) -> str:
+    """A look in a line."""
+    total = look.total
+    if total.forgotten is None or total.gained is None:
+        return f"step {look.step}: none of {total.missing} items got an answer"
+    if not look.step:
+        return f"step 0: {_percent(total.accuracy or 0)} of {total.items} items right at the start"
+    least = _percent(total.forgotten_at_least)
+    parts = [
+        f"forgot {_percent(total.forgotten)} of {total.items} items (at least {least})",
+        f"gained {_percent(total.gained)}",
+    ]
+    if total.kl_to_start is not None:
+        parts.append(f"KL {total.kl_to_start:.2f}")
+    if total.missing:
+        parts.append(f"{total.missing} without an answer")
+    if look.cost is not None:
+        parts.append(f"probe {_percent(look.cost)} of the time")
+    groups = {"total": total, **look.categories}
+    alarms = [name for name, group in groups.items() if group.alarm]
+    alarm = f" — ALARM: {', '.join(alarms)}" if alarms else ""
+    return f"step {look.step}: {', '.join(parts)}{alarm}"
+
+
+def print_line(line: str) -> None:
+    """Print a line above the progress bars, if any are shown."""
+    from rich.console import Console
+    from tqdm import tqdm  # type: ignore[import-untyped]
+
+    with tqdm.external_write_mode(file=sys.stderr):
+        console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+        console.print(line, style="bold red" if "ALARM" in line else None)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -1,0 +1,134 @@
+"""When to look: as often as the cost allows, denser early, as damage peaks early.
+
+The budget is the cost times the time that the whole training takes, looks left out. By a share u of
+all steps, at most sqrt(u) of the budget is used, so that n affordable looks fall at about the
+shares (1/n)^2, (2/n)^2, ... 1. The first look, at step 0, cannot be left out and is paid from the
+same budget. One look is kept back for the last step.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from forgetmap.errors import UsageError
+
+PILOT_STEPS = 3
+"""Steps after which the time of a step is known well enough to plan."""
+LEAST_LOOKS = 10
+"""Looks after the first that must be affordable; else items are left out."""
+LEAST_ITEMS = 100
+"""Items that are kept in any case; with fewer, an alarm could hardly ever be raised."""
+CAUTION = 1.1
+"""A look may take so much longer than the longest of the last three."""
+
+
+@dataclass(slots=True)
+class LookSchedule:
+    """Which steps are looked at.
+
+    Attributes:
+        cost: most time in the probe per time in training, over the whole training.
+        every: steps between looks instead, whatever they cost.
+        max_steps: of the training.
+        clock: seconds, from anywhere.
+        probed: seconds of all looks.
+        costs: seconds of each look.
+    """
+
+    cost: float | None = 0.05
+    every: int | None = None
+    max_steps: int = 0
+    clock: Callable[[], float] = time.perf_counter
+    probed: float = 0.0
+    costs: list[float] = field(default_factory=list)
+    _trained_before: float = 0.0
+    _began: float = 0.0
+    _probed_here: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.every is not None and self.every < 1:
+            raise UsageError(
+                f"looks every {self.every} steps make no sense", hint="give 1 or more."
+            )
+        if self.every is None and not (self.cost is not None and 0 < self.cost <= 1):
+            raise UsageError(
+                f"a cost of {self.cost} is no share of the time of training",
+                hint="give a number above 0 and at most 1, such as 0.05; or every=100.",
+            )
+
+    def begin(self, max_steps: int, *, trained: float = 0.0, probed: float = 0.0) -> None:
+        """Start the clock of training, after what earlier parts of a resumed one took."""
+        self.max_steps = max_steps
+        self._trained_before, self.probed = trained, probed
+        self._began, self._probed_here = self.clock(), 0.0
+
+    def count_look(self, seconds: float) -> None:
+        """Add a look."""
+        self.costs.append(seconds)
+        self.count(seconds)
+
+    def count(self, seconds: float) -> None:
+        """Add what was spent besides."""
+        self.probed += seconds
+        self._probed_here += seconds
+
+    @property
+    def trained(self) -> float:
+        """Seconds of training so far, looks left out."""
+        return self._trained_before + self.clock() - self._began - self._probed_here
+
+    @property
+    def next_cost(self) -> float:
+        """Seconds that the next look may take."""
+        return CAUTION * max(self.costs[-3:], default=0.0)
+
+    def first_check(self, step: int) -> int:
+        """The step at which the first decision is made after a start or a resumption."""
+        return self._after(step) if self.every else min(step + PILOT_STEPS, self.max_steps)
+
+    def allows(self, step: int) -> bool:
+        """Whether there may be a look at this step."""
+        if self.every is not None:
+            return step % self.every == 0 or step >= self.max_steps
+        needed = self.probed + self.next_cost
+        if step >= self.max_steps:
+            return needed <= self._budget(step)
+        return needed <= self._early_budget(step) * math.sqrt(step / self.max_steps)
+
+    def plan(self, step: int) -> int:
+        """The next step at which to ask `allows`, from the time that steps took so far."""
+        if self.every is not None:
+            return self._after(step)
+        budget = self._early_budget(step)
+        needed = self.probed + self.next_cost
+        if budget <= 0 or needed > budget:
+            return self.max_steps
+        share = (needed / budget) ** 2
+        return min(max(math.ceil(share * self.max_steps), step + 1), self.max_steps)
+
+    def affordable_share(self, step: int) -> float:
+        """Share of the items with which `LEAST_LOOKS` looks fit into what is left of the budget."""
+        if self.every is not None or not self.costs:
+            return 1.0
+        left = self._budget(step) - self.probed
+        return min(1.0, max(left, 0.0) / (LEAST_LOOKS * self.next_cost))
+
+    def shrink(self, share: float) -> None:
+        """Looks take so much less from now on."""
+        self.costs = [seconds * share for seconds in self.costs[-1:]]
+
+    def _budget(self, step: int) -> float:
+        """Seconds for all looks of the training, as long as steps take what they took so far."""
+        assert self.cost is not None  # noqa: S101  # only asked where no interval is fixed
+        return self.cost * self.trained * self.max_steps / step if step else 0.0
+
+    def _early_budget(self, step: int) -> float:
+        """Less a look that is kept back for the last step."""
+        return self._budget(step) - self.next_cost
+
+    def _after(self, step: int) -> int:
+        assert self.every is not None  # noqa: S101  # only asked where an interval is fixed
+        return min((step // self.every + 1) * self.every, self.max_steps)
