@@ -12,6 +12,7 @@ from transformers import TrainerCallback
 from forgetmap.errors import UsageError
 from forgetmap.evaluation import Suite
 from forgetmap.train.actions import lower_learning_rate
+from forgetmap.train.history import WatchHistory
 from forgetmap.train.options import WatchOptions, make_watch_settings
 from forgetmap.train.processes import decide_together
 from forgetmap.train.reports import LOGGER, Reporters
@@ -31,9 +32,8 @@ class ForgettingCallback(TrainerCallback):  # type: ignore[misc]
         options: as for `fm.watch`.
 
     Attributes:
-        history: what was seen so far; None before training begins and in all processes but the
-            first.
-        folder: where it is kept; None before training begins, unless it was given.
+        history: what was seen so far, in the first process and once training has begun.
+        folder: where it is kept.
 
     Raises:
         FieldError: an item has no right answer.
@@ -53,14 +53,14 @@ class ForgettingCallback(TrainerCallback):  # type: ignore[misc]
         self._reporters = Reporters(handler)
 
     @property
-    def history(self) -> Any:
+    def history(self) -> WatchHistory:
         """What was seen so far."""
-        return self._watcher.history if self._watcher else None
+        return self._first.history
 
     @property
-    def folder(self) -> Path | None:
+    def folder(self) -> Path:
         """Where it is kept."""
-        return self._watcher.folder if self._watcher else self._settings.out
+        return self._first.folder
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Look at the start, or take up what an earlier part of the training left."""
@@ -124,10 +124,11 @@ class ForgettingCallback(TrainerCallback):  # type: ignore[misc]
 
     @property
     def _first(self) -> Watcher:
-        """Of the first process, the only one that asks for it."""
+        """Of the first process, the only one that looks."""
         if self._watcher is None:
             raise UsageError(
-                "this training was not begun by a trainer", hint="call trainer.train()."
+                "nothing was watched yet in this process",
+                hint="call trainer.train() first; of several processes, ask the first.",
             )
         return self._watcher
 

@@ -167,10 +167,10 @@ def read_start(folder: Path, paths: Sequence[AnswerPath]) -> StartDistributions 
 
 
 def _kl(one: Reals, other: Reals) -> float:
-    """Mean over rows; a token that cannot be has no part in it."""
+    """Mean over rows; a token that cannot be has no part in it. Not a number if one is not."""
     with np.errstate(invalid="ignore"):
-        terms = np.where(np.exp(one) > 0, np.exp(one) * (one - other), 0.0)
-    return max(0.0, float(terms.sum(-1).mean()))
+        terms = np.where(np.exp(one) == 0, 0.0, np.exp(one) * (one - other))
+    return float(np.maximum(terms.sum(-1).mean(), 0.0))
 
 
 def _with_rest(logs: Reals) -> Reals:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -95,15 +95,15 @@ class LiveProbe:
         """Whether the start's whole distributions are kept."""
         return self._start is None or self._start.is_exact
 
-    def answer(self, training: TrainingInfo, parent: str | None, *, overwrite: bool) -> str:
-        """Ask everything and write a run folder; its name."""
+    def answer(self, training: TrainingInfo, parent: str | None) -> str:
+        """Ask everything and write a run folder, in place of an abandoned one; its name."""
         name = run_name(training.step)
         identity = ModelIdentity(name, parent=parent, training=training)
         with model_unchanged(self._model):
             self._model.eval()
             run_model(
                 self._backend, self.suite, self._folder / name, identity, self._settings,
-                overwrite=overwrite,
+                overwrite=True,
             )  # fmt: skip
         return name
 
@@ -211,12 +211,6 @@ def move_away(folder: Path, name: str) -> None:
     shutil.rmtree(aside, ignore_errors=True)
     aside.parent.mkdir(exist_ok=True)
     (folder / name).rename(aside)
-
-
-def group_sizes(scores: Mapping[Key, bool | None]) -> tuple[int, int]:
-    """Items with an answer, and without one."""
-    without = sum(score is None for score in scores.values())
-    return len(scores) - without, without
 
 
 def _rows_of(table: pa.Table, kept: set[Key]) -> pa.Table:

@@ -6,6 +6,7 @@ import copy
 import logging
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from forgetmap.train.faults import reporter_faults
@@ -104,7 +105,18 @@ class Reporters:
             from transformers.integrations import get_reporting_integration_callbacks
 
             self._own = [kind() for kind in get_reporting_integration_callbacks(args.report_to)]
+            for reporter in self._own:
+                _join_tensorboard(reporter, Path(args.output_dir))
         return self._own
+
+
+def _join_tensorboard(reporter: Any, folder: Path) -> None:
+    """Write to the folder that the trainer's own logger has made, as the last one there."""
+    if getattr(reporter, "logging_dir", "") is not None:
+        return
+    made = [path for path in (folder / "runs").glob("*") if path.is_dir()]
+    latest = max(made, key=lambda path: path.stat().st_mtime, default=folder / "runs")
+    reporter.logging_dir = str(latest)
 
 
 def look_line(look: WatchLook) -> str:
@@ -134,7 +146,7 @@ def look_line(look: WatchLook) -> str:
 def print_line(line: str) -> None:
     """Print a line above the progress bars, if any are shown."""
     from rich.console import Console
-    from tqdm import tqdm  # type: ignore[import-untyped]
+    from tqdm import tqdm
 
     with tqdm.external_write_mode(file=sys.stderr):
         console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)

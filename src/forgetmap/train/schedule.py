@@ -19,6 +19,8 @@ PILOT_STEPS = 3
 """Steps after which the time of a step is known well enough to plan."""
 LEAST_LOOKS = 10
 """Looks after the first that must be affordable; else items are left out."""
+MOST_LOOKS = 100
+"""Looks of a training, however cheap they are: each one takes its share of the error rate."""
 LEAST_ITEMS = 100
 """Items that are kept in any case; with fewer, an alarm could hardly ever be raised."""
 CAUTION = 1.1
@@ -49,6 +51,7 @@ class LookSchedule:
     _probed_here: float = 0.0
 
     def __post_init__(self) -> None:
+        self._began = self.clock()
         if self.every is not None and self.every < 1:
             raise UsageError(
                 f"looks every {self.every} steps make no sense", hint="give 1 or more."
@@ -60,10 +63,9 @@ class LookSchedule:
             )
 
     def begin(self, max_steps: int, *, trained: float = 0.0, probed: float = 0.0) -> None:
-        """Start the clock of training, after what earlier parts of a resumed one took."""
+        """Add what earlier parts of a resumed training took; the clock is running already."""
         self.max_steps = max_steps
         self._trained_before, self.probed = trained, probed
-        self._began, self._probed_here = self.clock(), 0.0
 
     def count_look(self, seconds: float) -> None:
         """Add a look."""
@@ -95,7 +97,7 @@ class LookSchedule:
             return step % self.every == 0 or step >= self.max_steps
         needed = self.probed + self.next_cost
         if step >= self.max_steps:
-            return needed <= self._budget(step)
+            return self.cost is not None and needed <= self.cost * self.trained
         return needed <= self._early_budget(step) * math.sqrt(step / self.max_steps)
 
     def plan(self, step: int) -> int:
@@ -113,7 +115,7 @@ class LookSchedule:
         """Share of the items with which `LEAST_LOOKS` looks fit into what is left of the budget."""
         if self.every is not None or not self.costs:
             return 1.0
-        left = self._budget(step) - self.probed
+        left = self._budget(step) - self.probed  # MOST_LOOKS is far more than LEAST_LOOKS
         return min(1.0, max(left, 0.0) / (LEAST_LOOKS * self.next_cost))
 
     def shrink(self, share: float) -> None:
@@ -123,7 +125,8 @@ class LookSchedule:
     def _budget(self, step: int) -> float:
         """Seconds for all looks of the training, as long as steps take what they took so far."""
         assert self.cost is not None  # noqa: S101  # only asked where no interval is fixed
-        return self.cost * self.trained * self.max_steps / step if step else 0.0
+        affordable = self.cost * self.trained * self.max_steps / step if step else 0.0
+        return min(affordable, MOST_LOOKS * self.next_cost) if self.costs else affordable
 
     def _early_budget(self, step: int) -> float:
         """Less a look that is kept back for the last step."""

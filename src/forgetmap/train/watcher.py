@@ -10,7 +10,7 @@ from typing import Any
 from forgetmap.errors import ModelError, OutputError, UsageError
 from forgetmap.records import TrainingInfo
 from forgetmap.train.actions import is_better, save_best
-from forgetmap.train.alarm import TOTAL, judge_look
+from forgetmap.train.alarm import TOTAL, KlMeans, judge_look
 from forgetmap.train.faults import LOOK_FAULTS, save_faults
 from forgetmap.train.history import (
     WATCH_FILE,
@@ -294,14 +294,14 @@ class Watcher:
         began = time.perf_counter()
         looks = self.history.looks
         parent = self.history.curve[-1].run if self.history.curve else None
-        run = self._probe.answer(moment.info, parent, overwrite=not looks or bool(moment.step))
+        run = self._probe.answer(moment.info, parent)
         scores = read_scores(self.folder / run)
         if not looks:
             self._start = scores
             if self._settings.kl:
                 self._probe.keep_start()
                 self._change(kl_is_exact=self._probe.kl_is_exact)
-        kl = self._probe.kl() if self._settings.kl and looks else {}
+        kl = self._kl(moment.step) if self._settings.kl and looks else {}
         groups = judge_look(
             len(looks), self._start, scores,
             categories_of(self._probe.suite), self._settings.alarm, kl,
@@ -329,6 +329,15 @@ class Watcher:
         self._write()
         self._say(look_line(look))
         return look_values(look)
+
+    def _kl(self, step: int) -> dict[str, KlMeans]:
+        """KL of every group; a look stands without it."""
+        try:
+            return self._probe.kl()
+        except LOOK_FAULTS as error:
+            LOGGER.warning("no KL at step %d: %s", step, error)
+            self.miss(step, "probe", f"no KL: {type(error).__name__}: {error}")
+            return {}
 
     def _answer_alarm(self, look: WatchLook) -> tuple[bool, float | None]:
         """Whether to stop, and by how much to lower the learning rate."""
