@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     )
     from forgetmap.evaluation.backends.transformers.decode import Decoder, DecodeRow, Size
     from forgetmap.evaluation.backends.transformers.load import LoadedModel, load_model
-    from forgetmap.evaluation.backends.transformers.network import Network
+    from forgetmap.evaluation.backends.transformers.network import Network, spread
     from forgetmap.evaluation.choices import Dtype, ProtocolName, Scoring, Stage
     from forgetmap.evaluation.items import Item, Suite, Task
     from forgetmap.evaluation.jobs import Job, fit_suite, make_jobs
@@ -133,6 +133,7 @@ __all__ = [
     "run_names",
     "split_address",
     "split_model",
+    "spread",
     "table_rows",
     "weights_stamp",
 ]

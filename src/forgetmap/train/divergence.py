@@ -23,6 +23,7 @@ from forgetmap.evaluation import (
     ResolvedSettings,
     TransformersBackend,
     continuations_of,
+    spread,
 )
 from forgetmap.train.alarm import TOTAL, Key, KlMeans
 
@@ -33,7 +34,12 @@ KL_ITEMS = 100
 """Most items that the KL is computed on."""
 MOST_LOGITS = 2**25
 """Most logits of one pass."""
+SHORTEST_HEAD = 16
+"""Tokens that several prompts must begin with to be read apart."""
+MOST_PADDING = 1.5
+"""The longest row of a pass against the shortest."""
 Reals = np.ndarray
+Tokens = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,7 @@ class AnswerPath:
     """A prompt with its right answer; the answer begins at `start`."""
 
     key: Key
-    tokens: tuple[int, ...]
+    tokens: Tokens
     start: int
 
 
@@ -87,15 +93,16 @@ def _answer(job: Job, settings: ResolvedSettings) -> str:
 def keep_start(network: Network, paths: Sequence[AnswerPath]) -> StartDistributions:
     """The distributions of the model as it is now."""
     kept = min(KEPT_TOKENS, network.vocabulary)
-    ids, logs = [], []
-    for _, rows in _log_probabilities(network, paths):
+    ids: dict[Key, Reals] = {}
+    logs: dict[Key, Reals] = {}
+    for path, rows in _log_probabilities(network, paths):
         top = rows.topk(kept, dim=-1)
-        ids.append(top.indices.to(torch.int32).cpu().numpy())
-        logs.append(top.values.cpu().numpy())
+        ids[path.key] = top.indices.to(torch.int32).cpu().numpy()
+        logs[path.key] = top.values.cpu().numpy()
     return StartDistributions(
         tuple(paths),
-        np.concatenate(ids) if ids else np.zeros((0, kept), np.int32),
-        np.concatenate(logs) if logs else np.zeros((0, kept), np.float32),
+        np.concatenate([np.zeros((0, kept), np.int32), *(ids[path.key] for path in paths)]),
+        np.concatenate([np.zeros((0, kept), np.float32), *(logs[path.key] for path in paths)]),
         kept == network.vocabulary,
     )
 
@@ -183,32 +190,84 @@ def _with_rest(logs: Reals) -> Reals:
 def _log_probabilities(
     network: Network, paths: Sequence[AnswerPath]
 ) -> Iterator[tuple[AnswerPath, torch.Tensor]]:
-    """Rows over the vocabulary, one per token of each answer; in the order of the paths."""
-    for batch in _batches(paths, network.vocabulary):
-        width = max(len(path.tokens) for path in batch) - 1
-        first = min(path.start for path in batch) - 1
-        rows = [(*path.tokens[:-1], *[0] * (width + 1 - len(path.tokens))) for path in batch]
-        mask = [
-            [1] * (len(path.tokens) - 1) + [0] * (width + 1 - len(path.tokens)) for path in batch
+    """Rows over the vocabulary, one per token of each answer; in any order.
+
+    What several prompts begin with, such as worked examples, is read once.
+    """
+    longest = max((len(path.tokens) for path in paths), default=0)
+    families = _families(paths) if network.shares_heads(longest) else [((), list(paths))]
+    for head, family in families:
+        yield from _passes(network, family, head)
+
+
+def _families(paths: Sequence[AnswerPath]) -> Iterator[tuple[Tokens, list[AnswerPath]]]:
+    """Paths that begin alike, each family with what all of it begins with; last, all others."""
+    apart: list[AnswerPath] = []
+    family: list[AnswerPath] = []
+    head: Tokens = ()
+    for path in sorted(paths, key=lambda path: path.tokens):
+        stem = path.tokens[: path.start - 1]
+        shared = _common_head(head, stem)
+        if family and len(shared) >= max(SHORTEST_HEAD, len(stem) // 2):
+            head = shared
+            family.append(path)
+            continue
+        if len(family) > 1:
+            yield head, family
+        else:
+            apart += family
+        head, family = stem, [path]
+    if len(family) > 1:
+        yield head, family
+    else:
+        apart += family
+    if apart:
+        yield (), apart
+
+
+def _common_head(one: Tokens, other: Tokens) -> Tokens:
+    pairs = enumerate(zip(one, other, strict=False))
+    end = next((place for place, (own, its) in pairs if own != its), min(len(one), len(other)))
+    return one[:end]
+
+
+def _passes(
+    network: Network, paths: Sequence[AnswerPath], head: Tokens
+) -> Iterator[tuple[AnswerPath, torch.Tensor]]:
+    """All paths that begin with the head, in passes of like length."""
+    cache = network.read_head(head) if head else None
+    skipped = len(head)
+    for batch in _batches(sorted(paths, key=lambda path: len(path.tokens)), network.vocabulary):
+        width = max(len(path.tokens) for path in batch) - 1 - skipped
+        first = min(path.start for path in batch) - 1 - skipped
+        rows = [
+            (*path.tokens[skipped:-1], *[0] * (width + 1 + skipped - len(path.tokens)))
+            for path in batch
         ]
+        sizes = torch.tensor([len(path.tokens) - 1 for path in batch], device=network.device)
+        places = torch.arange(width + skipped, device=network.device)
         logits = network.run(
             torch.tensor(rows, device=network.device),
-            mask=torch.tensor(mask, device=network.device),
+            mask=(places < sizes[:, None]).long(),
+            positions=places[skipped:].expand(len(batch), -1),
             keep=width - first,
+            cache=spread(cache, len(batch)) if cache is not None else None,
         )
         for row, path in enumerate(batch):
-            own = logits[row, path.start - 1 - first : len(path.tokens) - 1 - first]
+            begin = path.start - 1 - skipped - first
+            own = logits[row, begin : begin + len(path.tokens) - path.start]
             yield path, own.float().log_softmax(-1)
 
 
 def _batches(paths: Sequence[AnswerPath], vocabulary: int) -> Iterator[list[AnswerPath]]:
-    """Neighbours together, within the limits; the order stays, as rows on disk follow it."""
+    """Neighbours together, within the limits."""
     batch: list[AnswerPath] = []
     for path in paths:
         width = max(len(one.tokens) for one in [*batch, path])
         keep = width - min(one.start for one in [*batch, path]) + 1
         rows = len(batch) + 1
-        if batch and (rows * width > PASS_TOKENS or rows * keep * vocabulary > MOST_LOGITS):
+        is_full = rows * width > PASS_TOKENS or rows * keep * vocabulary > MOST_LOGITS
+        if batch and (is_full or width > MOST_PADDING * len(batch[0].tokens)):
             yield batch
             batch = []
         batch.append(path)

@@ -22,7 +22,7 @@ from forgetmap.train.divergence import (
     write_start,
 )
 from small_suites import small_suite
-from tiny_models import encode, tiny_model, tokenizer
+from tiny_models import encode, tiny_model, tokenizer, watched
 
 pytestmark = pytest.mark.needs_torch
 
@@ -35,7 +35,11 @@ def moved_model() -> Any:
 
 
 def paths() -> list[AnswerPath]:
-    texts = [("the cat sat", " on the mat"), ("a dog", " ran"), ("the quick brown", " bird flew")]
+    shared = "the lazy dog ran over the river and under a mountain " * 8
+    texts = [
+        ("the cat sat", " on the mat"), ("a dog", " ran"), ("the quick brown", " bird flew"),
+        (f"{shared} cat", " is"), (f"{shared} quick bird", " in the house"),
+    ]  # fmt: skip
     return [
         AnswerPath(("task", str(number)), tuple(encode(prompt + answer)), len(encode(prompt)))
         for number, (prompt, answer) in enumerate(texts)
@@ -73,6 +77,13 @@ def test_the_kl_of_a_small_vocabulary_is_exact_and_survives_the_disk(tmp_path: P
     assert means["total"].to_start == pytest.approx(np.mean([one for one, _ in found.values()]))
     same = measure_kl(Network(tiny_model("llama")), kept, {("task", "0")})
     assert same == {("task", "0"): pytest.approx((0, 0), abs=1e-6)}
+
+
+def test_what_prompts_begin_with_is_read_once() -> None:
+    model = copy.deepcopy(tiny_model("llama"))
+    with watched(model) as sizes:
+        keep_start(Network(model), paths())
+    assert sum(sizes) < 0.7 * sum(len(path.tokens) for path in paths())
 
 
 def test_rare_tokens_as_one_give_a_lower_limit(monkeypatch: pytest.MonkeyPatch) -> None:
