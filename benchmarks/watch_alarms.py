@@ -48,7 +48,7 @@ def step(
 ) -> None:
     loss = torch.nn.functional.cross_entropy(model(facts), answers)
     optimizer.zero_grad()
-    loss.backward()
+    loss.backward()  # type: ignore[no-untyped-call]
     optimizer.step()
 
 

@@ -226,8 +226,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for batch in BATCHES
         )
         print(
-            f"lm-eval, {name}: {best:.2f} s ({clock:.2f} s); a look is {best / ours:.1f} times as fast, "
-            f"with KL {best / with_kl:.1f} times",
+            f"lm-eval, {name}: {best:.2f} s ({clock:.2f} s); a look is {best / ours:.1f} times as "
+            f"fast, with KL {best / with_kl:.1f} times",
             flush=True,
         )
     shutil.rmtree(folder)

@@ -27,6 +27,7 @@ from forgetmap.records.manifest import RunInfo
 from forgetmap.records.schema import SCHEMA_VERSION, json_schema, markdown_table
 from forgetmap.report.payloads.schema import Payload
 from forgetmap.sweep.result import SweepResult
+from forgetmap.train import WatchHistory
 from side_by_side import side_by_side_page
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -55,6 +56,7 @@ def pages() -> dict[Path, str]:
     schemas = {
         "record": json_schema(),
         "manifest": RunInfo.model_json_schema(),
+        "watch": WatchHistory.model_json_schema(),
         "comparison": ComparisonResult.model_json_schema(),
         "fan-out": FanOutResult.model_json_schema(),
         "drift": TypeAdapter(DriftResult).json_schema(),
