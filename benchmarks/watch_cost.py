@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-
 from watch_speed import make_model
 
 TEXT, BATCH = 96, 16

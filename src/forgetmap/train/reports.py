@@ -107,6 +107,10 @@ class Reporters:
             self._own = [kind() for kind in get_reporting_integration_callbacks(args.report_to)]
             for reporter in self._own:
                 _join_tensorboard(reporter, Path(args.output_dir))
+                if hasattr(reporter, "_trackio"):
+                    # The trainer's own logger has begun the run, and to begin it again would leave
+                    # an empty one behind; values go to the one that is at work.
+                    reporter._initialized = True  # noqa: SLF001
         return self._own
 
 

@@ -210,7 +210,7 @@ def test_items_without_a_right_answer_are_refused_at_once(tmp_path: Path) -> Non
         ({"cost": 2}, "no share"),
         ({"margin": 1.2}, "margin is 1.2"),
         ({"on_alarm": "panic"}, "no action"),
-        ({"evry": 5}, "no option 'evry'"),
+        ({"often": 5}, "no option 'often'"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_at_once(
