@@ -52,7 +52,7 @@ class AnswerPath:
 
 
 @dataclass(frozen=True, slots=True)
-class StartDistributions:
+class AnswerDistributions:
     """Log-probabilities of the start model, one row per token of an answer.
 
     Attributes:
@@ -90,7 +90,7 @@ def _answer(job: Job, settings: ResolvedSettings) -> str:
     return f" {item.gold}" if item.gold else ""
 
 
-def keep_start(network: Network, paths: Sequence[AnswerPath]) -> StartDistributions:
+def keep_start(network: Network, paths: Sequence[AnswerPath]) -> AnswerDistributions:
     """The distributions of the model as it is now."""
     kept = min(KEPT_TOKENS, network.vocabulary)
     ids: dict[Key, Reals] = {}
@@ -99,7 +99,7 @@ def keep_start(network: Network, paths: Sequence[AnswerPath]) -> StartDistributi
         top = rows.topk(kept, dim=-1)
         ids[path.key] = top.indices.to(torch.int32).cpu().numpy()
         logs[path.key] = top.values.cpu().numpy()
-    return StartDistributions(
+    return AnswerDistributions(
         tuple(paths),
         np.concatenate([np.zeros((0, kept), np.int32), *(ids[path.key] for path in paths)]),
         np.concatenate([np.zeros((0, kept), np.float32), *(logs[path.key] for path in paths)]),
@@ -108,7 +108,7 @@ def keep_start(network: Network, paths: Sequence[AnswerPath]) -> StartDistributi
 
 
 def measure_kl(
-    network: Network, start: StartDistributions, chosen: set[Key]
+    network: Network, start: AnswerDistributions, chosen: set[Key]
 ) -> dict[Key, tuple[float, float]]:
     """KL(now || start) and KL(start || now) of each item, per token; without what is not finite."""
     lengths = [len(path.tokens) - path.start for path in start.paths]
@@ -145,7 +145,7 @@ def mean_kl(
     }
 
 
-def write_start(start: StartDistributions, folder: Path) -> None:
+def write_start(start: AnswerDistributions, folder: Path) -> None:
     """Keep distributions on disk."""
     with whole_file(folder / START_FILE) as partial, partial.open("wb") as file:
         np.savez(
@@ -158,7 +158,7 @@ def write_start(start: StartDistributions, folder: Path) -> None:
         )
 
 
-def read_start(folder: Path, paths: Sequence[AnswerPath]) -> StartDistributions | None:
+def read_start(folder: Path, paths: Sequence[AnswerPath]) -> AnswerDistributions | None:
     """The distributions that were kept for these answers; None if there are none for all."""
     if not (folder / START_FILE).is_file():
         return None
@@ -170,7 +170,7 @@ def read_start(folder: Path, paths: Sequence[AnswerPath]) -> StartDistributions 
         own = tuple(by_key[key] for key in keys)
         if sum(len(path.tokens) - path.start for path in own) != len(kept["ids"]):
             return None
-        return StartDistributions(own, kept["ids"], kept["logs"], bool(kept["is_exact"]))
+        return AnswerDistributions(own, kept["ids"], kept["logs"], bool(kept["is_exact"]))
 
 
 def _kl(one: Reals, other: Reals) -> float:

@@ -36,8 +36,8 @@ from forgetmap.records import (
 from forgetmap.train.alarm import Key, KlMeans
 from forgetmap.train.divergence import (
     KL_ITEMS,
+    AnswerDistributions,
     AnswerPath,
-    StartDistributions,
     answer_paths,
     keep_start,
     mean_kl,
@@ -82,7 +82,7 @@ class LiveProbe:
             self._backend = _KeptTokens(_answering_module(model), tokenizer)
             self._network = Network(_answering_module(model))
         self._resolved = resolve(settings, self._backend)
-        self._start: StartDistributions | None = None
+        self._start: AnswerDistributions | None = None
         jobs = make_jobs(suite, self._resolved, self._backend, "")
         paths = answer_paths(self._backend, jobs, self._resolved)
         drawn = draw_keys([path.key for path in paths], KL_ITEMS, seed)
