@@ -268,6 +268,7 @@ class Watcher:
         self._start = read_scores(self.folder / run_name(0))
         self._schedule.shrink(kept / self.history.items_of_suite)
         self._change(items=kept)
+        self._write()
         self._say(
             f"step {moment.step}: the probe asks {kept} of {self.history.items_of_suite} items, so "
             "that the cost allows enough looks"
