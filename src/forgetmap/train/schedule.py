@@ -1,9 +1,9 @@
 """When to look: as often as the cost allows, denser early, as damage peaks early.
 
-The budget is the cost times the time that the whole training takes, looks left out. By a share u of
-all steps, at most sqrt(u) of the budget is used, so that n affordable looks fall at about the
-shares (1/n)^2, (2/n)^2, ... 1. The first look, at step 0, cannot be left out and is paid from the
-same budget. One look is kept back for the last step.
+The budget is the cost times the time that the whole training takes, looks left out. The first look,
+at step 0, cannot be left out and is paid first. By a share u of all steps, at most sqrt(u) of the
+rest is used, so that n affordable looks fall at about the shares (1/n)^2, (2/n)^2, ... 1. One look
+is kept back for the last step.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class LookSchedule:
         clock: seconds, from anywhere.
         probed: seconds of all looks.
         costs: seconds of each look.
+        first: seconds of the first look.
     """
 
     cost: float | None = 0.05
@@ -46,6 +47,7 @@ class LookSchedule:
     clock: Callable[[], float] = time.perf_counter
     probed: float = 0.0
     costs: list[float] = field(default_factory=list)
+    first: float = 0.0
     _trained_before: float = 0.0
     _began: float = 0.0
     _probed_here: float = 0.0
@@ -69,6 +71,8 @@ class LookSchedule:
 
     def count_look(self, seconds: float) -> None:
         """Add a look."""
+        if not self.costs:
+            self.first = seconds
         self.costs.append(seconds)
         self.count(seconds)
 
@@ -98,14 +102,15 @@ class LookSchedule:
         needed = self.probed + self.next_cost
         if step >= self.max_steps:
             return self.cost is not None and needed <= self.cost * self.trained
-        return needed <= self._early_budget(step) * math.sqrt(step / self.max_steps)
+        paced = self._early_budget(step) * math.sqrt(step / self.max_steps)
+        return needed - self.first <= paced
 
     def plan(self, step: int) -> int:
         """The next step at which to ask `allows`, from the time that steps took so far."""
         if self.every is not None:
             return self._after(step)
         budget = self._early_budget(step)
-        needed = self.probed + self.next_cost
+        needed = self.probed + self.next_cost - self.first
         if budget <= 0 or needed > budget:
             return self.max_steps
         share = (needed / budget) ** 2
@@ -129,8 +134,8 @@ class LookSchedule:
         return min(affordable, MOST_LOOKS * self.next_cost) if self.costs else affordable
 
     def _early_budget(self, step: int) -> float:
-        """Less a look that is kept back for the last step."""
-        return self._budget(step) - self.next_cost
+        """Less the first look, and one that is kept back for the last step."""
+        return self._budget(step) - self.first - self.next_cost
 
     def _after(self, step: int) -> int:
         assert self.every is not None  # noqa: S101  # only asked where an interval is fixed

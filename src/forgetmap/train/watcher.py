@@ -239,6 +239,7 @@ class Watcher:
         last = curve[-1]
         trained = last.trained_seconds * moment.step / last.step if last.step else 0.0
         self._schedule.costs = [look.probe_seconds for look in curve[-3:]]
+        self._schedule.first = curve[0].probe_seconds
         self._schedule.begin(
             moment.max_steps,
             trained=trained,

@@ -63,6 +63,28 @@ def test_looks_are_denser_early() -> None:
     assert gaps[0] < gaps[len(gaps) // 2] < max(gaps)
 
 
+def test_an_expensive_first_look_does_not_push_the_others_to_the_end() -> None:
+    clock = Clock()
+    schedule = LookSchedule(cost=0.05, clock=clock)
+    schedule.begin(300)
+    schedule.count_look(11.0)
+    schedule.shrink(0.05)  # items are left out from now on
+    clock.now += 11.0
+    looks, due = [0], schedule.first_check(0)
+    for step in range(1, 301):
+        clock.now += 1.0
+        if step >= min(due, 300):
+            if schedule.allows(step):
+                clock.now += 0.55
+                schedule.count_look(0.55)
+                looks.append(step)
+            due = schedule.plan(step)
+    assert schedule.probed <= 0.05 * 300
+    assert looks[-1] == 300
+    assert sum(0 < step <= 150 for step in looks) >= 3
+    assert min(after - before for before, after in pairwise(looks)) > 1
+
+
 def test_steps_that_get_quicker_do_not_raise_the_cost() -> None:
     clock = Clock()
     schedule = LookSchedule(cost=0.1, clock=clock)
