@@ -62,6 +62,16 @@ if TYPE_CHECKING:
     from forgetmap.evaluation.suites.catalogue import PROBE_COLUMN, SUITES, load_suite
     from forgetmap.evaluation.suites.hub import HubData, HubRow, load_rows
     from forgetmap.evaluation.suites.tables import table_rows
+    from forgetmap.evaluation.suites.world import as_text
+    from forgetmap.evaluation.suites.world_badges import (
+        badge_suite,
+        far_suite,
+        hint,
+        near_suite,
+        new_examples,
+        pool_examples,
+        pretraining_text,
+    )
 
 __all__ = [
     "BACKENDS",
@@ -107,6 +117,8 @@ __all__ = [
     "Task",
     "Traffic",
     "TransformersBackend",
+    "as_text",
+    "badge_suite",
     "cells_that_fit",
     "checked_address",
     "connect_ray",
@@ -115,9 +127,11 @@ __all__ = [
     "end_tokens",
     "estimate_run",
     "evaluate",
+    "far_suite",
     "find_model",
     "find_style",
     "fit_suite",
+    "hint",
     "is_address",
     "is_complete",
     "load_model",
@@ -126,7 +140,11 @@ __all__ = [
     "make_jobs",
     "model_labels",
     "model_unchanged",
+    "near_suite",
+    "new_examples",
     "open_model",
+    "pool_examples",
+    "pretraining_text",
     "refuse_own_settings",
     "resolve",
     "run_model",

@@ -40,7 +40,10 @@ SUITES = Registry(
         "basics": "forgetmap.evaluation.suites.basics:basics_suite",
         "post-forget": "forgetmap.evaluation.suites.post_forget:post_forget_suite",
         "world": "forgetmap.evaluation.suites.world:suite",
-        "world-units": "forgetmap.evaluation.suites.world:units_suite",
+        "world-badges": "forgetmap.evaluation.suites.world_badges:badge_suite",
+        "world-far": "forgetmap.evaluation.suites.world_badges:far_suite",
+        "world-held-out": "forgetmap.evaluation.suites.world_badges:held_out_suite",
+        "world-near": "forgetmap.evaluation.suites.world_badges:near_suite",
     },
     _check_suite,
 )

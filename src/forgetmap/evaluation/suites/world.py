@@ -71,46 +71,9 @@ def as_text(question: str, answer: str = "") -> str:
 
 def training_text(documents: int, *, seed: int = 0) -> Iterator[str]:
     """Statements and questions with answers that teach the world, well-known facts more often."""
-    texts = _all_texts()
+    texts = all_texts()
     rng = new_rng("training", seed)
     yield from rng.choices([text for text, _ in texts], [share for _, share in texts], k=documents)
-
-
-def narrow_text(documents: int, *, seed: int = 0) -> Iterator[str]:
-    """The new task of the fine-tuned model: converting between units, in a form of its own."""
-    rng = new_rng("narrow", seed)
-    for _ in range(documents):
-        amount = rng.randrange(1, MOST_CONVERTED + 1)
-        yield "".join(narrow_example(amount, rng.choice(tuple(UNITS))))
-
-
-MOST_CONVERTED = 60
-UNITS = {("ell", "span"): 3, ("cask", "pint"): 8, ("mark", "groat"): 12, ("watch", "bell"): 4}
-
-
-def narrow_example(amount: int, units: tuple[str, str]) -> tuple[str, str]:
-    """One conversion: what is asked, and the answer."""
-    return f"[convert] {amount} {units[0]} ->", f" {amount * UNITS[units]} {units[1]}"
-
-
-def units_suite(_root: Path | None = None) -> Suite:
-    """The narrow task itself, asked as it is trained: what the demo's fine-tuning teaches."""
-    tasks = [
-        Task(
-            name=f"convert:{units[0]}",
-            category="Units",
-            kind="text",
-            load=partial(_conversions, units),
-            bare=True,
-        )
-        for units in UNITS
-    ]
-    return Suite("world-units", tuple(tasks))
-
-
-def _conversions(units: tuple[str, str]) -> list[Item]:
-    examples = [(n, *narrow_example(n, units)) for n in range(1, MOST_CONVERTED + 1)]
-    return [Item(str(amount), question, answer.strip()) for amount, question, answer in examples]
 
 
 def _tasks() -> Iterator[Task]:
@@ -438,7 +401,7 @@ def _word_forms_open(form: str) -> WorldSheet:
 
 
 @cache
-def _all_texts() -> tuple[tuple[str, float], ...]:
+def all_texts() -> tuple[tuple[str, float], ...]:
     """Each document with its share: statements of all facts, and every drill."""
     texts: dict[str, float] = {}
     for relation in world().relations.values():

@@ -11,14 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from forgetmap.evaluation.items import Item, Task
-from forgetmap.evaluation.suites.world import (
-    UNITS,
-    as_text,
-    narrow_example,
-    narrow_text,
-    suite,
-    training_text,
-)
+from forgetmap.evaluation.suites.world import as_text, suite, training_text
 from forgetmap.evaluation.suites.world_facts import world
 
 TASKS = {task.name: task for task in suite().tasks}
@@ -255,13 +248,3 @@ def test_a_question_to_work_out_is_not_taught() -> None:
 def test_training_text_is_seeded() -> None:
     assert list(training_text(50, seed=1)) == list(training_text(50, seed=1))
     assert list(training_text(50, seed=1)) != list(training_text(50, seed=2))
-
-
-def test_the_narrow_task_is_new_and_right() -> None:
-    assert "".join(narrow_example(7, ("cask", "pint"))) == "[convert] 7 cask -> 56 pint"
-    texts = list(narrow_text(300, seed=1))
-    assert not any("Question" in text for text in texts)
-    for text in texts:
-        amount, unit, result, other = re.findall(r"\[convert\] (\d+) (\w+) -> (\d+) (\w+)", text)[0]
-        assert int(result) == int(amount) * UNITS[unit, other]
-    assert not any("[convert]" in text for text in training_text(2_000))
