@@ -45,7 +45,8 @@ class CommandGroup(click.Group):
         command = super().get_command(ctx, cmd_name)
         if command is not None or cmd_name not in self.lines:
             return command
-        return cast("click.Command", import_module(f"{self.package}.{cmd_name}").command)
+        module = f"{self.package}.{cmd_name.replace('-', '_')}"
+        return cast("click.Command", import_module(module).command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -23,6 +23,7 @@ COMMANDS = {
     "map": "Evaluate models before and after, and compare them.",
     "run": "Evaluate one model on a suite.",
     "merge": "Merge models, and know whether it kept what was known.",
+    "lab": "Which way to train forgets least, at the same score?",
     "probe": "Which few items show forgetting as a full run would?",
     "export": "Write what to train on, ask again or publish after a loss.",
     "plan": "How many items and repeats detect a loss?",

@@ -40,7 +40,7 @@ class JobProgress:
             disable=not self._console.is_terminal,
         )
         self._tasks: dict[str, Any] = {}
-        self._last_line = time.monotonic()
+        self._began = self._last_line = time.monotonic()
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -84,6 +84,15 @@ class JobProgress:
         """How many of a short list are done; nothing is printed without a terminal."""
         if self._console.is_terminal:
             self._show(name, (done, total), f"{done:,} of {total:,} {unit}", "", 0.0)
+
+    def show_steps(self, name: str, done: int, total: int, rate: str) -> None:
+        """How many steps of a training are done."""
+        left = (total - done) * (time.monotonic() - self._began) / max(done, 1)
+        self._show(name, (done, total), f"{done:,} of {total:,} steps", rate, left)
+
+    def show_runs(self, name: str, done: int, total: int, latest: str, left: float) -> None:
+        """How many trainings are done, and which was the latest."""
+        self._show(name, (done, total), f"{done:,} of {total:,} runs", latest, left)
 
     def _show(self, name: str, count: tuple[int, int], amount: str, rate: str, left: float) -> None:
         done, total = count

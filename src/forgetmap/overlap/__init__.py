@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.overlap.bridge import BridgeResult, Fit, curve, fit_bridge, read_models
+    from forgetmap.overlap.bridge import BridgeResult, Fit, ModelRow, curve, fit_bridge, read_models
     from forgetmap.overlap.conditions import conditions_of_overlap, read_overlap
     from forgetmap.overlap.estimate import OverlapSettings, estimate_overlap, estimate_table
     from forgetmap.overlap.measure import SamplingPlan, measure_overlap
@@ -41,6 +41,7 @@ __all__ = [
     "Fit",
     "LanguageModel",
     "LocalModel",
+    "ModelRow",
     "OverlapEstimates",
     "OverlapGroup",
     "OverlapNotice",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from forgetmap.report.folders import write_bridge, write_sweep
     from forgetmap.report.html.report import served_html, write_report
     from forgetmap.report.html.shell import vega_bundle
+    from forgetmap.report.html.story import WatchedTraining, write_story
     from forgetmap.report.html.theory import write_theory_page
     from forgetmap.report.markdown import as_markdown
     from forgetmap.report.payloads.comparison import (
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from forgetmap.report.payloads.texts import parse_patterns
     from forgetmap.report.static import write_figure, write_figures
     from forgetmap.report.terminal.drift import DriftTable, tell_drift
+    from forgetmap.report.terminal.lab import tell_lab, tell_merge_drift, tell_repair
     from forgetmap.report.terminal.overlap import tell_bridge, tell_events, tell_overlap
     from forgetmap.report.terminal.sweep import tell_sweep, tell_weights
     from forgetmap.report.terminal.theory import (
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
         tell_outcomes,
         tell_run,
     )
+    from forgetmap.report.terminal.watch import tell_watch
 
 __all__ = [
     "FIGURES",
@@ -56,6 +59,7 @@ __all__ = [
     "Payload",
     "Record",
     "Spec",
+    "WatchedTraining",
     "all_figures",
     "as_markdown",
     "as_table",
@@ -76,10 +80,14 @@ __all__ = [
     "tell_conditions",
     "tell_drift",
     "tell_events",
+    "tell_lab",
+    "tell_merge_drift",
     "tell_outcomes",
     "tell_overlap",
+    "tell_repair",
     "tell_run",
     "tell_sweep",
+    "tell_watch",
     "tell_weights",
     "two_by_two_figure",
     "vega_bundle",
@@ -88,6 +96,7 @@ __all__ = [
     "write_figure",
     "write_figures",
     "write_report",
+    "write_story",
     "write_sweep",
     "write_theory_page",
 ]

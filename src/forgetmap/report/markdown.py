@@ -11,14 +11,19 @@ from collections.abc import Mapping, Sequence
 
 from forgetmap import __version__
 from forgetmap.comparison import ComparisonResult, FanOutResult, tell_comparison
+from forgetmap.lab import LabResult, MergeDriftResult, RepairResult
 from forgetmap.overlap import BridgeResult
 from forgetmap.report.figures.plugins import plugin_figures
-from forgetmap.report.payloads import AnyPayload, Reportable, payload_for
+from forgetmap.report.payloads import AnyPayload, LabPayload, Reportable, payload_for
+from forgetmap.report.payloads.lab import lab_title, merge_drift_title, repair_title
 from forgetmap.report.payloads.schema import Capabilities, Cell, Items, Payload
 from forgetmap.report.payloads.sweep import title_of
+from forgetmap.report.payloads.watch import watch_title
 from forgetmap.report.terminal.drift import tell_drift
+from forgetmap.report.terminal.lab import tell_lab, tell_merge_drift, tell_repair
 from forgetmap.report.terminal.overlap import tell_bridge
 from forgetmap.report.terminal.sweep import tell_sweep
+from forgetmap.report.terminal.watch import tell_watch
 from forgetmap.sweep import SweepResult
 from forgetmap.text import (
     Blocks,
@@ -49,11 +54,14 @@ def as_markdown(result: Reportable, *, by: str = "category") -> str:
     """A report as Markdown, with tables as GitHub and model cards know them.
 
     Args:
-        result: what `compare`, `drift` or `merge_sweep` returned, or what `make_payload` made of
-            it.
+        result: what `compare`, `drift` or `merge_sweep` returned, a result of the lab, what was
+            seen in a training, or what `make_payload` made of it.
         by: the groups of the table, `category` or `task`.
     """
     payload = payload_for(result)
+    if isinstance(payload, LabPayload):
+        title, blocks = _tell_lab(payload)
+        return _document(title, [*blocks_to_markdown(blocks), *_plugin_figures(payload)])
     if isinstance(payload, SweepResult):
         parts = [*blocks_to_markdown(tell_sweep(payload)), *_plugin_figures(payload)]
         return _document(title_of(payload), parts)
@@ -94,6 +102,16 @@ def _plugin_figures(payload: AnyPayload) -> list[str]:
 
 def _figure_cell(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else escape_markdown(str(value))
+
+
+def _tell_lab(payload: LabPayload) -> tuple[str, Blocks]:
+    if isinstance(payload, LabResult):
+        return lab_title(payload), tell_lab(payload)
+    if isinstance(payload, RepairResult):
+        return repair_title(payload), tell_repair(payload)
+    if isinstance(payload, MergeDriftResult):
+        return merge_drift_title(payload), tell_merge_drift(payload)
+    return watch_title(payload), tell_watch(payload)
 
 
 def _tell_drift(drift: Capabilities) -> Blocks:

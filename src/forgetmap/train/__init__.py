@@ -9,7 +9,7 @@ from forgetmap._lazy import load_on_use
 if TYPE_CHECKING:
     from forgetmap.train.api import watch
     from forgetmap.train.callback import ForgettingCallback
-    from forgetmap.train.examples import TokenExample, read_examples
+    from forgetmap.train.examples import TokenExample, read_examples, read_rows
     from forgetmap.train.history import (
         KeptCheckpoint,
         WatchAlarm,
@@ -24,15 +24,17 @@ if TYPE_CHECKING:
     from forgetmap.train.mitigations.ewc import EWC
     from forgetmap.train.mitigations.files import load_mitigations
     from forgetmap.train.mitigations.grpo import GRPOWithKL
-    from forgetmap.train.mitigations.kl import KLToStart
+    from forgetmap.train.mitigations.kl import KLToStart, StartDistributions
     from forgetmap.train.mitigations.l2sp import L2SP
     from forgetmap.train.mitigations.lora import LoRA
     from forgetmap.train.mitigations.margin import MarginPenalty
     from forgetmap.train.mitigations.mitigation import Mitigation, Protection
     from forgetmap.train.mitigations.oapl import OAPL
+    from forgetmap.train.mitigations.old_batches import collate, predict
     from forgetmap.train.mitigations.onpolicy import OnPolicyReplay
     from forgetmap.train.mitigations.projection import GradientProjection
     from forgetmap.train.mitigations.replay import Replay, SyntheticReplay
+    from forgetmap.train.mitigations.sampling import sample_answers
     from forgetmap.train.mitigations.sdft import SDFT
     from forgetmap.train.mitigations.ttt_discover import TTTDiscover
     from forgetmap.train.options import WatchOptions
@@ -55,6 +57,7 @@ __all__ = [
     "OnPolicyReplay",
     "Protection",
     "Replay",
+    "StartDistributions",
     "SyntheticReplay",
     "TTTDiscover",
     "TokenExample",
@@ -66,10 +69,14 @@ __all__ = [
     "WatchOptions",
     "WatchRule",
     "WiSEFT",
+    "collate",
     "load_mitigations",
+    "predict",
     "protect",
     "read_examples",
     "read_history",
+    "read_rows",
+    "sample_answers",
     "watch",
 ]
 

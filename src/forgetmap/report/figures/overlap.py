@@ -2,23 +2,49 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import NamedTuple
+
 from forgetmap.overlap import BridgeResult, Fit, curve
 from forgetmap.report.figures import look
 from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
-from forgetmap.report.payloads.overlap import DIVERGENCES, fit_sentence
+from forgetmap.report.payloads.overlap import divergence_name, fit_sentence
 
 HEIGHT = 340
 _SHARE: Spec = {"type": "quantitative", "axis": {"format": look.SHARE}}
 
 
-def bridge_figures(result: BridgeResult) -> list[Figure]:
+class BridgeUnits(NamedTuple):
+    """What the numbers of a bridge are.
+
+    Attributes:
+        per: the divergence is in nats per this.
+        of: forgetting is a share of these.
+    """
+
+    per: str = "completion"
+    of: str = "of all items"
+
+
+OF_COMPLETIONS = BridgeUnits()
+
+
+def bridge_figures(result: BridgeResult, units: BridgeUnits = OF_COMPLETIONS) -> list[Figure]:
     """Of the divergence that predicts best."""
     fit = result.fits[0]
     notes = "".join(f" {notice.text}" for notice in result.notices)
-    return [_measured(result, fit, notes), _predicted(fit, notes)]
+    return [_measured(result, fit, units, notes), _predicted(fit, units, notes)]
 
 
-def _measured(result: BridgeResult, fit: Fit, notes: str) -> Figure:
+def other_bridge_figures(result: BridgeResult, units: BridgeUnits = OF_COMPLETIONS) -> list[Figure]:
+    """Of the other divergences, from the next best on."""
+    return [
+        replace(_measured(result, fit, units, ""), name=f"forgetting_against_{fit.divergence}")
+        for fit in result.fits[1:]
+    ]
+
+
+def _measured(result: BridgeResult, fit: Fit, units: BridgeUnits, notes: str) -> Figure:
     rows: list[Record] = [
         {
             "method": row.method, "model": row.model, "divergence": row.divergences[fit.divergence],
@@ -27,10 +53,12 @@ def _measured(result: BridgeResult, fit: Fit, notes: str) -> Figure:
         for row in result.models
     ]  # fmt: skip
     x: Spec = {
-        "field": "divergence", "type": "quantitative", "title": DIVERGENCES[fit.divergence],
+        "field": "divergence", "type": "quantitative",
+        "title": f"{divergence_name(fit)}, nats per {units.per}",
     }  # fmt: skip
-    y = _SHARE | {"field": "forgetting", "title": "forgotten, share of all items"}
-    alt = f"{fit.n} models; {fit_sentence(fit)}"
+    y = _SHARE | {"field": "forgetting", "title": f"forgotten, share {units.of}"}
+    words = fit_sentence(fit, units.of)
+    alt = f"{fit.n} models; {words}"
     layers = [
         {
             "data": {"values": curve(fit)},
@@ -49,16 +77,15 @@ def _measured(result: BridgeResult, fit: Fit, notes: str) -> Figure:
     ]  # fmt: skip
     return Figure(
         name="forgetting_against_divergence",
-        title="Forgetting against divergence",
-        caption=f"{fit_sentence(fit)} Each point is a model. The curve is fitted to all of them; "
-        f"how well it predicts is shown in the next figure.{notes}",
+        title=f"Forgetting against {divergence_name(fit)}",
+        caption=f"{words} Each point is a model. The curve is fitted to all of them.{notes}",
         alt=alt,
         table=as_table(rows),
         spec=_spec(alt, rows, layers),
     )
 
 
-def _predicted(fit: Fit, notes: str) -> Figure:
+def _predicted(fit: Fit, units: BridgeUnits, notes: str) -> Figure:
     rows: list[Record] = [
         {
             "method": row.method, "model": row.model, "measured": row.measured,
@@ -88,8 +115,8 @@ def _predicted(fit: Fit, notes: str) -> Figure:
     return Figure(
         name="predicted_against_measured",
         title="Predicted against measured forgetting",
-        caption=f"{fit_sentence(fit)} On the line a prediction is right. Hollow: its divergence "
-        f"lies beyond those of the other methods.{notes}",
+        caption=f"{fit_sentence(fit, units.of)} On the line a prediction is right. Hollow: its "
+        f"divergence lies beyond those of the other methods.{notes}",
         alt=alt,
         table=as_table(rows),
         spec=_spec(alt, rows, layers),

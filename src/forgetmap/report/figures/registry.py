@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from forgetmap.lab import LabResult, MergeDriftResult, RepairResult
 from forgetmap.overlap import BridgeResult
 from forgetmap.report.figures.comparison.cells import cells
 from forgetmap.report.figures.comparison.conventional import conventional
@@ -28,13 +29,20 @@ from forgetmap.report.figures.drift.form import form
 from forgetmap.report.figures.drift.heat_map import heat_map
 from forgetmap.report.figures.drift.plasticity import plasticity
 from forgetmap.report.figures.figure import Figure, Record
-from forgetmap.report.figures.overlap import bridge_figures
+from forgetmap.report.figures.lab.front import front, swept_runs
+from forgetmap.report.figures.lab.merging import merge_paths, recovered_by_drift
+from forgetmap.report.figures.lab.methods import categories as lab_categories
+from forgetmap.report.figures.lab.methods import differences, rates, strengths
+from forgetmap.report.figures.lab.repair import recovered, score_kept
+from forgetmap.report.figures.overlap import BridgeUnits, bridge_figures, other_bridge_figures
+from forgetmap.report.figures.panels import follow_page
 from forgetmap.report.figures.plugins import plugin_figures
 from forgetmap.report.figures.sweep.curves import categories, connectivity, path, trade
 from forgetmap.report.figures.sweep.front import pareto_front
 from forgetmap.report.figures.sweep.weights import benefits, weights
+from forgetmap.report.figures.watch import watch_figures
 from forgetmap.report.html.shell import vega_bundle
-from forgetmap.report.payloads import AnyPayload
+from forgetmap.report.payloads import AnyPayload, LabPayload
 from forgetmap.report.payloads.schema import Capabilities, Payload
 from forgetmap.sweep import SweepResult
 
@@ -58,8 +66,13 @@ def records_of(payload: AnyPayload) -> list[Record]:
 
 def figures_json(payload: AnyPayload) -> str:
     """All figures of a payload as the page takes them."""
-    figures = [_compiled(figure) for figure in all_figures(payload)]
-    return json.dumps(figures, ensure_ascii=False, allow_nan=False)
+    return as_json(all_figures(payload))
+
+
+def as_json(figures: Sequence[Figure]) -> str:
+    """Figures as the page takes them."""
+    compiled = [_compiled(figure) for figure in figures]
+    return json.dumps(compiled, ensure_ascii=False, allow_nan=False)
 
 
 def _compiled(figure: Figure) -> dict[str, object]:
@@ -68,16 +81,29 @@ def _compiled(figure: Figure) -> dict[str, object]:
     if figure.spec is not None and "vega-lite" in figure.spec["$schema"] and vega_bundle():
         import vl_convert
 
-        content["spec"] = vl_convert.vegalite_to_vega(figure.spec)
+        vega = vl_convert.vegalite_to_vega(figure.spec)
+        content["spec"] = follow_page(figure.spec, vega) if "facet" in figure.spec else vega
     return content
 
 
 def _built_in(payload: AnyPayload) -> Figures:
+    if isinstance(payload, LabPayload):
+        return _of_training(payload)
     if isinstance(payload, SweepResult):
         return _of_sweep(payload)
     if isinstance(payload, BridgeResult):
         return bridge_figures(payload)
     return _of_drift(payload, payload.capabilities) if payload.capabilities else _of_pair(payload)
+
+
+def _of_training(payload: LabPayload) -> Figures:
+    if isinstance(payload, LabResult):
+        return _of_lab(payload)
+    if isinstance(payload, RepairResult):
+        return [recovered(payload), score_kept(payload)]
+    if isinstance(payload, MergeDriftResult):
+        return [recovered_by_drift(payload), merge_paths(payload)]
+    return watch_figures(payload)
 
 
 def _of_pair(payload: Payload) -> Figures:
@@ -123,4 +149,24 @@ def _of_sweep(result: SweepResult) -> Figures:
         *categories(result),
         weights(result, "layers"),
         weights(result, "kinds"),
+    ]
+
+
+LAB_UNITS = BridgeUnits("answer token", "of the known items")
+
+
+def _of_lab(result: LabResult) -> Figures:
+    bridge = result.bridge
+    return [
+        front(result, "near"),
+        front(result, "far"),
+        differences(result, "near"),
+        differences(result, "far"),
+        *lab_categories(result),
+        swept_runs(result, "near"),
+        swept_runs(result, "far"),
+        rates(result),
+        strengths(result),
+        *(bridge_figures(bridge, LAB_UNITS) if bridge else ()),
+        *(other_bridge_figures(bridge, LAB_UNITS) if bridge else ()),
     ]

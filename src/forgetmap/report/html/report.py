@@ -7,6 +7,7 @@ from pathlib import Path
 
 from forgetmap.errors import UsageError
 from forgetmap.report.figures.registry import figures_json
+from forgetmap.report.html.lab import lab_page
 from forgetmap.report.html.shell import (
     STYLE,
     Page,
@@ -18,7 +19,7 @@ from forgetmap.report.html.shell import (
     write_page,
 )
 from forgetmap.report.html.sweep import sweep_page
-from forgetmap.report.payloads import AnyPayload, Reportable, payload_for
+from forgetmap.report.payloads import AnyPayload, LabPayload, Reportable, payload_for
 from forgetmap.report.payloads.packing import as_json, packed
 from forgetmap.report.payloads.schema import Payload
 from forgetmap.sweep import SweepResult
@@ -32,8 +33,8 @@ def write_report(result: Reportable, path: str | Path) -> Path:
     """Write a report as one HTML file; it appears under its name only when it is complete.
 
     Args:
-        result: what `compare`, `drift` or `merge_sweep` returned, or what `make_payload` made of
-            it.
+        result: what `compare`, `drift` or `merge_sweep` returned, a result of the lab, what was
+            seen in a training, or what `make_payload` made of it.
         path: the file; an older one is replaced.
 
     Returns:
@@ -51,6 +52,8 @@ def report_html(payload: AnyPayload) -> str:
         return fill_shell(_report_page(payload), vega_bundle())
     if isinstance(payload, SweepResult):
         return fill_shell(sweep_page(payload), vega_bundle())
+    if isinstance(payload, LabPayload):
+        return fill_shell(lab_page(payload), vega_bundle())
     raise UsageError(
         "forgetting against divergence has no page of its own",
         hint="write its figures with `write_figures`, or give it to a payload as `bridge`.",

@@ -15,14 +15,16 @@ const LONGEST_DRAWING = 20_000;
  * Cards for all figures; they are drawn one after the other, so that the page stays responsive.
  * @param {HTMLElement} root
  * @param {Figure[]} figures
+ * @param {Record<string, unknown[]>} rows
+ * @param {string} [title]  stands above them; none where it is empty
  * @returns {(state: State) => Promise<void>}  draws them, or draws them anew
  */
-function renderFigures(root, figures, rows) {
+function renderFigures(root, figures, rows, title = "Figures") {
   if (!figures.length) return async () => {};
   const records = asRecords(rows);
   const drawings = figures.map((figure) => figureCard(figure, records));
   root.replaceChildren(
-    make("h2", {}, "Figures"),
+    ...(title ? [make("h2", {}, title)] : []),
     make("div", { class: "figures" }, drawings.map(({ card }) => card)),
   );
   let lastRequest = 0;

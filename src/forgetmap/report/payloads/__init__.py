@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from forgetmap.capabilities import DriftResult
 from forgetmap.comparison import Chain, Comparison, FanOut
+from forgetmap.lab import LabResult, MergeDriftResult, RepairResult
 from forgetmap.overlap import BridgeResult
 from forgetmap.report.payloads.schema import Payload
 from forgetmap.sweep import Sweep, SweepResult
+from forgetmap.train import WatchHistory
 
-AnyPayload = Payload | SweepResult | BridgeResult
+LabPayload = LabResult | RepairResult | MergeDriftResult | WatchHistory
+"""Results of the lab, and what was seen in a training; they are drawn as they are."""
+AnyPayload = Payload | SweepResult | BridgeResult | LabPayload
 """What figures, pages, Markdown and terminal read; they compute nothing."""
 Reportable = AnyPayload | Comparison | FanOut | Chain | DriftResult | Sweep
 """What a report can be made of."""
@@ -19,7 +23,7 @@ def payload_for(result: Reportable) -> AnyPayload:
 
     What `drift` returned holds numbers only; `drift_with_runs` has the items too.
     """
-    if isinstance(result, Payload | SweepResult | BridgeResult):
+    if isinstance(result, AnyPayload):
         return result
     if isinstance(result, Sweep):
         return result.result

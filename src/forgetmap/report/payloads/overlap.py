@@ -19,12 +19,17 @@ def divergence_name(fit: Fit) -> str:
     return DIVERGENCES[fit.divergence].partition(",")[0]
 
 
-def fit_sentence(fit: Fit) -> str:
-    """How well a divergence predicts, in one sentence."""
+def fit_sentence(fit: Fit, of: str = "of all items") -> str:
+    """How well a divergence predicts, in one sentence.
+
+    Args:
+        fit: one divergence as the predictor.
+        of: what forgetting is a share of.
+    """
     better = fit.r_squared_left_out
     share = "" if better is None else f", R\u00b2 {better:.2f} against the mean of the others"
     return (
         f"{divergence_name(fit)} predicts what {fit.n} models of {fit.methods} methods forgot to "
-        f"within {fit.error_left_out:.1%} of all items, each method left out of the fit in turn"
+        f"within {fit.error_left_out:.1%} {of}, each method left out of the fit in turn"
         f"{share}."
     )

@@ -1,0 +1,152 @@
+"""`forgetmap lab compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from forgetmap.cli.options import split_names
+from forgetmap.cli.options.lab import (
+    STOPPED,
+    RunProgress,
+    lab_options,
+    open_recipe,
+    require_training,
+)
+from forgetmap.cli.progress import JobProgress, stoppable
+from forgetmap.errors import UsageError
+
+if TYPE_CHECKING:
+    from forgetmap.lab import LabPlan, LabRecipe
+
+RESULT = "lab.json"
+EXAMPLES = """\b
+Examples:
+  forgetmap lab compare tiny --methods forward-kl,replay --out lab
+  forgetmap lab compare tiny --methods lora --strengths 1,2,4,8,16,32 --out ranks
+  forgetmap lab compare tiny --seeds 5 --workers 2 --capabilities --out lab
+  forgetmap lab compare my-lab/recipe.toml --dry-run --out lab
+"""
+
+
+@click.command("compare", epilog=EXAMPLES)
+@lab_options("lab.json")
+@click.option(
+    "--methods",
+    help="Names, such as forward-kl,replay; plain fine-tuning is always among them "
+    "[default: all but slow ones].",
+)
+@click.option(
+    "--strengths",
+    multiple=True,
+    help="Strengths to try instead of a method's own: 1,2,4, or lora=1,2,4 where several methods "
+    "are compared; repeatable.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Trainings at the same time.",
+)
+@click.option(
+    "--capabilities",
+    is_flag=True,
+    help="Also measure how capabilities drifted, on one seed of each method.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be trained, and train nothing.")
+def command(  # noqa: PLR0913  # as many as the command has
+    recipe: str,
+    out: Path,
+    start: Path | None,
+    seeds: int,
+    methods: str | None,
+    strengths: tuple[str, ...],
+    workers: int,
+    *,
+    capabilities: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Which way to train forgets least? Each goes from the same start to the same score.
+
+    Every method is tried at all learning rates and strengths on a development seed; its best
+    setting is then repeated on other seeds, which are reported, against plain fine-tuning at its
+    best learning rate and at equal compute.
+    """
+    require_training()
+    from forgetmap.lab import compare_methods, plan_comparison
+
+    names = split_names(methods)
+    chosen = read_strengths(strengths, names)
+    plan = plan_comparison(names, seeds=seeds, strengths=chosen)
+    found = open_recipe(recipe, start, make=not dry_run)
+    if dry_run:
+        _print_plan(plan, found)
+        return
+    with stoppable(STOPPED), JobProgress() as progress:
+        counter = RunProgress(progress, plan.count_arms(found), workers)
+        result = compare_methods(
+            found,
+            out,
+            names,
+            seeds=seeds,
+            strengths=chosen,
+            workers=workers,
+            capabilities=capabilities,
+            on_arm=counter.show_arm,
+        )
+    from forgetmap.cli.lab.output import show_lab
+
+    show_lab(result, out / RESULT, as_json=as_json)
+
+
+def read_strengths(texts: tuple[str, ...], methods: list[str]) -> dict[str, list[float]]:
+    """`lora=1,2,4` by method; a list without a name belongs to the only method.
+
+    Raises:
+        UsageError: it is no list of numbers, or nobody knows whose.
+    """
+    found: dict[str, list[float]] = {}
+    for text in texts:
+        name, equals, values = text.rpartition("=")
+        if not equals:
+            if len(methods) != 1:
+                raise UsageError(
+                    f"--strengths {text} may be of any method",
+                    hint=f"say of which: --strengths METHOD={text}.",
+                )
+            name = methods[0]
+        found[name.strip()] = read_numbers(values, "--strengths")
+    return found
+
+
+def read_numbers(text: str, option: str) -> list[float]:
+    """Numbers with commas between them.
+
+    Raises:
+        UsageError: one is no number, or there is none.
+    """
+    try:
+        numbers = [float(part) for part in split_names(text)]
+    except ValueError:
+        numbers = []
+    if not numbers or not all(0 <= number < float("inf") for number in numbers):
+        raise UsageError(f"{option} {text!r} is no list of numbers", hint="give 1,2,4 or the like.")
+    return numbers
+
+
+def _print_plan(plan: LabPlan, recipe: LabRecipe) -> None:
+    from forgetmap.text import counted, printable
+
+    sweep = plan.sweep_arms(recipe)
+    for arm in sweep:
+        click.echo(printable(arm.folder))
+    total = plan.count_arms(recipe)
+    click.echo(
+        f"{counted(total, 'training run')}: {len(sweep):,} to choose settings, listed above, and "
+        f"{total - len(sweep):,} on {plan.seeds} further seeds: the best setting of each method, "
+        "and plain fine-tuning at every rate."
+    )

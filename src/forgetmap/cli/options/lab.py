@@ -1,0 +1,131 @@
+"""Options of the commands of the lab: the recipe, where runs go, how far they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from forgetmap.cli.options import Command, json_option, with_options
+from forgetmap.cli.progress import JobProgress, stoppable
+from forgetmap.errors import UsageError
+
+if TYPE_CHECKING:
+    from forgetmap.lab import LabRecipe, Pretraining
+
+TINY = "tiny"
+STOPPED = "Stopped; every finished run is kept. Run the same command to go on."
+
+
+def require_training() -> None:
+    """Say what to install, before anything is read."""
+    from forgetmap._lazy import require
+
+    require("torch", "The lab", extra="train")
+    require("transformers", "The lab", extra="train")
+    # Its own bars, one for every model that is loaded or saved, would tear ours apart.
+    logging = import_module("transformers.utils.logging")
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+
+
+def lab_options(files: str) -> Callable[[Command], Command]:
+    """The recipe, the start model and the folder of a command of the lab.
+
+    Args:
+        files: what is written there besides runs.
+    """
+    options = [
+        click.argument("recipe"),
+        click.option("--out", type=click.Path(path_type=Path), required=True,
+                     help=f"Folder for all runs and {files}; what is finished is kept."),
+        click.option("--start", type=click.Path(path_type=Path),
+                     help="Start model of the recipe tiny, as `forgetmap lab start` writes it "
+                     "[default: made once and kept in the cache]."),
+        click.option("--seeds", type=int, default=3, show_default=True,
+                     help="Repetitions, each with other new facts; 2 or more."),
+        json_option,
+    ]  # fmt: skip
+    return lambda command: with_options(command, options)
+
+
+def open_recipe(name: str, start: Path | None, *, make: bool = True) -> LabRecipe:
+    """The recipe of this name, or in this file; the start of the tiny one is made if need be.
+
+    Args:
+        name: `tiny`, or the path of a recipe in TOML.
+        start: of the tiny world.
+        make: pre-train the start if there is none.
+    """
+    from forgetmap.lab import read_recipe, tiny_recipe
+
+    if name == TINY:
+        return tiny_recipe(start or _find_start(make=make))
+    if start is not None:
+        raise UsageError(
+            "--start is for the recipe tiny", hint="name the model in the recipe: start = ..."
+        )
+    return read_recipe(name)
+
+
+def _find_start(*, make: bool) -> Path:
+    from forgetmap.lab import kept_start
+
+    folder = kept_start()
+    if make and not folder.exists():
+        click.echo(
+            f"There is no start model yet: it is pre-trained now, once, and kept in {folder} "
+            "(about two minutes on two cores).",
+            err=True,
+        )
+        pretrain(folder)
+    return folder
+
+
+def pretrain(out: Path, plan: Pretraining | None = None) -> None:
+    """Make a start model, and show how far it is."""
+    from forgetmap.lab import Pretraining, write_start
+
+    plan = plan or Pretraining()
+    with (
+        stoppable("Stopped; nothing was written."),
+        JobProgress() as progress,
+    ):
+        write_start(
+            out,
+            plan,
+            lambda step, loss: progress.show_steps(
+                "pre-training", step, plan.steps, f"loss {loss:.3f}"
+            ),
+        )
+
+
+class RunProgress:
+    """Counts runs as they are finished.
+
+    Args:
+        progress: where it is shown.
+        total: runs in all.
+        workers: runs at the same time.
+    """
+
+    def __init__(self, progress: JobProgress, total: int, workers: int = 1) -> None:
+        self.progress, self.total, self.workers = progress, total, workers
+        self.done = 0
+        self.seconds = 0.0
+        self.show("")
+
+    def show(self, name: str, seconds: float = 0.0) -> None:
+        """One run further, or at the start if it has no name."""
+        self.done += bool(name)
+        self.seconds += seconds
+        mean = self.seconds / max(self.done, 1)
+        left = mean * (self.total - self.done) / self.workers
+        self.progress.show_runs("runs", self.done, self.total, name, left)
+
+    def show_arm(self, run: Any) -> None:
+        """A training run of the lab."""
+        self.show(run.folder, run.seconds)

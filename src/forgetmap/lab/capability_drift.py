@@ -1,0 +1,61 @@
+"""What methods do to what a model can do, will do, and how: drift on the suite `capabilities`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from forgetmap.capabilities import Cell, drift
+from forgetmap.evaluation import Settings, evaluate
+from forgetmap.lab.recipe import LabRecipe
+from forgetmap.lab.result import LabCapability, LabRun
+from forgetmap.results import Estimate
+
+SUITE, TAXONOMY = "capabilities", "sample"
+MAX_TOKENS = 48
+"""Of a response: enough to see its form, few enough for a CPU."""
+FOLDER = "capabilities"
+METHOD = "mean effect, bootstrap"
+
+
+def measure_capabilities(
+    recipe: LabRecipe, out: Path, chosen: Mapping[str, LabRun]
+) -> list[LabCapability]:
+    """Drift from the start model to the saved model of one run of each method.
+
+    Args:
+        recipe: the world.
+        out: the lab's folder; runs that are there are not asked again.
+        chosen: one run of each method.
+    """
+    start = _ask(recipe.start, out / FOLDER / "start")
+    runs = [
+        (name, _ask(out / run.folder / "model", out / FOLDER / name))
+        for name, run in chosen.items()
+        if not run.diverged
+    ]
+    if not runs:
+        return []
+    first, *more = runs
+    result = drift(("start", start), first, *more, taxonomy=TAXONOMY)
+    return [_capability(cell) for name, _ in runs for cell in result.cells(name)]
+
+
+def _ask(model: str | Path, out: Path) -> Path:
+    settings = Settings(max_new_tokens=MAX_TOKENS)
+    return evaluate(str(model), SUITE, out, settings=settings, skip_too_long=True)
+
+
+def _capability(cell: Cell) -> LabCapability:
+    estimate = (
+        Estimate.missing(METHOD, cell.note or "no data")
+        if cell.value is None
+        else Estimate(value=cell.value, low=cell.low, high=cell.high, method=METHOD)
+    )
+    return LabCapability(
+        method=cell.model,
+        group=cell.group or cell.id,
+        capability=cell.id if cell.group else None,
+        name=cell.name,
+        drift=estimate,
+    )

@@ -1,0 +1,269 @@
+"""`lab merge-drift`: does merging with the start compensate when drift is small?
+
+Models learn from a few to all of the new examples, so that they drift from little to much. Each is
+merged with the start at ten weights. Compensation is the largest share of the loss that a merge
+undoes while it keeps 95 % of what was gained on the new examples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+
+from forgetmap._disk import whole_file
+from forgetmap.errors import EmptyInputError, UsageError
+from forgetmap.lab.arms import require_convergence
+from forgetmap.lab.folder import open_lab
+from forgetmap.lab.measure import StartDivergence
+from forgetmap.lab.recipe import LabRecipe, Row
+from forgetmap.lab.result import MergeDriftResult, MergeLevel, MergePoint
+from forgetmap.lab.summary import over_seeds
+from forgetmap.lab.training import (
+    ComputeCounter,
+    StopAtScore,
+    are_right,
+    load_start,
+    supervised_trainer,
+)
+from forgetmap.results import Estimate
+from forgetmap.stats import rank_correlation
+from forgetmap.text import percent
+from forgetmap.train import TokenExample, read_examples
+
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+WEIGHTS = tuple(number / 10 for number in range(1, 10))
+KEPT_GAIN = 0.95
+FEWEST_LEVELS = 4
+FEWEST_LOST = 5
+"""With fewer items lost there is nothing that a merge could be seen to undo."""
+
+OnLevel = Callable[[MergeLevel], None]
+"""Called with each level as it is finished."""
+
+
+def merge_under_drift(
+    recipe: LabRecipe,
+    out: Path,
+    *,
+    shares: Sequence[float] = SHARES,
+    seeds: int = 3,
+    rate: float | None = None,
+    on_level: OnLevel | None = None,
+) -> MergeDriftResult:
+    """Train models that drift more and more, merge each with the start, and look for a trend.
+
+    Args:
+        recipe: the world.
+        out: folder; levels that are finished there are not trained again.
+        shares: of the new examples, one for each level.
+        seeds: models per level.
+        rate: learning rate; the middle one of the recipe if left out.
+        on_level: called after each model.
+
+    Raises:
+        UsageError: too few levels or seeds.
+        ConvergenceError: a training diverged.
+        EmptyInputError: the start model knows nothing that is measured.
+    """
+    if len(set(shares)) < FEWEST_LEVELS or seeds < 2:
+        raise UsageError(
+            f"{len(set(shares))} levels and {seeds} seeds show no trend",
+            hint=f"give at least {FEWEST_LEVELS} levels and 2 seeds.",
+        )
+    if not all(0 < share <= 1 for share in shares):
+        raise UsageError(
+            "a level is a share of the new examples", hint="give numbers above 0 and up to 1."
+        )
+    rate = recipe.single_rate if rate is None else rate
+    levels = []
+    with open_lab(recipe, out):
+        for seed in range(1, seeds + 1):
+            for share in sorted(set(shares)):
+                levels.append(_level(recipe, out, share, seed, rate))
+                if on_level is not None:
+                    on_level(levels[-1])
+    return summarise_levels(recipe.name, levels)
+
+
+def _level(recipe: LabRecipe, out: Path, share: float, seed: int, rate: float) -> MergeLevel:
+    result = out / f"share{share:g}-rate{rate:g}-seed{seed}.json"
+    if result.exists():
+        return MergeLevel.model_validate_json(result.read_text(encoding="utf-8"))
+    level = _train_level(recipe, out, share, seed, rate)
+    with whole_file(result) as file:
+        file.write_text(level.to_json(), encoding="utf-8")
+    return level
+
+
+def _train_level(recipe: LabRecipe, out: Path, share: float, seed: int, rate: float) -> MergeLevel:
+    part = replace(recipe, new_rows=partial(_first_rows, recipe.new_rows, share))
+    model, tokenizer = load_start(recipe.start)
+    start = {name: weight.clone() for name, weight in model.state_dict().items()}
+    old = read_examples(recipe.old_rows, tokenizer, eos=False)
+    new = read_examples(part.new_rows(seed), tokenizer, eos=False)
+    known = [
+        example for example, is_right in zip(old, are_right(model, old), strict=True) if is_right
+    ]
+    if not known:
+        raise EmptyInputError(
+            "the start model answers no near and no far question right, word by word: nothing can "
+            "be lost",
+            hint="take a start model that was trained, or another `question_template`.",
+        )
+    before = _share_right(model, new)
+    divergence = StartDivergence(model, recipe.old_rows, tokenizer)
+    trainer = supervised_trainer(part, model, tokenizer, rate=rate, seed=seed, folder=out)
+    trainer.add_callback(StopAtScore(new, recipe.target, ComputeCounter(model)))
+    require_convergence(trainer, f"the model of level {share:g}, seed {seed}")
+    after = {name: weight.clone() for name, weight in model.state_dict().items()}
+    _, reverse = divergence.measure(model)
+    whole = _measure(model, known, new, 1.0)
+    points = []
+    for weight in WEIGHTS:
+        _mix_into(model, start, after, weight)
+        points.append(_measure(model, known, new, weight))
+    recovered, best = compensation([*points, whole], before, len(known))
+    return MergeLevel(
+        share=share, seed=seed, distance=_distance(start, after), kl_old_reverse=reverse,
+        lost=whole.lost, score=whole.score, points=[*points, whole], recovered=recovered,
+        weight=best,
+    )  # fmt: skip
+
+
+def _first_rows(rows: Callable[[int], Sequence[Row]], share: float, seed: int) -> Sequence[Row]:
+    """A share of the new examples, drawn by the seed."""
+    everything = list(rows(seed))
+    count = max(1, round(share * len(everything)))
+    order = torch.randperm(len(everything), generator=torch.Generator().manual_seed(seed))
+    return [everything[at] for at in order[:count].tolist()]
+
+
+def _measure(
+    model: Any, known: Sequence[TokenExample], new: Sequence[TokenExample], weight: float
+) -> MergePoint:
+    return MergePoint(
+        weight=weight, lost=1 - _share_right(model, known), score=_share_right(model, new)
+    )
+
+
+def _share_right(model: Any, examples: Sequence[TokenExample]) -> float:
+    return fmean(are_right(model, examples))
+
+
+@torch.no_grad()
+def _mix_into(
+    model: Any, start: dict[str, torch.Tensor], after: dict[str, torch.Tensor], weight: float
+) -> None:
+    model.load_state_dict({name: torch.lerp(start[name], after[name], weight) for name in start})
+
+
+def _distance(start: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) -> float:
+    moved = sum(float((after[name] - start[name]).double().square().sum()) for name in start)
+    return math.sqrt(moved / sum(float(value.double().square().sum()) for value in start.values()))
+
+
+def compensation(
+    points: Sequence[MergePoint], before: float, known: int
+) -> tuple[float | None, float | None]:
+    """Largest share of the loss undone by a merge that keeps 95 % of the gain, and its weight.
+
+    None where too little was lost to see. The last point is the trained model itself, which undoes
+    nothing, so the share is never below 0.
+    """
+    whole = points[-1]
+    if whole.lost * known < FEWEST_LOST:
+        return None, None
+    kept = [point for point in points if point.score - before >= KEPT_GAIN * (whole.score - before)]
+    best = min(kept, key=lambda point: point.lost)
+    return 1 - best.lost / whole.lost, best.weight
+
+
+def summarise_levels(recipe: str, levels: Sequence[MergeLevel]) -> MergeDriftResult:
+    """The trend over levels, and small against large drift."""
+    seeds = sorted({level.seed for level in levels})
+    shares = sorted({level.share for level in levels})
+    smaller = set(shares[: len(shares) // 2])
+    halves = {
+        name: [
+            _mean_recovered(
+                [x for x in levels if x.seed == seed and (x.share in smaller) == is_small]
+            )
+            for seed in seeds
+        ]
+        for name, is_small in (("small", True), ("large", False))
+    }
+    difference = over_seeds(
+        [
+            one - other
+            for one, other in zip(halves["small"], halves["large"], strict=True)
+            if one is not None and other is not None
+        ]
+    )
+    trend = _trend(levels)
+    return MergeDriftResult(
+        recipe=recipe,
+        seeds=seeds,
+        levels=list(levels),
+        trend=trend,
+        small=over_seeds(halves["small"]),
+        large=over_seeds(halves["large"]),
+        difference=difference,
+        headline=_headline(over_seeds(halves["small"]), over_seeds(halves["large"]), difference),
+        notices=_notices(levels),
+    )
+
+
+def _mean_recovered(levels: Sequence[MergeLevel]) -> float | None:
+    values = [level.recovered for level in levels if level.recovered is not None]
+    return fmean(values) if values else None
+
+
+def _trend(levels: Sequence[MergeLevel]) -> Estimate:
+    """Over levels, each the mean of its seeds: models of one level resemble each other."""
+    points = []
+    for share in sorted({level.share for level in levels}):
+        same = [level for level in levels if level.share == share]
+        recovered = _mean_recovered(same)
+        if recovered is not None:
+            points.append((fmean(level.distance for level in same), recovered))
+    name = "Spearman's rank correlation over levels"
+    if len(points) < FEWEST_LEVELS:
+        return Estimate.missing(name, f"only {len(points)} levels lost enough to be repaired")
+    found = rank_correlation(*zip(*points, strict=True))
+    if found is None:
+        return Estimate.missing(name, "all levels are alike")
+    return Estimate(value=found.value, low=found.low, high=found.high, method=name)
+
+
+def _headline(small: Estimate, large: Estimate, difference: Estimate) -> str:
+    if small.value is None or large.value is None or difference.value is None:
+        return (
+            "Cannot tell whether merging compensates better under small drift: too little was lost."
+        )
+    figures = (
+        f"under small drift a merge undid {percent(small.value)} of the loss at 95 % of the gain, "
+        f"under large drift {percent(large.value)}"
+    )
+    if difference.low is not None and difference.low > 0:
+        return f"Merging compensates better when drift is small: {figures}."
+    if difference.high is not None and difference.high < 0:
+        return f"Merging compensates less when drift is small: {figures}."
+    return f"Cannot tell whether the size of the drift matters: {figures}."
+
+
+def _notices(levels: Sequence[MergeLevel]) -> list[str]:
+    silent = sum(level.recovered is None for level in levels)
+    if not silent:
+        return []
+    notice = (
+        f"{silent} of {len(levels)} models lost fewer than {FEWEST_LOST} known items: they say "
+        "nothing about repair and are left out."
+    )
+    return [notice]

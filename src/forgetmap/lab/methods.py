@@ -1,0 +1,292 @@
+"""The methods that can be compared: what each needs, and what is tried of it.
+
+A method makes a trainer for a setting: most take the plain one and protect it. Its strengths are
+tried with every learning rate on the development seed; the setting that learned the new examples
+and lost least is then repeated on the other seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from forgetmap.errors import UsageError
+from forgetmap.lab.recipe import LabRecipe, Row
+from forgetmap.lab.training import reward_trainer, supervised_trainer, trainer_options
+from forgetmap.train import (
+    EWC,
+    L2SP,
+    OAPL,
+    SDFT,
+    EMAWeights,
+    GradientProjection,
+    KLToStart,
+    LoRA,
+    MarginPenalty,
+    Mitigation,
+    OnPolicyReplay,
+    Replay,
+    SyntheticReplay,
+    TTTDiscover,
+    protect,
+)
+
+Needs = Literal["nothing", "prompts", "examples"]
+"""Of the old data: nothing, prompts without answers, or examples with answers."""
+WRITTEN_ROWS = 600
+"""Texts that the start model writes by itself."""
+WRITTEN_TOKENS = 16
+RL_KL = 0.04
+"""Weight of the KL to the start in GRPO, per token."""
+
+
+@dataclass(frozen=True)
+class ArmSetting:
+    """What a training run is made from.
+
+    Attributes:
+        recipe: the world.
+        strength: of the method.
+        rate: learning rate.
+        seed: of data and order.
+        folder: for whatever the trainer writes.
+    """
+
+    recipe: LabRecipe
+    strength: float
+    rate: float
+    seed: int
+    folder: Path
+
+    @property
+    def prompts(self) -> list[Row]:
+        """Old examples without their answers."""
+        return [{"prompt": row["prompt"]} for row in self.recipe.pool]
+
+    @property
+    def free_prompts(self) -> list[Row]:
+        """The same beginning for every text that the start model writes by itself."""
+        return [{"prompt": self.recipe.free_prompt}] * WRITTEN_ROWS
+
+
+@dataclass(frozen=True)
+class LabMethod:
+    """A way to train.
+
+    Attributes:
+        name: on the command line.
+        title: in tables and figures.
+        needs: of the old data.
+        mitigations: that a trainer is protected with.
+        strengths: that are tried; what they are is said by `strength_of`.
+        strength_of: such as `weight`; empty if there is nothing to try.
+        trainer: another trainer than the plain one.
+        rate_factor: on the recipe's learning rates; adapters need higher ones.
+        is_slow: samples from the model at every step; left out unless asked for.
+    """
+
+    name: str
+    title: str
+    needs: Needs
+    mitigations: Callable[[ArmSetting], Sequence[Mitigation]] = lambda _: ()
+    strengths: tuple[float, ...] = (0.0,)
+    strength_of: str = ""
+    trainer: Callable[[ArmSetting, Any, Any], Any] | None = None
+    rate_factor: float = 1.0
+    is_slow: bool = False
+
+    def make_trainer(self, setting: ArmSetting, model: Any, tokenizer: Any) -> Any:
+        """A trainer, protected and ready to start."""
+        make = self.trainer or _plain_trainer
+        trainer = make(setting, model, tokenizer)
+        mitigations = self.mitigations(setting)
+        if mitigations:
+            protect(trainer, *mitigations, tokenizer=tokenizer)
+        return trainer
+
+
+def _plain_trainer(setting: ArmSetting, model: Any, tokenizer: Any) -> Any:
+    return supervised_trainer(
+        setting.recipe, model, tokenizer,
+        rate=setting.rate, seed=setting.seed, folder=setting.folder,
+    )  # fmt: skip
+
+
+def _sdft_trainer(setting: ArmSetting, model: Any, tokenizer: Any) -> Any:
+    recipe = setting.recipe
+    sdft = SDFT(template=recipe.hint_template, max_tokens=recipe.max_tokens, teacher="base")
+    return sdft.make_trainer(
+        model, list(recipe.new_rows(setting.seed)), tokenizer, str(setting.folder),
+        **trainer_options(recipe, rate=setting.rate, seed=setting.seed),
+    )  # fmt: skip
+
+
+def _grpo_trainer(setting: ArmSetting, model: Any, tokenizer: Any) -> Any:
+    return reward_trainer(
+        setting.recipe, model, tokenizer,
+        rate=setting.rate, seed=setting.seed, folder=setting.folder, beta=RL_KL,
+    )  # fmt: skip
+
+
+def _reward_trainer(setting: ArmSetting, model: Any, tokenizer: Any) -> Any:
+    return reward_trainer(
+        setting.recipe, model, tokenizer,
+        rate=setting.rate, seed=setting.seed, folder=setting.folder, beta=0.0,
+    )  # fmt: skip
+
+
+def _kl(setting: ArmSetting, direction: Literal["forward", "reverse"]) -> list[Mitigation]:
+    return [
+        KLToStart(
+            setting.prompts,
+            weight=setting.strength,
+            direction=direction,
+            max_tokens=setting.recipe.max_tokens,
+            seed=setting.seed,
+        )
+    ]
+
+
+def _free_kl(setting: ArmSetting) -> list[Mitigation]:
+    return [
+        KLToStart(
+            setting.free_prompts,
+            weight=setting.strength,
+            max_tokens=WRITTEN_TOKENS,
+            seed=setting.seed,
+        )
+    ]
+
+
+def _margin(
+    setting: ArmSetting, *, kl: float = 0.0, risk: float = 0.0, focus: float = 0.0
+) -> list[Mitigation]:
+    return [
+        MarginPenalty(
+            setting.prompts,
+            weight=setting.strength,
+            max_tokens=setting.recipe.max_tokens,
+            kl=kl,
+            risk=risk,
+            focus=focus,
+            seed=setting.seed,
+        )
+    ]
+
+
+def _margin_with_kl(setting: ArmSetting) -> list[Mitigation]:
+    return _margin(setting, kl=setting.strength, risk=1.0, focus=0.5)
+
+
+def _replay(setting: ArmSetting) -> list[Mitigation]:
+    return [Replay(setting.recipe.pool, share=setting.strength, eos=False, seed=setting.seed)]
+
+
+def _synthetic_replay(setting: ArmSetting) -> list[Mitigation]:
+    return [
+        SyntheticReplay(
+            rows=WRITTEN_ROWS,
+            prompt=setting.recipe.free_prompt,
+            share=setting.strength,
+            max_tokens=WRITTEN_TOKENS,
+            seed=setting.seed,
+        )
+    ]
+
+
+def _ewc(setting: ArmSetting) -> list[Mitigation]:
+    return [
+        EWC(
+            setting.prompts,
+            weight=setting.strength,
+            max_tokens=setting.recipe.max_tokens,
+            seed=setting.seed,
+        )
+    ]
+
+
+def _projection(setting: ArmSetting) -> list[Mitigation]:
+    return [
+        GradientProjection(setting.prompts, max_tokens=setting.recipe.max_tokens, seed=setting.seed)
+    ]
+
+
+def _on_policy(setting: ArmSetting) -> list[Mitigation]:
+    return [
+        OnPolicyReplay(
+            setting.prompts,
+            weight=setting.strength,
+            max_tokens=setting.recipe.max_tokens,
+            seed=setting.seed,
+        )
+    ]
+
+
+_KL_WEIGHTS = (1.0, 4.0)
+_SHARES = (0.25, 0.5)
+_ALL = (
+    LabMethod("sft", "plain fine-tuning", "nothing"),
+    LabMethod(
+        "forward-kl", "forward KL to the start", "prompts", lambda setting: _kl(setting, "forward"),
+        _KL_WEIGHTS, "weight",
+    ),
+    LabMethod(
+        "reverse-kl", "reverse KL to the start", "prompts", lambda setting: _kl(setting, "reverse"),
+        _KL_WEIGHTS, "weight",
+    ),
+    LabMethod(
+        "free-kl", "forward KL on the start's own texts", "nothing", _free_kl, _KL_WEIGHTS, "weight"
+    ),
+    LabMethod("margin", "1->0 penalty", "prompts", _margin, _KL_WEIGHTS, "weight"),
+    LabMethod(
+        "margin-kl", "1->0 penalty with KL", "prompts", _margin_with_kl, _KL_WEIGHTS, "weight"
+    ),
+    LabMethod("replay", "replay", "examples", _replay, _SHARES, "share"),
+    LabMethod(
+        "synthetic-replay", "synthetic replay", "nothing", _synthetic_replay, _SHARES, "share"
+    ),
+    LabMethod(
+        "l2sp", "L2-SP", "nothing", lambda setting: [L2SP(setting.strength)], (0.01, 0.05), "weight"
+    ),
+    LabMethod("ewc", "EWC", "prompts", _ewc, (10.0, 100.0), "weight"),
+    LabMethod(
+        "lora", "LoRA", "nothing", lambda setting: [LoRA(int(setting.strength))], (8, 32), "rank",
+        rate_factor=2.5,
+    ),
+    LabMethod(
+        "ema", "average of weights", "nothing", lambda setting: [EMAWeights(setting.strength)],
+        (0.9, 0.98), "decay",
+    ),
+    LabMethod("projection", "gradient projection", "prompts", _projection),
+    LabMethod(
+        "on-policy", "on-policy replay", "prompts", _on_policy, (0.1, 0.4), "weight", is_slow=True
+    ),
+    LabMethod(
+        "sdft", "self-distillation (SDFT)", "nothing", trainer=_sdft_trainer, is_slow=True
+    ),
+    LabMethod("grpo", "GRPO with KL", "nothing", trainer=_grpo_trainer, is_slow=True),
+    LabMethod(
+        "oapl", "OAPL", "nothing", lambda setting: [OAPL(t1=setting.strength, t2=setting.strength)],
+        (0.1, 1.0), "temperature", _reward_trainer, is_slow=True,
+    ),
+    LabMethod(
+        "ttt-discover", "TTT-Discover", "nothing",
+        lambda setting: [TTTDiscover(strength=setting.strength)],
+        (0.1,), "KL strength", _reward_trainer, is_slow=True,
+    ),
+)  # fmt: skip
+METHODS: dict[str, LabMethod] = {method.name: method for method in _ALL}
+"""All of them by name."""
+
+
+def find_method(name: str) -> LabMethod:
+    """A method by its name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if name not in METHODS:
+        raise UsageError(f"there is no method {name!r}", hint=f"choose from {', '.join(METHODS)}.")
+    return METHODS[name]

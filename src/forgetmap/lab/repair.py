@@ -1,0 +1,398 @@
+"""`lab repair`: bring back what a model forgot, with texts that the start model writes itself.
+
+From the forgotten model, training goes on with the new examples and old ones in equal parts. The
+old ones are questions that the start model made up and answered; questions that are measured are
+left out. Targeted replay takes those that are like the forgotten items of the domains that lost
+most (`forgetmap export replay`), random replay as many of all; and as a control the new examples
+are trained on alone.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from forgetmap._disk import whole_file
+from forgetmap.comparison import compare
+from forgetmap.errors import ConvergenceError, EmptyInputError, UsageError
+from forgetmap.evaluation import Suite, evaluate
+from forgetmap.export import write_replay
+from forgetmap.lab.arms import Arm, Bench, finished_model, require_convergence
+from forgetmap.lab.folder import open_lab
+from forgetmap.lab.measure import right_items, run_items
+from forgetmap.lab.recipe import LabRecipe, Row
+from forgetmap.lab.result import LabCell, LabRun, RepairResult, RepairRun, RepairSummary
+from forgetmap.lab.summary import BASELINE, over_seeds
+from forgetmap.lab.training import (
+    ComputeCounter,
+    load_start,
+    share_right,
+    supervised_trainer,
+)
+from forgetmap.results import Estimate
+from forgetmap.text import listed, percent
+from forgetmap.train import Replay, protect, read_examples, sample_answers
+
+REPAIRS = ("targeted", "random", "none")
+"""Kinds of replay; none is the new examples alone."""
+DOMAINS = 3
+WRITTEN = 4000
+"""Questions that the start model makes up."""
+PER_ITEM = 3
+SHARE = 0.5
+"""Of the training rows, how many are old."""
+STEPS = 150
+
+OnRepair = Callable[[RepairRun], None]
+"""Called with each run as it is finished."""
+
+
+@dataclass(frozen=True)
+class RepairPlan:
+    """How a model is repaired.
+
+    Attributes:
+        rows: old examples in a replay set.
+        steps: of training.
+        rate: learning rate; the middle one of the recipe if left out.
+        domains: how many of the categories that lost most are targeted.
+        written: questions that the start model makes up.
+    """
+
+    rows: int = 200
+    steps: int = STEPS
+    rate: float | None = None
+    domains: int = DOMAINS
+    written: int = WRITTEN
+
+
+def repair_model(
+    recipe: LabRecipe,
+    out: Path,
+    *,
+    plan: RepairPlan | None = None,
+    seeds: int = 3,
+    on_run: OnRepair | None = None,
+) -> RepairResult:
+    """Fine-tune, then repair with targeted, random and no replay, on several seeds.
+
+    Args:
+        recipe: the world.
+        out: folder; what is finished there is not done again.
+        plan: sizes and rates.
+        seeds: forgotten models, each repaired in every way.
+        on_run: called after each repair.
+
+    Raises:
+        UsageError: fewer than 2 seeds.
+        EmptyInputError: the start model wrote no usable question.
+        ConvergenceError: a training diverged.
+    """
+    if seeds < 2:
+        raise UsageError(f"{seeds} seeds give no interval", hint="give --seeds 3 or more.")
+    plan = plan or RepairPlan()
+    rate = recipe.single_rate if plan.rate is None else plan.rate
+    bench = Bench(recipe, out)
+    runs = []
+    with open_lab(recipe, out):
+        forgotten = [
+            _forgotten_model(bench, Arm(BASELINE, 0.0, rate, seed)) for seed in range(seeds + 1)
+        ]
+        domains = worst_domains(forgotten[0].cells, plan.domains)
+        pool = written_pool(recipe, out / f"pool-{plan.written}.jsonl", plan.written)
+        for model in forgotten[1:]:
+            shop = _Workshop(bench, plan, rate, domains, pool, model)
+            for kind in REPAIRS:
+                runs.append(shop.run(kind))
+                if on_run is not None:
+                    on_run(runs[-1])
+    return summarise_repairs(recipe.name, domains, forgotten[1:], runs, plan.rows)
+
+
+def _forgotten_model(bench: Bench, arm: Arm) -> LabRun:
+    run = bench.run(arm)
+    if run.diverged:
+        raise ConvergenceError(
+            f"{run.folder} diverged: there is nothing to repair",
+            hint="give the recipe lower `rates`, or another --rate.",
+        )
+    return run
+
+
+def worst_domains(cells: Sequence[LabCell], count: int) -> list[str]:
+    """The categories that lost the largest share of what was known.
+
+    Chosen on the development seed, so that no repair is judged on a loss that chose it.
+    """
+    shares: dict[str, tuple[int, int]] = {}
+    for cell in cells:
+        forgotten, known = shares.get(cell.category, (0, 0))
+        shares[cell.category] = forgotten + cell.forgotten, known + cell.known
+    ranked = sorted(shares, key=lambda name: -shares[name][0] / max(shares[name][1], 1))
+    return ranked[:count]
+
+
+def written_pool(recipe: LabRecipe, file: Path, count: int) -> list[Row]:
+    """Questions that the start model makes up, with its own greedy answers; none that is measured.
+
+    Raises:
+        EmptyInputError: none can be used.
+    """
+    if not file.exists():
+        rows = _write_pool(recipe, count)
+        with whole_file(file) as out:
+            out.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    if not rows:
+        raise EmptyInputError(
+            "the start model wrote no question of its own that is not measured",
+            file=str(file),
+            hint="raise the number of written questions, or give another free prompt.",
+        )
+    return rows
+
+
+def _write_pool(recipe: LabRecipe, count: int) -> list[Row]:
+    model, tokenizer = load_start(recipe.start)
+    begin = tokenizer(recipe.free_prompt).input_ids
+    texts = sample_answers(
+        model,
+        [begin] * count,
+        tokenizer,
+        max_tokens=recipe.question_tokens,
+        temperature=1.0,
+        seed=0,
+    )
+    measured = {row["prompt"].strip() for row in recipe.old_rows}
+    new = {row["prompt"].strip() for row in recipe.new_rows(0)}
+    prompts = []
+    for text in texts:
+        question, mark, _ = tokenizer.decode([*begin, *text]).lstrip().partition(recipe.answer_mark)
+        prompt = question + mark
+        if mark and prompt.strip() not in measured | new:
+            prompts.append(prompt)
+    prompts = list(dict.fromkeys(prompts))
+    answers = sample_answers(
+        model, [tokenizer(prompt).input_ids for prompt in prompts], tokenizer,
+        max_tokens=recipe.max_tokens, temperature=0.0, seed=0,
+    )  # fmt: skip
+    rows: list[Row] = []
+    for prompt, tokens in zip(prompts, answers, strict=True):
+        answer = tokenizer.decode(tokens, skip_special_tokens=True).split("\n")[0]
+        if answer.strip():
+            rows.append({"prompt": prompt, "completion": answer})
+    return rows
+
+
+@dataclass(frozen=True)
+class _Workshop:
+    """One forgotten model and everything to repair it with."""
+
+    bench: Bench
+    plan: RepairPlan
+    rate: float
+    domains: Sequence[str]
+    pool: Sequence[Row]
+    forgotten: LabRun
+
+    @property
+    def folder(self) -> Path:
+        return self.bench.out / self.forgotten.folder
+
+    def run(self, kind: str) -> RepairRun:
+        """Repair in one way, or read what an earlier attempt found."""
+        plan = self.plan
+        name = f"repair-{kind}-{plan.rows}-{plan.steps}-{len(self.domains)}-{plan.written}"
+        result = self.folder / f"{name}.json"
+        if result.exists():
+            return RepairRun.model_validate_json(result.read_text(encoding="utf-8"))
+        shutil.rmtree(result.with_suffix(""), ignore_errors=True)
+        run = self._train(kind, result.with_suffix(""))
+        with whole_file(result) as file:
+            file.write_text(run.to_json(), encoding="utf-8")
+        return run
+
+    def _train(self, kind: str, folder: Path) -> RepairRun:
+        recipe, seed = self.bench.recipe, self.forgotten.seed
+        model, tokenizer = load_start(self.folder / "model")
+        examples = read_examples(recipe.new_rows(seed), tokenizer, eos=False)
+        before = share_right(model, examples)
+        counter = ComputeCounter(model)
+        short = replace(recipe, max_steps=self.plan.steps)
+        trainer = supervised_trainer(
+            short, model, tokenizer, rate=self.rate, seed=seed, folder=folder
+        )
+        rows = self._rows(kind)
+        if rows:
+            protect(trainer, Replay(rows, share=SHARE, eos=False, seed=seed))
+        require_convergence(trainer, f"the repair of {self.forgotten.folder}")
+        with counter.paused():
+            model = finished_model(trainer.model)
+            score = share_right(model, examples)
+            run = run_items(recipe, model, tokenizer, folder / "run")
+        return RepairRun(
+            kind=kind, seed=seed, rows=len(rows), score_before=before, score=score,
+            steps=self.plan.steps, compute=counter.tokens, **self._recovered(run),
+        )  # fmt: skip
+
+    def _rows(self, kind: str) -> list[Row]:
+        if kind == "none":
+            return []
+        if kind == "random":
+            count = min(self.plan.rows, len(self.pool))
+            return random.Random(self.forgotten.seed).sample(list(self.pool), count)  # noqa: S311
+        return self._targeted_rows()
+
+    def _targeted_rows(self) -> list[Row]:
+        """Those of the pool that are like what the targeted domains forgot."""
+        recipe = self.bench.recipe
+        tasks = tuple(
+            task
+            for task in (*recipe.near.tasks, *recipe.far.tasks)
+            if task.category in self.domains
+        )
+        suite = Suite(f"{recipe.name}-targeted", tasks)
+        before, after = (
+            self._ask(suite, name, start)
+            for name, start in (("start", recipe.start), ("forgotten", self.folder / "model"))
+        )
+        comparison = compare(before, after)
+        if not comparison.result.total.n10:
+            return []
+        out = self.folder / "targeted.jsonl"
+        write_replay(
+            comparison, out, pool=[self.bench.out / f"pool-{self.plan.written}.jsonl"],
+            row_format="prompt-completion", per_item=PER_ITEM, limit=self.plan.rows, overwrite=True,
+        )  # fmt: skip
+        return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+
+    def _ask(self, suite: Suite, name: str, model: str | Path) -> Path:
+        loaded, tokenizer = load_start(model)
+        out = self.folder / f"targeted-{name}"
+        return evaluate(
+            loaded, suite, out, tokenizer=tokenizer, settings=self.bench.recipe.settings
+        )
+
+    def _recovered(self, run: Path) -> dict[str, Any]:
+        """Of what the forgotten model had lost, how much is right again, by domain."""
+        recipe = self.bench.recipe
+        tasks = (*recipe.near.tasks, *recipe.far.tasks)
+        targeted = {task.name for task in tasks if task.category in self.domains}
+        paths = item_paths(self.bench.start_run, self.folder / "run", run)
+        counts: dict[str, Any] = {}
+        for name, is_targeted in (("targeted", True), ("untouched", False)):
+            known = [path for task, path in paths if (task in targeted) == is_targeted]
+            lost = [path for path in known if path[1] == "0"]
+            counts[f"forgotten_{name}"] = len(lost)
+            counts[f"recovered_{name}"] = sum(path[2] == "1" for path in lost)
+            counts[f"lost_{name}"] = fmean(path[2] == "0" for path in known) if known else 0.0
+        return counts
+
+
+def item_paths(*runs: Path) -> list[tuple[str, str]]:
+    """Task and path of each item that the first run has right; one digit per run, 1 is right."""
+    first, *later = map(right_items, runs)
+    return [
+        (key[0], "1" + "".join("01"[side.get(key, False)] for side in later))
+        for key, is_right in first.items()
+        if is_right
+    ]
+
+
+def summarise_repairs(
+    recipe: str,
+    domains: Sequence[str],
+    forgotten: Sequence[LabRun],
+    runs: Sequence[RepairRun],
+    rows: int,
+) -> RepairResult:
+    """Each kind of replay over seeds, and targeted against random."""
+    summaries = [_summary(kind, [run for run in runs if run.kind == kind]) for kind in REPAIRS]
+    targeted_less_random, untouched = (
+        _difference(runs, part) for part in ("targeted", "untouched")
+    )
+    lost = over_seeds([_lost(run) for run in forgotten])
+    return RepairResult(
+        recipe=recipe,
+        seeds=[run.seed for run in forgotten],
+        domains=list(domains),
+        lost_before=lost,
+        rows=rows,
+        summaries=summaries,
+        targeted_less_random=targeted_less_random,
+        untouched_difference=untouched,
+        runs=list(runs),
+        headline=_headline(summaries, targeted_less_random, domains),
+        notices=_notices(runs),
+    )
+
+
+def _lost(run: LabRun) -> float:
+    return sum(cell.forgotten for cell in run.cells) / sum(cell.known for cell in run.cells)
+
+
+def _summary(kind: str, runs: Sequence[RepairRun]) -> RepairSummary:
+    return RepairSummary(
+        kind=kind,
+        recovered_targeted=over_seeds([_share(run, "targeted") for run in runs]),
+        recovered_untouched=over_seeds([_share(run, "untouched") for run in runs]),
+        lost_targeted=over_seeds([run.lost_targeted for run in runs]),
+        lost_untouched=over_seeds([run.lost_untouched for run in runs]),
+        score=over_seeds([run.score for run in runs]),
+        score_change=over_seeds([run.score - run.score_before for run in runs]),
+    )
+
+
+def _share(run: RepairRun, part: str) -> float | None:
+    forgotten = getattr(run, f"forgotten_{part}")
+    return getattr(run, f"recovered_{part}") / forgotten if forgotten else None
+
+
+def _difference(runs: Sequence[RepairRun], part: str) -> Estimate:
+    """Targeted less random, seed by seed."""
+    by_kind = {
+        kind: {run.seed: _share(run, part) for run in runs if run.kind == kind} for kind in REPAIRS
+    }
+    pairs = [
+        (share, by_kind["random"].get(seed)) for seed, share in sorted(by_kind["targeted"].items())
+    ]
+    return over_seeds(
+        [one - other for one, other in pairs if one is not None and other is not None]
+    )
+
+
+def _headline(
+    summaries: Sequence[RepairSummary], difference: Estimate, domains: Sequence[str]
+) -> str:
+    targeted, chance, _ = (summary.recovered_targeted.value for summary in summaries)
+    if targeted is None or chance is None or difference.value is None:
+        return "Nothing was forgotten in the targeted domains: there is nothing to repair."
+    figures = (
+        f"targeted replay recovered {percent(targeted)} of what {listed(list(domains))} had "
+        f"forgotten, random replay of the same size {percent(chance)}"
+    )
+    if difference.low is not None and difference.low > 0:
+        return f"Targeting helps: {figures}."
+    if difference.high is not None and difference.high < 0:
+        return f"Targeting does harm: {figures}."
+    return f"Cannot tell whether targeting helps: {figures}."
+
+
+def _notices(runs: Sequence[RepairRun]) -> list[str]:
+    notices = []
+    sizes = {run.rows for run in runs if run.kind != "none"}
+    if len(sizes) > 1:
+        notices.append(
+            f"Replay sets have between {min(sizes)} and {max(sizes)} rows: fewer texts were like "
+            "what was forgotten than asked for."
+        )
+    worst = min(run.score - run.score_before for run in runs)
+    if worst < -0.01:
+        notices.append(f"One repair cost {percent(-worst)} of the new task.")
+    return notices

@@ -1,0 +1,239 @@
+"""What the lab found: every training run, each method over its seeds, and what follows."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from forgetmap.overlap import BridgeResult
+from forgetmap.results import Estimate, Value
+
+
+class LabCell(Value):
+    """Items of one part (near or far) and category, counted against the start model."""
+
+    part: str
+    category: str
+    items: int
+    known: int = Field(description="Right by the start model.")
+    forgotten: int = Field(description="Of these, wrong after training.")
+    gained: int = Field(description="Wrong by the start model, right after training.")
+
+
+class Divergences(Value):
+    """Mean KL per answer token between the start and the trained model, in nats."""
+
+    old_forward: float = Field(description="KL(start||model) on old questions that no method saw.")
+    old_reverse: float = Field(description="KL(model||start) on the same.")
+    new_forward: float = Field(description="KL(start||model) on the new examples.")
+    new_reverse: float
+
+
+class LabRun(Value):
+    """One training run."""
+
+    method: str
+    strength: float
+    rate: float
+    seed: int
+    score: float = Field(description="Share of the new examples known at the end.")
+    reached: bool = Field(description="Whether that is the target.")
+    steps: int
+    compute: int = Field(description="Tokens through the model; a backward pass counts twice.")
+    seconds: float
+    cells: list[LabCell]
+    kl: Divergences | None = Field(description="None if the run diverged.")
+    diverged: bool = Field(
+        default=False,
+        description="The weights became infinite: it is not reached, and all is forgotten.",
+    )
+    peak: float | None = Field(
+        default=None, description="Largest share lost at any look while training, near items."
+    )
+    peak_step: int | None = None
+    folder: str = Field(description="Runs and model, inside the lab's folder.")
+
+    def lost(self, part: str) -> float | None:
+        """Share of the known items of a part that was forgotten."""
+        known = sum(cell.known for cell in self.cells if cell.part == part)
+        forgotten = sum(cell.forgotten for cell in self.cells if cell.part == part)
+        return forgotten / known if known else None
+
+    def gained(self, part: str) -> float | None:
+        """Share of the items of a part that were gained."""
+        items = sum(cell.items for cell in self.cells if cell.part == part)
+        gained = sum(cell.gained for cell in self.cells if cell.part == part)
+        return gained / items if items else None
+
+
+class LabDifference(Value):
+    """A method less a baseline, run by run of the same seed."""
+
+    baseline: str
+    rate: float = Field(description="Learning rate of the baseline.")
+    part: str
+    ratio: float | None = Field(description="Share lost by the method / by the baseline.")
+    difference: Estimate = Field(description="Share lost by the method less by the baseline.")
+
+
+class LabCategory(Value):
+    """A category over seeds."""
+
+    part: str
+    category: str
+    forgetting: Estimate = Field(description="Share of all items that was forgotten.")
+    backward_transfer: Estimate = Field(description="Share of all items that was gained.")
+
+
+class MethodResult(Value):
+    """A method at its best setting, over the seeds that did not choose it."""
+
+    method: str
+    title: str
+    needs: str = Field(description="Of the old data: nothing, prompts or examples.")
+    strength: float
+    strength_of: str
+    rate: float
+    seeds: int
+    reached: int = Field(description="Seeds that came to the target.")
+    score: Estimate
+    lost_near: Estimate
+    lost_far: Estimate
+    compute: float = Field(description="Mean; plain fine-tuning at its best rate is 1.")
+    steps: float
+    kl: Divergences
+    peak: float | None = None
+    peak_step: float | None = None
+    differences: list[LabDifference]
+    categories: list[LabCategory]
+    bound: float | None = Field(
+        description="What the theory allows at most to be lost of old behaviour: "
+        "sqrt(KL(model||start) / 2) per answer token, at most 1."
+    )
+    is_efficient: bool = Field(
+        description="No other method loses less, near and far together, for as little compute."
+    )
+
+
+class LabCapability(Value):
+    """Drift of a capability, or of a group of them, from the start to one model."""
+
+    method: str
+    group: str = Field(description="CAN, WILL, HOW, or another of the taxonomy.")
+    capability: str | None = Field(description="None for the group as a whole.")
+    name: str
+    drift: Estimate = Field(description="Effect, between -1 and 1; below 0 is worse or less.")
+
+
+class LabResult(Value):
+    """Methods compared from one start."""
+
+    schema_version: int = 1
+    recipe: str
+    target: float
+    seeds: list[int]
+    development_seed: int = Field(description="Chose the settings; is not among the seeds.")
+    parameters: int
+    start_score: float = Field(description="Share of the new examples that the start model knows.")
+    known_near: int
+    known_far: int
+    items_near: int
+    items_far: int
+    methods: list[MethodResult] = Field(description="Least forgetting first.")
+    runs: list[LabRun]
+    bridge: BridgeResult | None
+    capabilities: list[LabCapability] = Field(
+        default_factory=list,
+        description="Of each method at its best setting, one seed, where that was asked for.",
+    )
+    headline: str
+    notices: list[str]
+
+
+class RepairRun(Value):
+    """The forgotten model trained on, with one kind of replay."""
+
+    kind: str = Field(description="targeted, random, or none: new examples alone.")
+    seed: int
+    rows: int = Field(description="Different old examples that were replayed.")
+    score_before: float = Field(
+        description="Share of the new examples known by the forgotten model."
+    )
+    score: float
+    steps: int
+    compute: int
+    forgotten_targeted: int = Field(
+        description="Items of the targeted domains that were forgotten."
+    )
+    recovered_targeted: int = Field(description="Of these, right again.")
+    forgotten_untouched: int
+    recovered_untouched: int
+    lost_targeted: float = Field(description="Share of the known items that is wrong after repair.")
+    lost_untouched: float
+
+
+class RepairSummary(Value):
+    """One kind of replay over seeds."""
+
+    kind: str
+    recovered_targeted: Estimate = Field(description="Share of what was forgotten there.")
+    recovered_untouched: Estimate
+    lost_targeted: Estimate
+    lost_untouched: Estimate
+    score: Estimate
+    score_change: Estimate
+
+
+class RepairResult(Value):
+    """Targeted synthetic replay against random replay of the same size."""
+
+    schema_version: int = 1
+    recipe: str
+    seeds: list[int]
+    domains: list[str] = Field(description="Categories that lost most, on items used to choose.")
+    lost_before: Estimate = Field(description="Share of the known items that training had lost.")
+    rows: int
+    summaries: list[RepairSummary]
+    targeted_less_random: Estimate = Field(description="Of the recovered shares, targeted domains.")
+    untouched_difference: Estimate = Field(description="The same, untouched domains.")
+    runs: list[RepairRun]
+    headline: str
+    notices: list[str]
+
+
+class MergePoint(Value):
+    """The start and a trained model, merged."""
+
+    weight: float = Field(description="Share of the trained model.")
+    lost: float = Field(description="Share of the known items that is lost.")
+    score: float = Field(description="Share of the new examples that is known.")
+
+
+class MergeLevel(Value):
+    """One model that drifted so far, and its merges with the start."""
+
+    share: float = Field(description="Of the new examples, how many were trained.")
+    seed: int
+    distance: float = Field(description="Norm of the change of the weights / norm of the start's.")
+    kl_old_reverse: float
+    lost: float
+    score: float
+    points: list[MergePoint]
+    recovered: float | None = Field(
+        description="Largest share of the loss that a merge undoes while it keeps 95 % of the gain."
+    )
+    weight: float | None = Field(description="Of that merge.")
+
+
+class MergeDriftResult(Value):
+    """Does merging compensate when drift is small?"""
+
+    schema_version: int = 1
+    recipe: str
+    seeds: list[int]
+    levels: list[MergeLevel]
+    trend: Estimate = Field(description="Rank correlation of drift and recovered share.")
+    small: Estimate = Field(description="Recovered share, the smaller half of the levels.")
+    large: Estimate = Field(description="The same, the larger half.")
+    difference: Estimate = Field(description="Small less large, seed by seed.")
+    headline: str
+    notices: list[str]

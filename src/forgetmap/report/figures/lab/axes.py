@@ -1,0 +1,99 @@
+"""What the figures of the lab share: colours of what a method needs, and axes of shares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from forgetmap.lab import LabResult, LabRun
+from forgetmap.report.figures import look
+from forgetmap.report.figures.figure import Record, Spec
+from forgetmap.report.payloads.lab import NEEDS, PARTS
+from forgetmap.results import Estimate
+
+PART_WORDS = {
+    "near": "Near items: relations that the new task uses, asked of other things.",
+    "far": "Far items: other categories than those of the new task.",
+}
+HEIGHT = 340
+LINE_HEIGHT = 30
+_COLOURS = [look.KEPT, look.GAINED, "#E69F00"]
+_SHAPES = ["circle", "square", "triangle-up"]
+INTERVALS = "Thin lines are 95% intervals over seeds, drawn from 0% to 100%."
+
+
+def cut(value: float | None) -> float | None:
+    """A share as it is drawn: a t interval of a few seeds can end beyond 0% or 100%."""
+    return None if value is None else min(max(value, 0.0), 1.0)
+
+
+def shares(estimate: Estimate, *, kept: bool = False) -> Record:
+    """A share with its limits; or what is left of the whole."""
+    low, value, high = estimate.low, estimate.value, estimate.high
+    if kept:
+        low, value, high = _rest(high), _rest(value), _rest(low)
+    return {"value": cut(value), "low": cut(low), "high": cut(high)}
+
+
+def _rest(value: float | None) -> float | None:
+    return None if value is None else 1 - value
+
+
+def domain(values: Iterable[float | None], *, zero: bool = False) -> list[float]:
+    """Round ends within 0 and 1 that hold all these shares; kept ones end at 1, lost ones at 0."""
+    known = [value for value in values if value is not None]
+    low, high = min(known, default=0.0), max(known, default=1.0)
+    step = 0.1 if high - low > 0.15 else 0.05
+    below = 0.0 if zero else max(0.0, math.floor(low / step + 1e-9) * step)
+    above = min(1.0, math.ceil(high / step - 1e-9) * step) if zero else 1.0
+    return [round(below, 4), round(max(above, below + step), 4)]
+
+
+def part_of(value: float, ends: list[float]) -> float:
+    """How far along an axis a value lies, from 0 to 1."""
+    return (value - ends[0]) / (ends[1] - ends[0])
+
+
+def share_axis(field: str, title: str, ends: list[float], ticks: int = 6) -> Spec:
+    """An axis of shares."""
+    return {
+        "field": field,
+        "type": "quantitative",
+        "title": title,
+        "scale": {"domain": ends, "nice": False},
+        "axis": {"format": look.SHARE, "tickCount": ticks, "labelFlush": False},
+    }
+
+
+def legend(needed: int, columns_if_narrow: int = 1) -> Spec:
+    """Above the picture, on several lines where it is narrower than the words need."""
+    columns = {"expr": f"width < {needed} ? {columns_if_narrow} : 4"}
+    return {"orient": "top", "symbolOpacity": 1, "symbolSize": 90, "columns": columns}
+
+
+def by_needs(result: LabResult) -> tuple[Spec, Spec]:
+    """Colour and shape: what a method needs of the old data."""
+    present = {method.needs for method in result.methods}
+    names = [name for name in NEEDS if name in present]
+    places = [list(NEEDS).index(name) for name in names]
+    words = [NEEDS[name] for name in names]
+    common = {"field": "needs", "type": "nominal", "title": "needs"}
+    return (
+        common
+        | {
+            "scale": {"domain": words, "range": [_COLOURS[place] for place in places]},
+            "legend": legend(280, 2),
+        },
+        common | {"scale": {"domain": words, "range": [_SHAPES[place] for place in places]}},
+    )
+
+
+def titles(result: LabResult) -> dict[str, str]:
+    """Name of a method -> as it is drawn."""
+    return {method.method: look.label_of(method.title) for method in result.methods}
+
+
+def mean_lost(runs: Iterable[LabRun]) -> float | None:
+    """Mean of the shares lost, near and far, over runs."""
+    known = [lost for run in runs for part in PARTS if (lost := run.lost(part)) is not None]
+    return sum(known) / len(known) if known else None

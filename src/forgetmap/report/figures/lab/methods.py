@@ -1,0 +1,407 @@
+"""Methods against the baselines, by category, and over learning rates and strengths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from forgetmap.lab import LabResult, LabRun, MethodResult
+from forgetmap.report.figures import look
+from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
+from forgetmap.report.figures.lab import axes
+from forgetmap.report.figures.lab.labels import place_names
+from forgetmap.report.figures.panels import panels
+from forgetmap.report.payloads.lab import BASELINE, Part
+from forgetmap.text import percent
+
+BASELINES = {
+    "best learning rate": "at its best learning rate",
+    "equal compute": "given the same compute",
+}
+_BASELINE_COLOURS = [look.GAINED, "#CC79A7"]
+SHADES = {"forgetting": "oranges", "backward_transfer": "blues"}
+PANEL = 120
+"""Pixels, either way, of a panel on paper; on a page it is wider."""
+_POINTS = "datum.value ? format(100 * datum.value, '+~g') : '0'"
+WORD_WIDTH = 26
+"""Of a share in a cell."""
+MAX_PRINTED = 15
+"""Columns whose cells have their value printed."""
+
+
+def differences(result: LabResult, part: Part) -> Figure | None:
+    """Share lost by each method less by plain fine-tuning, twice."""
+    records = _difference_records(result, part)
+    if not records:
+        return None
+    sure = {r["method"] for r in records if r["high"] is not None and r["high"] < 0}
+    names = dict.fromkeys(record["method"] for record in records)
+    alt = f"{len(sure)} of {len(names)} methods surely lose less than a baseline."
+    y: Spec = {
+        "field": "method", "type": "nominal", "title": None,
+        "sort": {"field": "order", "op": "min"}, "axis": look.NAME_AXIS | {"grid": True},
+    }  # fmt: skip
+    words = list(BASELINES.values())
+    x: Spec = {
+        "field": "value", "type": "quantitative",
+        "title": "lost, less what plain fine-tuning lost (percentage points)",
+        "axis": {"labelExpr": _POINTS, "tickCount": 6},
+    }  # fmt: skip
+    scale = {"domain": words, "range": _BASELINE_COLOURS}
+    shape = {"domain": words, "range": ["circle", "diamond"]}
+    own: Spec = {
+        "y": y,
+        "yOffset": {"field": "baseline", "scale": {"domain": words, "paddingOuter": 0.3}},
+        "color": {"field": "baseline", "type": "nominal", "scale": scale,
+                  "title": "against plain fine-tuning", "legend": {"orient": "top"}},
+    }  # fmt: skip
+    return Figure(
+        name=f"lab_differences_{part}",
+        title=f"Against plain fine-tuning: {part} items",
+        caption=f"{axes.PART_WORDS[part]} Left of the line a method loses less than plain "
+        "fine-tuning at the same score on the new task. Lines are 95% intervals over seeds; where "
+        "one does not touch the dashed line, the difference is sure.",
+        alt=alt,
+        table=as_table(records),
+        spec=look.base_spec(alt)
+        | {
+            "data": {"values": records},
+            "height": axes.LINE_HEIGHT * len(names),
+            "layer": [
+                {"mark": look.ZERO_MARK, "encoding": {"x": {"datum": 0}}},
+                {
+                    "transform": [{"filter": "isValid(datum.low)"}],
+                    "mark": {"type": "rule", "strokeWidth": 2},
+                    "encoding": own | {"x": x | {"field": "low"}, "x2": {"field": "high"}},
+                },
+                {
+                    "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
+                    "encoding": own
+                    | {"x": x, "tooltip": _difference_tips(),
+                       "shape": {"field": "baseline", "scale": shape}},
+                },
+            ],
+        },
+    )  # fmt: skip
+
+
+def _difference_records(result: LabResult, part: Part) -> list[Record]:
+    """Limits of few seeds can lie beyond all items."""
+    return [
+        {
+            "method": look.label_of(method.title), "order": order,
+            "baseline": BASELINES.get(row.baseline, row.baseline), "rate": row.rate,
+            "ratio": row.ratio, "value": row.difference.value, "low": _within(row.difference.low),
+            "high": _within(row.difference.high),
+        }
+        for order, method in enumerate(result.methods)
+        for row in method.differences
+        if row.part == part and row.difference.value is not None
+    ]  # fmt: skip
+
+
+def _within(value: float | None) -> float | None:
+    return None if value is None else min(max(value, -1.0), 1.0)
+
+
+def _difference_tips() -> list[Spec]:
+    shares = {"value": "difference", "low": "from", "high": "to"}
+    return [
+        {"field": "method"},
+        {"field": "baseline"},
+        *({"field": name, "title": title, "format": "+.1%"} for name, title in shares.items()),
+        {"field": "ratio", "title": "ratio", "format": ".2f"},
+        {"field": "rate", "title": "its learning rate", "format": ".1e"},
+    ]
+
+
+def categories(result: LabResult) -> list[Figure]:
+    """Methods down, categories across: forgotten, and gained."""
+    return [
+        _heat_map(result, "forgetting", "forgotten"),
+        _heat_map(result, "backward_transfer", "gained"),
+    ]
+
+
+def _heat_map(result: LabResult, direction: str, word: str) -> Figure:
+    records: list[Record] = [
+        {
+            "method": look.label_of(method.title), "down": down,
+            "group": look.label_of(f"{row.category} ({row.part})"), "across": across,
+            "value": axes.cut(getattr(row, direction).value),
+            "low": axes.cut(getattr(row, direction).low),
+            "high": axes.cut(getattr(row, direction).high),
+        }
+        for down, method in enumerate(result.methods)
+        for across, row in enumerate(method.categories)
+    ]  # fmt: skip
+    known = [record for record in records if record["value"] is not None]
+    most = max(known, key=lambda record: record["value"], default=None)
+    alt = f"Share of all items {word}, by method and category."
+    if most:
+        alt += f" Most: {most['method']}, {most['group']}, {percent(most['value'])}."
+    columns = len({record["group"] for record in records})
+    narrow = f"width < {WORD_WIDTH * columns}"
+    place: Spec = {
+        "x": {
+            "field": "group", "type": "nominal", "title": None,
+            "sort": {"field": "across", "op": "min"},
+            "axis": {"orient": "top", "labelAngle": {"expr": f"{narrow} ? -90 : -35"},
+                     "labelLimit": 150, "ticks": False, "domain": False},
+        },
+        "y": {
+            "field": "method", "type": "nominal", "title": None,
+            "sort": {"field": "down", "op": "min"}, "axis": look.NAME_AXIS,
+        },
+    }  # fmt: skip
+    return Figure(
+        name=f"lab_{word}",
+        title=f"What was {word}, by category",
+        caption=f"Share of all items of a category that was {word}, mean over seeds; the methods "
+        "that forget least stand first. Near: relations that the new task uses, asked of other "
+        "things. Far: other categories.",
+        alt=alt,
+        table=as_table(records),
+        spec=look.base_spec(alt)
+        | {
+            "data": {"values": records},
+            "padding": {"left": 5, "top": 20, "right": 34, "bottom": 5},  # names lean out
+            "height": 25 * len(result.methods),
+            "encoding": place,
+            "layer": [_cells(direction), *([_printed(narrow)] if columns <= MAX_PRINTED else [])],
+        },
+    )
+
+
+def _cells(direction: str) -> Spec:
+    return {
+        "mark": {"type": "rect", "stroke": look.by_theme(look.GROUND), "strokeWidth": 1},
+        "encoding": {
+            "color": {
+                "field": "value", "type": "quantitative", "title": None,
+                "scale": {"scheme": SHADES[direction], "zero": True},
+                "legend": {"format": look.SHARE, "orient": "bottom", "tickCount": 4},
+            },
+            "tooltip": [
+                {"field": "method"}, {"field": "group", "title": "category"},
+                *({"field": name, "format": ".1%"} for name in ("value", "low", "high")),
+            ],
+        },
+    }  # fmt: skip
+
+
+def _printed(narrow: str) -> Spec:
+    """Values in the cells, where these are wide enough."""
+    return {
+        "mark": {
+            "type": "text",
+            "fontSize": 11,
+            "color": {"expr": "luminance(scale('color', datum.value)) < 0.18 ? 'white' : 'black'"},
+            "opacity": {"expr": f"{narrow} ? 0 : 1"},
+        },
+        "encoding": {"text": {"field": "value", "format": ".0%"}},
+    }
+
+
+def rates(result: LabResult) -> Figure | None:
+    """Lost share over learning rates, one panel per method, with plain fine-tuning in grey."""
+    names = axes.titles(result)
+    records = [
+        record
+        for order, method in enumerate(result.methods)
+        for record in _rate_records(result, method, order, names[method.method])
+    ]
+    if len({record["rate"] for record in records}) < 2:
+        return None
+    tried = sorted({record["rate"] for record in records})
+    ends = [tried[0] / 1.2, tried[-1] * 1.2]
+    alt = (
+        f"Share lost by {len(names)} methods at learning rates from {tried[0]:g} to {tried[-1]:g}."
+    )
+    x: Spec = {
+        "field": "rate", "type": "quantitative", "title": None,
+        "scale": {"type": "log", "domain": ends, "nice": False},
+        "axis": {"values": _few(tried), "format": ".0e", "grid": False, "labelFlush": False},
+    }  # fmt: skip
+    most = [record["value"] for record in records]
+    y = axes.share_axis("value", "lost", axes.domain(most, zero=True), ticks=4)
+    return Figure(
+        name="lab_rates",
+        title="Lost, by learning rate",
+        caption="Share of the known items lost, near and far together, over the learning rates "
+        "that were tried. Grey: plain fine-tuning. Thin: other strengths. The ring is the setting "
+        "that was chosen, on a seed of its own; hollow points did not come to the target.",
+        alt=alt,
+        table=as_table(records),
+        spec=panels(alt, records, _rate_layers(x, y), columns=3, height=110, names="method"),
+    )
+
+
+def _few(tried: Sequence[float]) -> list[float]:
+    return list(tried) if len(tried) <= 3 else [tried[0], tried[len(tried) // 2], tried[-1]]
+
+
+def _rate_records(result: LabResult, method: MethodResult, order: int, name: str) -> list[Record]:
+    """Every setting of a method, and those of plain fine-tuning beside it."""
+    own = [run for run in result.runs if run.method == method.method]
+    plain = [run for run in result.runs if run.method == BASELINE]
+    lines = [("plain", plain)] if method.method != BASELINE else []
+    for strength in sorted({run.strength for run in own}):
+        kind = "chosen" if strength == method.strength else "other"
+        lines.append((kind, [run for run in own if run.strength == strength]))
+    return [
+        {
+            "method": name, "order": order, "line": kind, "strength": runs[0].strength,
+            "rate": rate, "value": axes.mean_lost(at), "reached": all(r.reached for r in at),
+            "chosen": kind == "chosen" and rate == method.rate,
+        }
+        for kind, runs in lines
+        for rate in sorted({run.rate for run in runs})
+        if (at := [run for run in runs if run.rate == rate])
+    ]  # fmt: skip
+
+
+def _rate_layers(x: Spec, y: Spec) -> list[Spec]:
+    kinds = ["plain", "other", "chosen"]
+    colour: Spec = {
+        "field": "line", "type": "nominal", "legend": None,
+        "scale": {"domain": kinds, "range": [look.NEVER, look.REGAINED, look.GAINED]},
+    }  # fmt: skip
+    size = {"condition": {"test": "datum.line === 'chosen'", "value": 2.5}, "value": 1.2}
+    detail = [{"field": "line"}, {"field": "strength"}]
+    return [
+        {
+            "mark": {"type": "line"},
+            "encoding": {"x": x, "y": y, "color": colour, "detail": detail, "strokeWidth": size},
+        },
+        {
+            "transform": [{"filter": "datum.line !== 'plain'"}],
+            "mark": {"type": "point", "size": 30, "opacity": 1},
+            "encoding": {
+                "x": x, "y": y, "color": colour, "fill": colour,
+                "fillOpacity": {"condition": {"test": "datum.reached", "value": 1}, "value": 0},
+                "tooltip": [
+                    {"field": "method"}, {"field": "rate", "format": ".1e"}, {"field": "strength"},
+                    {"field": "value", "title": "lost", "format": ".1%"},
+                    {"field": "reached", "title": "came to the target"},
+                ],
+            },
+        },
+        {
+            "transform": [{"filter": "datum.chosen"}],
+            "mark": {"type": "point", "size": 170, "strokeWidth": 2, "filled": False,
+                     "color": look.by_theme(look.TEXT)},
+            "encoding": {"x": x, "y": y},
+        },
+    ]  # fmt: skip
+
+
+def strengths(result: LabResult) -> Figure | None:
+    """Plasticity against stability: each strength of a method at its own best learning rate."""
+    names = axes.titles(result)
+    records = [
+        record
+        for order, method in enumerate(result.methods)
+        for record in _strength_records(result, method, order, names[method.method])
+    ]
+    if not records:
+        return None
+    x_ends, y_ends = _learned_ends(records), axes.domain([r["value"] for r in records])
+    records = _with_places(records, x_ends, y_ends)
+    panel_count = len({record["panel"] for record in records})
+    alt = f"What {panel_count} methods learn and keep, by their strength."
+    x = axes.share_axis("score", "new task known", x_ends, ticks=3)
+    y = axes.share_axis("value", "kept", y_ends, ticks=4)
+    return Figure(
+        name="lab_strengths",
+        title="Plasticity against stability",
+        caption="Each point is a strength of a method at the learning "
+        "rate that lost least with it, mean over runs: further right it learned more, further up "
+        "it kept more, near and far together. Lines follow the strength.",
+        alt=alt,
+        table=as_table([{name: record[name] for name in _STRENGTHS} for record in records]),
+        spec=panels(alt, records, _strength_layers(x, y), columns=3, height=PANEL, names="panel"),
+    )
+
+
+_STRENGTHS = ("panel", "strength", "rate", "score", "value", "runs")
+
+
+def _with_places(records: list[Record], x_ends: list[float], y_ends: list[float]) -> list[Record]:
+    """Each point with the place of its name, panel by panel."""
+    placed: list[Record] = []
+    for panel in dict.fromkeys(record["panel"] for record in records):
+        own = [record for record in records if record["panel"] == panel]
+        points = [
+            (PANEL * axes.part_of(record["score"], x_ends),
+             PANEL * (1 - axes.part_of(record["value"], y_ends)))
+            for record in own
+        ]  # fmt: skip
+        places = place_names(points, [record["label"] for record in own], PANEL, PANEL)
+        placed += [r | place._asdict() for r, place in zip(own, places, strict=True)]
+    return placed
+
+
+def _learned_ends(records: list[Record]) -> list[float]:
+    """Room on the right for the names of points; scores that were matched lie close together."""
+    scores = [record["score"] for record in records]
+    low = max(0.0, math.floor(20 * min(scores) - 0.5) / 20)
+    return [low, max(min(1.0, math.ceil(20 * max(scores)) / 20), low + 0.1)]
+
+
+def _strength_records(
+    result: LabResult, method: MethodResult, order: int, name: str
+) -> list[Record]:
+    own = [run for run in result.runs if run.method == method.method]
+    tried = sorted({run.strength for run in own})
+    if len(tried) < 2:
+        return []
+    records = []
+    for strength in tried:
+        runs = _best_rate([run for run in own if run.strength == strength])
+        lost = axes.mean_lost(runs)
+        records.append(
+            {
+                "panel": name, "order": order, "strength": strength,
+                "rate": runs[0].rate, "score": sum(run.score for run in runs) / len(runs),
+                "value": 1 - (lost or 0.0), "label": f"{method.strength_of} {strength:g}",
+                "runs": len(runs),
+            }
+        )  # fmt: skip
+    return records
+
+
+def _best_rate(runs: list[LabRun]) -> list[LabRun]:
+    """Of one strength, the runs at the rate that came to the target and lost least."""
+    by_rate = [[run for run in runs if run.rate == rate] for rate in {run.rate for run in runs}]
+    reached = [group for group in by_rate if all(run.reached for run in group)]
+    if reached:
+        return min(reached, key=lambda group: axes.mean_lost(group) or 0.0)
+    return max(by_rate, key=lambda group: sum(run.score for run in group) / len(group))
+
+
+def _strength_layers(x: Spec, y: Spec) -> list[Spec]:
+    return [
+        {
+            "mark": {"type": "line", "color": look.NEVER},
+            "encoding": {"x": x, "y": y, "order": {"field": "strength"}},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 55, "color": look.GAINED,
+                     "opacity": 1},
+            "encoding": {
+                "x": x, "y": y,
+                "tooltip": [
+                    {"field": "strength"}, {"field": "rate", "format": ".1e"},
+                    {"field": "score", "format": ".1%"},
+                    {"field": "value", "title": "kept", "format": ".1%"}, {"field": "runs"},
+                ],
+            },
+        },
+        {
+            "mark": {"type": "text", "fontSize": 11, "baseline": "middle",
+                     "align": {"expr": "datum.align"}, "dx": {"expr": "datum.dx"},
+                     "dy": {"expr": "datum.dy"}},
+            "encoding": {"x": x, "y": y, "text": {"field": "label"}},
+        },
+    ]  # fmt: skip

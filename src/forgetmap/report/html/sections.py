@@ -1,0 +1,73 @@
+"""A page of sections: words and tables stand in the document, figures are drawn by Vega."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from forgetmap import __version__
+from forgetmap.report.figures.figure import Figure
+from forgetmap.report.figures.registry import as_json
+from forgetmap.report.html.parts import escaped
+from forgetmap.report.html.shell import Page
+from forgetmap.report.payloads.packing import packed
+
+NO_SCRIPT = "Figures need JavaScript; every number is in the tables."
+
+
+class Pictures(NamedTuple):
+    """Figures of one place on the page.
+
+    Attributes:
+        figures: what is drawn there.
+        rows: the data set `rows`, column -> values, where they draw it.
+    """
+
+    figures: Sequence[Figure]
+    rows: Mapping[str, Sequence[object]] | None = None
+
+
+class SectionsPage:
+    """Puts a page together from above to below; figures are numbered as they are placed."""
+
+    def __init__(self) -> None:
+        self._html: list[str] = []
+        self._pictures: list[Pictures] = []
+
+    def add(self, html: str) -> None:
+        """Words and tables; HTML that is escaped already."""
+        self._html.append(html)
+
+    def place(self, pictures: Pictures) -> str:
+        """HTML of the place where these figures will be drawn."""
+        self._pictures.append(pictures)
+        number = len(self._pictures) - 1
+        return (
+            f'<div class="pictures" data-section="{number}" aria-label="Figures">'
+            f"<noscript><p>{NO_SCRIPT}</p></noscript></div>"
+        )
+
+    def finish(self, title: str, name: str, result_json: str) -> Page:
+        """The page.
+
+        Args:
+            title: of the window, as plain text.
+            name: of the file that `Everything as JSON` gives.
+            result_json: what is in it.
+        """
+        footer = escaped(f"Made with forgetmap {__version__}. Nothing leaves this file.")
+        rows = json.dumps([part.rows for part in self._pictures], allow_nan=False)
+        figures = ",".join(as_json(part.figures) for part in self._pictures)
+        words = escaped(title)
+        return Page(
+            kind="sections",
+            title=words,
+            top=f'<p class="title">{words}</p><div class="bar" id="switches"></div>',
+            main=f"""<div id="sections">
+{"".join(self._html)}
+<footer class="faint">{footer} <span id="take"></span></footer>
+</div>""",
+            payload=packed(f'{{"name":{json.dumps(name)},"result":{result_json},"rows":{rows}}}'),
+            figures=packed(f"[{figures}]"),
+        )

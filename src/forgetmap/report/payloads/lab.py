@@ -1,0 +1,388 @@
+"""Ways to train compared, a repair, and merging under drift, as sentences and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from forgetmap.lab import (
+    LabDifference,
+    LabResult,
+    LabRun,
+    MergeDriftResult,
+    MergeLevel,
+    MethodResult,
+    RepairResult,
+    RepairSummary,
+)
+from forgetmap.results import Estimate
+from forgetmap.text import Sheet, listed, percent, share, signed
+
+BASELINE = "sft"
+Part = Literal["near", "far"]
+PARTS: tuple[Part, ...] = ("near", "far")
+BASELINES = ("best learning rate", "equal compute")
+NEEDS = {"nothing": "no old data", "prompts": "old prompts", "examples": "old examples"}
+REPAIRS = {"targeted": "targeted replay", "random": "random replay", "none": "new examples alone"}
+LEGEND = {
+    "needs": "of the old data: nothing, prompts without answers, or examples with answers",
+    "new task": "share of the new examples known at the end",
+    "lost": "of the items that the start model knew, the share that is wrong after training",
+    "near, far": "near: the relations of the new task asked of other things; far: other categories",
+    "compute": "tokens through the model, a backward pass counted twice; plain fine-tuning is 1",
+    "*": "on the Pareto front: no other loses less for as little compute",
+}
+DIFFERENCE_LEGEND = (
+    "Points: share lost by the method less by plain fine-tuning, seed by seed; below 0 the method "
+    "forgets less."
+)
+KL_LEGEND = (
+    "KL in nats per answer token. Bound: what the theory allows at most to be lost, "
+    "sqrt(KL(model||start) / 2) on old questions. Peak: the largest share lost at any look."
+)
+REPAIR_LEGEND = {
+    "recovered": "of what was forgotten, the share that is right again",
+    "new task": "share of the new examples known after the repair, and its change",
+}
+MERGE_LEGEND = {
+    "trained on": "share of the new examples that was trained",
+    "moved": "length of the change of the weights over the length of the start's",
+    "undone": "largest share of the loss that a merge undoes while it keeps 95% of the gain",
+    "at": "share of the trained model in that merge",
+}
+
+
+class KeyNumber(NamedTuple):
+    """The one number of a page, and what it is."""
+
+    figure: str
+    words: str
+
+
+def lab_title(result: LabResult) -> str:
+    """What the report is called."""
+    return f"{len(result.methods)} ways to train, compared: {result.recipe}"
+
+
+def repair_title(result: RepairResult) -> str:
+    """What the report is called."""
+    return f"Repair by replay: {result.recipe}"
+
+
+def merge_drift_title(result: MergeDriftResult) -> str:
+    """What the report is called."""
+    return f"Merging under drift: {result.recipe}"
+
+
+def plain_of(result: LabResult) -> MethodResult | None:
+    """Plain fine-tuning, where it is among the methods."""
+    return next((method for method in result.methods if method.method == BASELINE), None)
+
+
+def lab_number(result: LabResult) -> KeyNumber:
+    """What the best method loses, against plain fine-tuning."""
+    best, plain = result.methods[0], plain_of(result)
+    against = ""
+    if plain is not None and plain is not best:
+        against = f", against {share(plain.lost_near.value)} by {plain.title}"
+    return KeyNumber(
+        share(best.lost_near.value),
+        f"of the known near items lost by {best.title}{_limits_words(best.lost_near)}{against}",
+    )
+
+
+def repair_number(result: RepairResult) -> KeyNumber:
+    """What aiming adds."""
+    gain = result.targeted_less_random
+    return KeyNumber(
+        _points(gain.value),
+        "points more recovered by targeted than by random replay, in the targeted domains"
+        f"{_point_limits(gain)}",
+    )
+
+
+def merge_drift_number(result: MergeDriftResult) -> KeyNumber:
+    """How much more is undone where drift is small."""
+    return KeyNumber(
+        share(result.small.value),
+        f"of the loss undone where drift is small{_limits_words(result.small)}; "
+        f"{share(result.large.value)} where it is large{_limits_words(result.large)}",
+    )
+
+
+def _limits_words(estimate: Estimate) -> str:
+    if estimate.low is None or estimate.high is None:
+        return ""
+    return f" ({share(estimate.low)} to {share(estimate.high)})"
+
+
+def _point_limits(estimate: Estimate) -> str:
+    if estimate.low is None or estimate.high is None:
+        return ""
+    return f" ({_points(estimate.low)} to {_points(estimate.high)})"
+
+
+def _points(value: float | None) -> str:
+    return "-" if value is None else signed(100 * value, 1)
+
+
+def limits_of(estimate: Estimate) -> str:
+    """Both ends of a share, as far as there can be any."""
+    if estimate.low is None or estimate.high is None:
+        return "-"
+    return f"{share(estimate.low)} to {share(estimate.high)}"
+
+
+def methods_sheet(result: LabResult) -> Sheet:
+    """One row per method at its best setting, least forgetting first."""
+    heads = ("method", "needs", "new task", "lost near", "95% near", "lost far", "95% far",
+             "compute", "came there")  # fmt: skip
+    rows = [
+        (
+            f"{method.title}{' *' if method.is_efficient else ''}",
+            NEEDS.get(method.needs, method.needs),
+            share(method.score.value),
+            share(method.lost_near.value),
+            limits_of(method.lost_near),
+            share(method.lost_far.value),
+            limits_of(method.lost_far),
+            f"{method.compute:.2g}x",
+            f"{method.reached} of {method.seeds}",
+        )
+        for method in result.methods
+    ]
+    return Sheet(heads, rows, spare=("came there", "95% far", "95% near", "needs"))
+
+
+def settings_sheet(result: LabResult) -> Sheet:
+    """What was chosen on the development seed."""
+    heads = ("method", "learning rate", "strength", "steps", "runs tried")
+    rows = [
+        (
+            method.title,
+            f"{method.rate:g}",
+            f"{method.strength_of} {method.strength:g}" if method.strength_of else "-",
+            f"{method.steps:,.0f}",
+            str(sum(run.method == method.method for run in result.runs)),
+        )
+        for method in result.methods
+    ]
+    return Sheet(heads, rows)
+
+
+def differences_sheets(result: LabResult, *, ratios: bool = False) -> list[Sheet]:
+    """Against both baselines, near and far; the first head says which.
+
+    Args:
+        result: the methods.
+        ratios: with the ratio of what both lost, for which a terminal has no room.
+    """
+    return [_differences_sheet(result, part, ratios=ratios) for part in PARTS]
+
+
+def _differences_sheet(result: LabResult, part: str, *, ratios: bool) -> Sheet:
+    heads = (f"{part} items, points", "best\nrate", "95% interval", "ratio", "equal\ncompute",
+             "95% interval ", "ratio ")  # fmt: skip
+    rows = []
+    for method in result.methods:
+        own = {row.baseline: row for row in method.differences if row.part == part}
+        if own:
+            best, equal = (_difference(own.get(name)) for name in BASELINES)
+            rows.append((method.title, *best, *equal))
+    sheet = Sheet(heads, rows)
+    return sheet if ratios else _without(sheet, ("ratio", "ratio "))
+
+
+def _without(sheet: Sheet, left_out: Sequence[str]) -> Sheet:
+    places = [n for n, head in enumerate(sheet.heads) if head not in left_out]
+    heads = tuple(sheet.heads[n] for n in places)
+    return Sheet(heads, [tuple(row[n] for n in places) for row in sheet.rows])
+
+
+def _difference(row: LabDifference | None) -> tuple[str, str, str]:
+    if row is None:
+        return ("-", "-", "-")
+    estimate = row.difference
+    ends = "-" if estimate.low is None else f"{_points(estimate.low)} to {_points(estimate.high)}"
+    return _points(estimate.value), ends, "-" if row.ratio is None else f"{row.ratio:.2f}"
+
+
+def lab_category_sheets(result: LabResult) -> Iterator[Sheet]:
+    """Forgotten, and gained, of all items of each category; named by the first head."""
+    names = [(row.part, row.category) for row in result.methods[0].categories]
+    for direction, word in (("forgetting", "forgotten"), ("backward_transfer", "gained")):
+        rows = []
+        for index, (part, category) in enumerate(names):
+            cells = [
+                share(getattr(method.categories[index], direction).value)
+                for method in result.methods
+            ]
+            rows.append((f"{category} ({part})", *cells))
+        heads = (f"{word}, of all items", *(method.title for method in result.methods))
+        yield Sheet(heads, rows, whole_heads=True)
+
+
+def divergence_sheet(result: LabResult) -> Sheet:
+    """KL in both directions on old and new, the bound of the theory, the early peak."""
+    heads = ("method", "old KL(start||model)", "old KL(model||start)", "new KL(start||model)",
+             "new KL(model||start)", "bound", "lost near", "peak", "at step")  # fmt: skip
+    rows = [
+        (
+            method.title,
+            *(f"{value:.3g}" for value in (method.kl.old_forward, method.kl.old_reverse,
+                                           method.kl.new_forward, method.kl.new_reverse)),
+            share(method.bound), share(method.lost_near.value), share(method.peak),
+            "-" if method.peak_step is None else f"{method.peak_step:.0f}",
+        )
+        for method in result.methods
+    ]  # fmt: skip
+    return Sheet(heads, rows)
+
+
+def runs_sheet(result: LabResult) -> Sheet:
+    """Every training run."""
+    heads = ("method", "strength", "learning rate", "seed", "new task", "lost near", "lost far",
+             "steps", "compute", "came there")  # fmt: skip
+    return Sheet(heads, [_run(run) for run in result.runs])
+
+
+def _run(run: LabRun) -> tuple[str, ...]:
+    return (
+        run.method, f"{run.strength:g}", f"{run.rate:g}", str(run.seed), share(run.score),
+        share(run.lost("near")), share(run.lost("far")), f"{run.steps:,}", f"{run.compute:,}",
+        "yes" if run.reached else "no",
+    )  # fmt: skip
+
+
+def lab_facts(result: LabResult) -> dict[str, str]:
+    """How we know: what is held equal, and what is measured on."""
+    tried = len(result.runs)
+    return {
+        "Same start": f"All methods start from one model of {result.parameters:,} parameters, "
+        f"which knows {share(result.start_score)} of the new examples.",
+        "Matched score": "Training ends when it knows "
+        f"{percent(result.target, 0)} of the new examples, so that nobody forgets less by "
+        "learning less.",
+        "Settings": f"Learning rate and strength of every method were chosen on seed "
+        f"{result.development_seed}, which is not among those reported; {tried:,} runs in all.",
+        "Seeds": f"Numbers are means over {_seeds(result.seeds)}, with 95% t intervals over "
+        "seeds; differences are taken seed by seed.",
+        "Items": f"No method saw the items that are measured. Near: {result.items_near:,} items "
+        f"of the relations that the new task uses, asked of other things; {result.known_near:,} "
+        f"known at the start. Far: {result.items_far:,} items of other categories; "
+        f"{result.known_far:,} known.",
+        "Baselines": "Plain fine-tuning at its best learning rate, and at the best rate that it "
+        "can afford with the method's compute.",
+    }
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return f"{len(seeds)} seeds ({', '.join(map(str, seeds))})" if len(seeds) != 1 else "one seed"
+
+
+def repair_sheet(result: RepairResult) -> Sheet:
+    """One row per kind of replay."""
+    heads = ("trained on with", "recovered, targeted", "95% targeted", "recovered, others",
+             "95% others", "new task", "change")  # fmt: skip
+    rows = [_repair(summary) for summary in result.summaries]
+    return Sheet(heads, rows, spare=("95% others", "95% targeted"))
+
+
+def _repair(summary: RepairSummary) -> tuple[str, ...]:
+    return (
+        REPAIRS.get(summary.kind, summary.kind),
+        share(summary.recovered_targeted.value), limits_of(summary.recovered_targeted),
+        share(summary.recovered_untouched.value), limits_of(summary.recovered_untouched),
+        share(summary.score.value), _points(summary.score_change.value),
+    )  # fmt: skip
+
+
+def repair_runs_sheet(result: RepairResult) -> Sheet:
+    """Every seed of every kind."""
+    heads = ("trained on with", "seed", "rows", "right again, targeted", "right again, others",
+             "still lost, targeted", "still lost, others", "new task", "before")  # fmt: skip
+    rows = [
+        (
+            REPAIRS.get(run.kind, run.kind), str(run.seed), f"{run.rows:,}",
+            f"{run.recovered_targeted:,} of {run.forgotten_targeted:,}",
+            f"{run.recovered_untouched:,} of {run.forgotten_untouched:,}",
+            share(run.lost_targeted), share(run.lost_untouched), share(run.score),
+            share(run.score_before),
+        )
+        for run in result.runs
+    ]  # fmt: skip
+    return Sheet(heads, rows)
+
+
+def repair_sentences(result: RepairResult) -> list[str]:
+    """What the intervals say."""
+    return [
+        (
+            "Targeted less random replay, recovered share: "
+            f"{_points(result.targeted_less_random.value)} points"
+            f"{_point_limits(result.targeted_less_random)} in the targeted domains, "
+            f"{_points(result.untouched_difference.value)}"
+            f"{_point_limits(result.untouched_difference)} in the others."
+        ),
+        (
+            f"Training had lost {share(result.lost_before.value)}"
+            f"{_limits_words(result.lost_before)} of the known items; most in "
+            f"{listed(result.domains)}."
+        ),
+    ]
+
+
+def repair_facts(result: RepairResult) -> dict[str, str]:
+    """How we know."""
+    return {
+        "Start": "The model that forgot, of each seed; it is trained on, and what it had learned "
+        "stays among the examples.",
+        "Same size": f"Targeted and random replay have {result.rows:,} rows, written by the "
+        "model before it forgot; no row asks an item that is measured.",
+        "Domains": "The targeted domains were chosen on items of their own: those that lost most.",
+        "Seeds": f"Numbers are means over {_seeds(result.seeds)}, with 95% t intervals over seeds.",
+    }
+
+
+def merge_drift_sheet(result: MergeDriftResult) -> Sheet:
+    """Every level and seed."""
+    heads = ("trained on", "seed", "moved", "KL(model||start)", "lost", "new task", "undone",
+             "at")  # fmt: skip
+    rows = [_level(level) for level in result.levels]
+    return Sheet(heads, rows, spare=("KL(model||start)",))
+
+
+def _level(level: MergeLevel) -> tuple[str, ...]:
+    return (
+        percent(level.share, 0), str(level.seed), percent(level.distance),
+        f"{level.kl_old_reverse:.3g}", share(level.lost), share(level.score),
+        share(level.recovered), "-" if level.weight is None else f"{level.weight:g}",
+    )  # fmt: skip
+
+
+def merge_drift_sentences(result: MergeDriftResult) -> list[str]:
+    """What the intervals say."""
+    trend = result.trend
+    ends = "" if trend.low is None or trend.high is None else (
+        f" ({signed(trend.low)} to {signed(trend.high)})"
+    )  # fmt: skip
+    value = "unknown" if trend.value is None else signed(trend.value)
+    return [
+        (
+            f"Small less large drift: {_points(result.difference.value)} points of the loss undone"
+            f"{_point_limits(result.difference)}, seed by seed."
+        ),
+        f"Rank correlation of drift and what is undone: {value}{ends}.",
+    ]
+
+
+def merge_drift_facts(result: MergeDriftResult) -> dict[str, str]:
+    """How we know."""
+    levels = len({level.share for level in result.levels})
+    return {
+        "Drift": f"{levels} levels: the more of the new examples are trained, the further the "
+        "weights move.",
+        "Merges": "Weights between the start and the trained model, point by point; the best is "
+        "the one that undoes most and keeps 95% of what was learned.",
+        "Seeds": f"Numbers are means over {_seeds(result.seeds)}, with 95% intervals over seeds.",
+    }

@@ -1,0 +1,160 @@
+"""What was seen while a model was trained, as sentences and tables."""
+
+from __future__ import annotations
+
+from forgetmap.report.payloads.lab import KeyNumber
+from forgetmap.text import Sheet, counted, listed, percent, share
+from forgetmap.train import WatchHistory, WatchLook
+
+MAX_ROWS = 16
+"""Of a table on a screen: the first, the last, and some between."""
+WATCH_LEGEND = {
+    "forgotten": "right at the start, wrong now; share of all items",
+    "at least": "lower limit, less the noise floor, valid at all looks together",
+    "gained": "wrong at the start, right now; share of all items",
+    "KL": "KL(now || start), nats per token of the right answers",
+}
+
+
+def watch_title(history: WatchHistory) -> str:
+    """What the report is called."""
+    return f"Forgetting while training: {history.suite}"
+
+
+def peak_of(history: WatchHistory) -> WatchLook | None:
+    """The look at which most was forgotten, where it is not the last: damage that reversed."""
+    looks = [look for look in history.curve if look.total.forgotten is not None]
+    if not looks:
+        return None
+    most = max(looks, key=lambda look: look.total.forgotten or 0.0)
+    return None if most is looks[-1] or not most.total.forgotten else most
+
+
+def watch_headline(history: WatchHistory) -> str:
+    """What happened, in one sentence."""
+    if not history.curve:
+        return "No look was taken."
+    last = history.curve[-1]
+    rang = history.alarms[0] if history.alarms else None
+    end = f"{share(last.total.forgotten)} of the items were forgotten at step {last.step:,}"
+    if rang is None:
+        return f"No alarm: {end}."
+    return f"Alarm at step {rang.step:,}: {end}."
+
+
+def watch_number(history: WatchHistory) -> KeyNumber | None:
+    """What was forgotten at the end."""
+    if not history.curve:
+        return None
+    last = history.curve[-1].total
+    return KeyNumber(
+        share(last.forgotten),
+        f"of {counted(last.items, 'item')} forgotten at the last look, "
+        f"at least {share(last.forgotten_at_least)}; {share(last.gained)} gained",
+    )
+
+
+def watch_sentences(history: WatchHistory) -> list[str]:
+    """The peak, the alarm, what it cost."""
+    sentences = []
+    peak = peak_of(history)
+    if peak is not None:
+        after = history.curve[-1].total.forgotten
+        sentences.append(
+            f"Most was forgotten at step {peak.step:,}: {share(peak.total.forgotten)}; "
+            f"{share(after)} at the end."
+        )
+    for alarm in history.alarms:
+        names = ["all items" if name == "total" else name for name in alarm.groups]
+        sentences.append(
+            f"Alarm at step {alarm.step:,} for {listed(names)}: surely more than the margin "
+            f"{percent(history.rule.margin)}. Action: {alarm.action}."
+        )
+    cost = history.curve[-1].cost if history.curve else None
+    if cost is not None:
+        asked = (
+            "" if history.rule.cost is None else f", asked for at most {share(history.rule.cost)}"
+        )
+        sentences.append(
+            f"{counted(len(history.curve), 'look')} took {share(cost)} of the time in training"
+            f"{asked}."
+        )
+    if history.best is not None:
+        sentences.append(
+            f"Kept checkpoint: step {history.best.step:,}, {share(history.best.forgotten)} "
+            f"forgotten, accuracy {share(history.best.accuracy)}."
+        )
+    return sentences
+
+
+def watch_gaps(history: WatchHistory) -> list[str]:
+    """What is missing, and why."""
+    return [f"step {gap.step:,}: {gap.kind}: {gap.message}" for gap in history.gaps]
+
+
+def watch_sheet(history: WatchHistory, most: int | None = None) -> Sheet:
+    """One row per look.
+
+    Args:
+        history: the training.
+        most: rows; evenly spread, with both ends.
+    """
+    heads = ("step", "accuracy", "forgotten", "at least", "gained", "KL", "loss", "alarm")
+    looks = history.curve
+    if most is not None and len(looks) > most:
+        places = {round(k * (len(looks) - 1) / (most - 1)) for k in range(most)}
+        looks = [looks[place] for place in sorted(places)]
+    rang = {alarm.step for alarm in history.alarms}
+    rows = [
+        (
+            f"{look.step:,}", share(look.total.accuracy), share(look.total.forgotten),
+            share(look.total.forgotten_at_least), share(look.total.gained),
+            _number(look.total.kl_to_start), _number(look.loss),
+            "alarm" if look.step in rang else "",
+        )
+        for look in looks
+    ]  # fmt: skip
+    return Sheet(heads, rows, spare=("loss",))
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
+
+
+def watch_category_sheet(history: WatchHistory) -> Sheet:
+    """Each category at the last look and at its worst."""
+    heads = ("category", "items", "accuracy", "forgotten", "at least", "worst", "gained", "KL")
+    last = history.curve[-1].categories if history.curve else {}
+    worst = {name: worst_of(history, name) for name in last}
+    rows = [
+        (
+            name, f"{group.items:,}", share(group.accuracy), share(group.forgotten),
+            share(group.forgotten_at_least), share(worst[name]), share(group.gained),
+            _number(group.kl_to_start),
+        )
+        for name, group in sorted(last.items(), key=lambda pair: -worst[pair[0]])
+    ]  # fmt: skip
+    return Sheet(heads, rows, spare=("KL", "accuracy"))
+
+
+def worst_of(history: WatchHistory, category: str) -> float:
+    """The largest share of a category that was forgotten at any look."""
+    groups = (look.categories.get(category) for look in history.curve)
+    return max((group.forgotten or 0.0 for group in groups if group is not None), default=0.0)
+
+
+def watch_facts(history: WatchHistory) -> dict[str, str]:
+    """How we know."""
+    rule = history.rule
+    left = history.items_of_suite - history.items
+    chosen = f" ({left:,} more were left out for the cost)" if left > 0 else ""
+    return {
+        "Items": f"{history.items:,} items of {history.suite}{chosen}, the same at every look; "
+        "each is compared with itself at step 0.",
+        "Alarm": f"It rings when surely more than {percent(rule.margin)} was forgotten beyond the "
+        f"noise floor ({percent(rule.noise_floor)}); over all looks and groups together it rings "
+        f"falsely in at most {percent(rule.alpha, 0)} of trainings.",
+        "Cost": "Looks are denser at first, since damage peaks early"
+        + ("." if rule.cost is None else f"; at most {percent(rule.cost)} of the time."),
+        "Model": "The model is left as it was: its mode, its random numbers, its cache.",
+    }
