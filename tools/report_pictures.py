@@ -110,7 +110,7 @@ def reports(folder: Path, demo: Path | None) -> dict[str, str]:
         "chain": fm.chain(base, *after),
     }
     if demo:
-        kinds["demo"] = fm.compare(demo / "runs" / "0-before", demo / "runs" / "1-after")
+        kinds["demo"] = fm.compare(demo / "runs" / "0-start", demo / "runs" / "1-plain")
     return {
         kind: fm.write_report(result, folder / f"{kind}.html").as_uri()
         for kind, result in kinds.items()
