@@ -146,6 +146,9 @@ def _model_parts(servers: Sequence[str]) -> list[Part]:
         Part(group, "transformers", "run, map", try_transformers, _pip_install("run")),
         Part(group, "LoRA adapters", "BASE+ADAPTER", try_imports("peft"), _pip_install("run")),
         Part(group, "GGUF files", "MODEL.gguf", try_imports("gguf"), _pip_install("run")),
+        Part(
+            group, "TRL trainers", "watch, protect, lab", try_imports("trl"), _pip_install("train")
+        ),
         Part(group, "model hub", "hub ids", try_hub, hub),
         Part(group, "vLLM", "vllm:MODEL", try_vllm, _pip_install("vllm"), start_vllm),
         Part(group, "Ray", "--engine ray", try_imports("ray"), _pip_install("ray"), start_ray),

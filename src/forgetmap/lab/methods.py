@@ -71,6 +71,11 @@ class ArmSetting:
         return [{"prompt": self.recipe.free_prompt}] * WRITTEN_ROWS
 
 
+def _no_mitigations(_: ArmSetting) -> Sequence[Mitigation]:
+    """Plain training."""
+    return ()
+
+
 @dataclass(frozen=True)
 class LabMethod:
     """A way to train.
@@ -90,7 +95,7 @@ class LabMethod:
     name: str
     title: str
     needs: Needs
-    mitigations: Callable[[ArmSetting], Sequence[Mitigation]] = lambda _: ()
+    mitigations: Callable[[ArmSetting], Sequence[Mitigation]] = _no_mitigations
     strengths: tuple[float, ...] = (0.0,)
     strength_of: str = ""
     trainer: Callable[[ArmSetting, Any, Any], Any] | None = None
