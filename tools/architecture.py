@@ -43,6 +43,7 @@ LAYERS: Final[tuple[dict[str, str], ...]] = (
         "train": "forgetting watched in training, and mitigations for trainers",
     },
     {"lab": "ways to train compared: retention against gain, repair, merging under small drift"},
+    {"study": "many pairs declared in one file, and findings tested over all of them"},
     {
         "report": "payloads drawn as figures, pages, Markdown and terminal output",
         "gate": "policies held against a comparison: PASS, FAIL or INCONCLUSIVE",
@@ -61,10 +62,7 @@ LAYERS: Final[tuple[dict[str, str], ...]] = (
 )
 """From the bottom up; each package with what it is for."""
 
-PLANNED: Final = {
-    "atlas": "above records and pairing",
-    "study": "above everything but report and cli",
-}
+PLANNED: Final = {"atlas": "above records and pairing"}
 """Packages to come, and where they will go."""
 
 ONLY: Final = {"theory": {"errors", "_lazy"}, "merge": {"errors", "_lazy", "_plugins", "_disk"}}

@@ -24,6 +24,7 @@ COMMANDS = {
     "run": "Evaluate one model on a suite.",
     "merge": "Merge models, and know whether it kept what was known.",
     "lab": "Which way to train forgets least, at the same score?",
+    "study": "Many pairs of models: what makes them forget?",
     "probe": "Which few items show forgetting as a full run would?",
     "export": "Write what to train on, ask again or publish after a loss.",
     "plan": "How many items and repeats detect a loss?",

@@ -1,0 +1,212 @@
+"""What a study is: models, the pairs to compare, merges, and how all of them are asked."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from forgetmap.evaluation import ProtocolName, Scoring
+
+LEVEL = 0.95
+MARGIN = 0.15
+"""Forgetting from which on a study calls it catastrophic, unless it says otherwise."""
+Style = Literal["plain", "chat", "few-shot"]
+UNKNOWN = "unknown"
+_SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[MBT])")
+_UNITS = {"M": 1e-3, "B": 1.0, "T": 1e3}
+
+
+def _read_size(size: Any) -> Any:
+    """Billions of parameters: 7, "7B", "135M"; "unknown" stays."""
+    match = _SIZE.fullmatch(size) if isinstance(size, str) else None
+    if match:
+        return float(match["number"]) * _UNITS[match["unit"]]
+    if isinstance(size, str) and size != UNKNOWN:
+        raise ValueError(f'{size!r} is no size: write "7B" or "135M", or "{UNKNOWN}"')
+    return float(size) if isinstance(size, int) and not isinstance(size, bool) else size
+
+
+Size = Annotated[
+    Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["unknown"],
+    BeforeValidator(_read_size),
+]
+Name = Annotated[str, Field(min_length=1)]
+Names = Annotated[tuple[Name, ...], Field(strict=False)]
+
+
+class _StudySection(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class AskedAs(_StudySection):
+    """How a model is asked; what a model leaves open is as the protocol of the study says."""
+
+    style: Style | None = None
+    shots: int | None = Field(default=None, ge=0)
+    temperature: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    max_new_tokens: int | None = Field(default=None, ge=1)
+    limit: int | None = Field(default=None, ge=1, description="Most items of a task.")
+
+
+class StudyProtocol(AskedAs):
+    """How all models are asked."""
+
+    name: ProtocolName = "same"
+    scoring: Scoring = "auto"
+    repeats: int | None = Field(default=None, ge=1)
+    seed: int = 0
+
+
+class StudyModel(AskedAs):
+    """One model: what it is, where it is, and what it was made from."""
+
+    id: Name
+    title: str = ""
+    path: Name | None = None
+    hub: Name | None = None
+    server: Name | None = None
+    logs: Names = ()
+    family: Name | None = None
+    series: Name | None = Field(
+        default=None, description="Models made alike at several sizes [default: its family]."
+    )
+    size: Size | None = Field(default=None, description="Billions of parameters.")
+    stage: Name | None = None
+    parent: Name | None = None
+    label: str = Field(default="", description="Of the pair with its parent.")
+    data: Literal["low", "high"] | None = Field(default=None, description="Scale of its data.")
+    domains: Names = Field(default=(), description="What it was trained on.")
+    method: Name | None = Field(default=None, description="SFT, DPO, RL, ...")
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> Self:
+        sources = [name for name in ("path", "hub", "server") if getattr(self, name) is not None]
+        if len(sources) > 1:
+            raise ValueError(f"it has both {sources[0]} and {sources[1]}: give one of them")
+        if not sources and not self.logs:
+            raise ValueError("nobody knows where it is: give path, hub, server or logs")
+        return self
+
+    @property
+    def made_like(self) -> str | None:
+        """Models of one series differ in size and in little else."""
+        return self.series or self.family
+
+    @property
+    def billions(self) -> float | None:
+        """Its size, where it is known."""
+        return self.size if isinstance(self.size, float) else None
+
+
+class StudyPair(_StudySection):
+    """A model before and a model after."""
+
+    before: Name
+    after: Name
+    label: str = ""
+    group: str = Field(default="", description="Pairs shown together.")
+
+
+class StudyMerge(_StudySection):
+    """A merge, and the models that it is compared with."""
+
+    id: Name
+    label: str = ""
+    recipe: Name | None = None
+    method: Name | None = None
+    models: Names = Field(default=(), description="The earlier model, then the later one.")
+    weight: float | None = Field(default=None, ge=0, le=1, description="Share of the later model.")
+    logs: Names = ()
+    references: Names = Field(default=(), description="[default: its models]")
+
+    @model_validator(mode="after")
+    def _has_one_recipe(self) -> Self:
+        by_weight = self.method is not None and self.weight is not None and len(self.models) == 2
+        if self.recipe is None and not by_weight and not self.logs:
+            raise ValueError("nobody knows how it is made: give recipe, or method, models, weight")
+        if self.recipe is not None and (self.method is not None or self.weight is not None):
+            raise ValueError("it has a recipe and a method or weight: give one of them")
+        if not self.references and not self.models:
+            raise ValueError("there is nothing to compare it with: give references")
+        return self
+
+    @property
+    def compared_with(self) -> tuple[str, ...]:
+        """The models whose knowledge it may have lost."""
+        return self.references or self.models
+
+
+class Study(_StudySection):
+    """Many models, and what is asked about them.
+
+    Attributes:
+        name: short name.
+        title: for people.
+        suite: what is asked: a name or a file.
+        taxonomy: of capabilities, where drift is measured.
+        rollup: how tasks are averaged, as `forgetmap compare --rollup`.
+        task_table: as `forgetmap compare --task-table`.
+        level: confidence of the intervals.
+        margin: forgetting from which on it is called catastrophic.
+        pairs_by_parent: whether every model with a parent makes a pair with it.
+        protocol: how all models are asked.
+        models: each with what it was made from.
+        named_pairs: pairs beside those by parent, or with a label of their own.
+        merges: each with what it is compared with.
+        origin: where it was read from.
+    """
+
+    name: Name
+    title: str = ""
+    suite: Name | None = None
+    taxonomy: Name | None = None
+    rollup: Name | None = None
+    task_table: Name | None = None
+    level: float = Field(default=LEVEL, gt=0.5, le=0.9999)
+    margin: float = Field(default=MARGIN, gt=0, lt=1)
+    pairs_by_parent: bool = True
+    protocol: StudyProtocol = StudyProtocol()
+    models: tuple[StudyModel, ...] = Field(strict=False, min_length=1, alias="model")
+    named_pairs: tuple[StudyPair, ...] = Field(default=(), strict=False, alias="pair")
+    merges: tuple[StudyMerge, ...] = Field(default=(), strict=False, alias="merge")
+    origin: str = Field(default="", exclude=True)
+
+    def model(self, name: str) -> StudyModel:
+        """The model of this id."""
+        return next(model for model in self.models if model.id == name)
+
+    @property
+    def pairs(self) -> list[StudyPair]:
+        """Every model with its parent, then the pairs that are named; each pair once."""
+        named = {(pair.before, pair.after): pair for pair in self.named_pairs}
+        pairs = []
+        for model in self.models if self.pairs_by_parent else ():
+            if model.parent is not None:
+                own = named.pop((model.parent, model.id), None)
+                pairs.append(own or StudyPair(before=model.parent, after=model.id))
+        return [self._labelled(pair) for pair in [*pairs, *named.values()]]
+
+    @property
+    def merge_pairs(self) -> list[StudyPair]:
+        """Every merge with each of its references."""
+        return [
+            StudyPair(before=before, after=merge.id, label=merge.label or merge.id, group="merges")
+            for merge in self.merges
+            for before in merge.compared_with
+        ]
+
+    def _labelled(self, pair: StudyPair) -> StudyPair:
+        after = self.model(pair.after)
+        label = pair.label or after.label or after.title or after.id
+        stage = after.stage or "all"
+        group = pair.group or (f"{stage}, {after.data} data" if after.data else stage)
+        return pair.model_copy(update={"label": label, "group": group})
+
+    @property
+    def folder(self) -> Path:
+        """Where relative paths of the file start."""
+        return Path(self.origin).parent

@@ -1,0 +1,137 @@
+"""TOML that remembers on which line everything stands."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forgetmap.errors import MissingInputError, UnreadableError
+
+TomlPath = tuple[str | int, ...]
+"""Keys and positions that lead to a value, from the top."""
+HINT = "`forgetmap study init empty --out study.toml` writes a study to start from."
+
+
+@dataclass(frozen=True, slots=True)
+class TomlFile:
+    """What a TOML file says, and where.
+
+    Attributes:
+        value: its tables.
+        lines: the line of each value, counted from 1.
+        file: its path, or a name for it.
+    """
+
+    value: dict[str, Any]
+    lines: Mapping[TomlPath, int]
+    file: str
+
+    def line(self, path: TomlPath) -> int:
+        """The line of a value, or of the nearest one around it."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path, 1)
+
+
+def read_toml_file(path: Path) -> TomlFile:
+    """Read a TOML file.
+
+    Raises:
+        MissingInputError: there is no such file.
+        UnreadableError: it is not TOML, or not UTF-8.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise MissingInputError("there is no such file", file=str(path), hint=HINT) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableError(f"not a TOML file: {error}", file=str(path), hint=HINT) from None
+    return parse_toml(text, str(path))
+
+
+def parse_toml(text: str, file: str) -> TomlFile:
+    """The tables in a text.
+
+    Raises:
+        UnreadableError: it is not TOML.
+    """
+    try:
+        value = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UnreadableError(f"not a TOML file: {error}", file=file, hint=HINT) from None
+    return TomlFile(value, _find_lines(text), file)
+
+
+def _find_lines(text: str) -> dict[TomlPath, int]:
+    lines: dict[TomlPath, int] = {}
+    counts: dict[TomlPath, int] = {}
+    table: TomlPath = ()
+    for number, statement in _statements(text):
+        content = tomllib.loads(statement)
+        if statement.lstrip().startswith("["):
+            table = _open_table(_only_path(content), counts)
+            lines[table] = number
+            continue
+        for path in _paths(content):
+            lines.setdefault((*table, *path), number)
+    return lines
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    """Each header or assignment with its first line: what a parser takes by itself."""
+    rows, start = text.splitlines(), 0
+    while start < len(rows):
+        end = start + 1
+        while not _is_whole("\n".join(rows[start:end])):
+            end += 1
+        statement = "\n".join(rows[start:end])
+        if tomllib.loads(statement):
+            yield start + 1, statement
+        start = end
+
+
+def _is_whole(statement: str) -> bool:
+    try:
+        tomllib.loads(statement)
+    except tomllib.TOMLDecodeError:
+        return False
+    return True
+
+
+def _only_path(content: Any) -> TomlPath:
+    """The keys of a header; a list says that it is one of several tables."""
+    path: TomlPath = ()
+    while content:
+        if isinstance(content, list):
+            return (*path, -1)
+        key, content = next(iter(content.items()))
+        path = (*path, key)
+    return path
+
+
+def _open_table(header: TomlPath, counts: dict[TomlPath, int]) -> TomlPath:
+    """The path of a table, with the position where there are several of its name."""
+    path: TomlPath = ()
+    is_new = header[-1] == -1
+    keys = [key for key in header if key != -1]
+    for number, key in enumerate(keys, 1):
+        path = (*path, key)
+        if is_new and number == len(keys):
+            counts[path] = counts.get(path, -1) + 1
+        if path in counts:
+            path = (*path, counts[path])
+    return path
+
+
+def _paths(content: Any, path: TomlPath = ()) -> Iterator[TomlPath]:
+    if path:
+        yield path
+    if isinstance(content, dict):
+        for key, value in content.items():
+            yield from _paths(value, (*path, key))
+    elif isinstance(content, list):
+        for index, value in enumerate(content):
+            yield from _paths(value, (*path, index))
