@@ -16,6 +16,12 @@ from forgetmap._lazy import load_on_use
 if TYPE_CHECKING:
     from forgetmap.stats.bounded_mean import betting_upper_limit
     from forgetmap.stats.chance_adjustment import Published, published
+    from forgetmap.stats.clustered_contrasts import (
+        Contrast,
+        clustered_contrast,
+        fixed_contrast,
+        item_covariance,
+    )
     from forgetmap.stats.clusters import MIN_CLUSTERS, ClusterVariance, cluster_variance
     from forgetmap.stats.graded import graded_interval
     from forgetmap.stats.homogeneity import fisher_p, stuart_maxwell_p
@@ -131,6 +137,7 @@ __all__ = [
     "AnswerCounts",
     "ClusterDesign",
     "ClusterVariance",
+    "Contrast",
     "Decision",
     "Interval",
     "Look",
@@ -157,6 +164,7 @@ __all__ = [
     "clip_interval",
     "cluster_terms",
     "cluster_variance",
+    "clustered_contrast",
     "combined_interval",
     "consensus",
     "decide",
@@ -170,11 +178,13 @@ __all__ = [
     "false_discovery",
     "family_wise",
     "fisher_p",
+    "fixed_contrast",
     "give_up",
     "graded_interval",
     "guess_rate_latent",
     "guess_rate_matched",
     "impossible_k",
+    "item_covariance",
     "items_for_no_loss",
     "items_needed",
     "items_needed_raw",
