@@ -34,3 +34,20 @@ def test_a_faulty_study_is_an_error_with_its_line(tmp_path: Path) -> None:
     done = call("study", "check", file)
     assert done.code == 2
     assert f"{file}, line 5, field 'model[1].parent': there is no model 'b'" in done.err
+
+
+def test_findings_of_the_papers_need_no_study() -> None:
+    done = call("study", "findings", "--published", columns=120)
+    assert done.code == 0
+    assert "CANNOT TELL  Larger models forget less." in done.out
+    result = json.loads(call("study", "findings", "--published", "--json").out)
+    assert [len(paper["findings"]) for paper in result["papers"]] == [9, 4]
+
+
+def test_place_counts_published_pairs(tmp_path: Path) -> None:
+    assert call("simulate", "--out", tmp_path / "s", "--items", 20).code == 0
+    runs = (tmp_path / "s" / "before", tmp_path / "s" / "after")
+    done = call("study", "place", *runs, columns=120)
+    assert done.code == 0
+    assert "of 31" in done.out
+    assert json.loads(call("study", "place", *runs, "--json").out)["values"][0]["of"] == 31

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from forgetmap.cli.groups import CommandGroup
 from forgetmap.cli.options import json_option, overwrite_option
+from forgetmap.cli.options.logs import log_options, reading_progress, table_options
 
 COMMANDS = {
     "init": "Write a study to start from.",
     "check": "Say what is in a study, and what is wrong with it.",
+    "findings": "What do the pairs say together? What papers claim, tested.",
+    "place": "Where does a pair lie among the published ones?",
 }
 EXAMPLES = """\b
 Examples:
   forgetmap study init post-forget --out study.toml
   forgetmap study check study.toml
+  forgetmap study findings --published
+  forgetmap study place runs/base runs/tuned
 """
 
 
@@ -79,3 +85,65 @@ def check(study: Path, *, as_json: bool) -> None:
         click.echo(summary.to_json())
         return
     print_blocks(Console(), tell_summary(summary))
+
+
+FINDINGS_EXAMPLES = """\b
+Examples:
+  forgetmap study findings --published
+  forgetmap study findings --published --json
+"""
+
+
+@command.command("findings", epilog=FINDINGS_EXAMPLES)
+@click.option(
+    "--published", is_flag=True, help="What papers claim, held against their published values."
+)
+@json_option
+def findings(*, published: bool, as_json: bool) -> None:
+    """What do the pairs say together, and how sure is it?"""
+    from rich.console import Console
+
+    from forgetmap.errors import UsageError
+    from forgetmap.study import published_findings, tell_published
+    from forgetmap.text import print_blocks
+
+    if not published:
+        raise UsageError("nothing is asked for", hint="add --published.")
+    result = published_findings()
+    if as_json:
+        click.echo(result.to_json())
+        return
+    print_blocks(Console(), tell_published(result))
+
+
+PLACE_EXAMPLES = """\b
+Examples:
+  forgetmap study place runs/base runs/tuned
+  forgetmap study place runs/base runs/tuned --json
+"""
+
+
+@command.command("place", epilog=PLACE_EXAMPLES)
+@click.argument("before", type=click.Path())
+@click.argument("after", type=click.Path())
+@json_option
+@table_options
+@log_options
+def place(before: str, after: str, *, as_json: bool, **options: Any) -> None:
+    """Where does a pair of runs lie among the 31 published pairs?
+
+    BEFORE and AFTER are what `forgetmap compare` takes. Only runs of the suite post-forget, or of
+    its tasks, have categories to compare.
+    """
+    from rich.console import Console
+
+    from forgetmap.study import place_pair, tell_placement
+    from forgetmap.text import print_blocks
+
+    with Console(stderr=True).status("Pairing and counting ...") as status:
+        options["progress"] = reading_progress(status)
+        placement = place_pair(before, after, **options)
+    if as_json:
+        click.echo(placement.to_json())
+        return
+    print_blocks(Console(), tell_placement(placement))

@@ -7,22 +7,49 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
+    from forgetmap.study.claims import published_findings
     from forgetmap.study.declaration import Study, StudyMerge, StudyModel, StudyPair
+    from forgetmap.study.findings import find_effects
+    from forgetmap.study.merging import MergeChanges, merging_reduces
+    from forgetmap.study.pair_table import PairFacts, StudyTable, pair_facts
+    from forgetmap.study.place import Placement, place_pair, place_values, tell_placement
+    from forgetmap.study.published import PublishedPair, published_pairs, published_table
     from forgetmap.study.read import parse_study, read_study
+    from forgetmap.study.render import tell_findings, tell_published
+    from forgetmap.study.result import FindingsResult, PublishedFindings, StudyFinding
     from forgetmap.study.summary import StudySummary, summarize_study, tell_summary
     from forgetmap.study.templates import TEMPLATES, study_template
 
 __all__ = [
     "TEMPLATES",
+    "FindingsResult",
+    "MergeChanges",
+    "PairFacts",
+    "Placement",
+    "PublishedFindings",
+    "PublishedPair",
     "Study",
+    "StudyFinding",
     "StudyMerge",
     "StudyModel",
     "StudyPair",
     "StudySummary",
+    "StudyTable",
+    "find_effects",
+    "merging_reduces",
+    "pair_facts",
     "parse_study",
+    "place_pair",
+    "place_values",
+    "published_findings",
+    "published_pairs",
+    "published_table",
     "read_study",
     "study_template",
     "summarize_study",
+    "tell_findings",
+    "tell_placement",
+    "tell_published",
     "tell_summary",
 ]
 

@@ -1,0 +1,70 @@
+"""Whether merging makes a model forget less than the later of its two models does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forgetmap.stats import Reals, clustered_contrast
+from forgetmap.study.declaration import LEVEL
+from forgetmap.study.effects import as_estimate
+from forgetmap.study.result import Answer, NamedEstimate, StudyFinding
+from forgetmap.study.words import interval, signed_points
+from forgetmap.text import counted
+
+
+@dataclass(frozen=True, slots=True)
+class MergeChanges:
+    """How much more merges forget of the earlier model than the later model does.
+
+    Attributes:
+        labels: of the merges.
+        lineages: the first ancestor of each; merges of one are one cluster.
+        changes: forgetting of the merge less that of the later model, shares of all items.
+        errors: standard error of each, for these very models.
+        reach: by how many of these errors the interval of one reaches.
+    """
+
+    labels: tuple[str, ...]
+    lineages: tuple[str, ...]
+    changes: Reals
+    errors: Reals
+    reach: float
+
+    @property
+    def surely_less(self) -> int:
+        """Merges that forget less than the later model for sure."""
+        return int((self.changes + self.reach * self.errors < 0).sum())
+
+    @property
+    def surely_more(self) -> int:
+        """Merges that forget more for sure."""
+        return int((self.changes - self.reach * self.errors > 0).sum())
+
+
+def merging_reduces(merges: MergeChanges, level: float = LEVEL) -> StudyFinding:
+    """Whether every merge forgets less: reliably means that there is no exception."""
+    count = len(merges.labels)
+    ones = np.ones((count, 1))
+    contrast = clustered_contrast(merges.changes, ones, [1.0], merges.lineages, level=level)
+    less, more = merges.surely_less, merges.surely_more
+    answer: Answer = "no" if more else "yes" if less == count else "cannot tell"
+    number = len(set(merges.lineages))
+    confounds = [f"all merges are of {counted(number, 'lineage')}."] if number < count else []
+    return StudyFinding(
+        id="merging",
+        claim="Merging reliably forgets less than the later model.",
+        answer=answer,
+        sentence=f"Of {counted(count, 'merge')}, {less} surely forget less than the later model, "
+        f"{more} surely more; the mean change is {interval(contrast, signed_points)}.",
+        evidence=[
+            NamedEstimate(
+                name="mean change of forgetting by merging",
+                estimate=as_estimate(contrast),
+                pairs=count,
+                lineages=number,
+            )
+        ],
+        confounds=confounds,
+    )

@@ -1,0 +1,120 @@
+"""Values that two papers published, as their sites, tables and files have them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from forgetmap.stats import Reals
+from forgetmap.study.declaration import Study
+from forgetmap.study.pair_table import TOTAL, StudyTable, pair_facts
+from forgetmap.study.read import parse_study
+from forgetmap.study.templates import study_template
+
+SEEDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedPair:
+    """What was published on one pair, as shares of all items.
+
+    Attributes:
+        label: as the paper calls it.
+        before: id of the model before, as the study calls it; for merges what they refer to.
+        after: id of the model after, or of the merge.
+        forgetting: by category, the total among them.
+        backward_transfer: the same.
+        forgetting_sd: of the total, over seeds.
+    """
+
+    label: str
+    before: str
+    after: str
+    forgetting: dict[str, float]
+    backward_transfer: dict[str, float]
+    forgetting_sd: float
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedDrift:
+    """Relative changes of capabilities in percent, by model."""
+
+    capabilities: tuple[str, ...]
+    models: dict[str, Reals]
+    source: dict[str, str]
+
+
+@cache
+def _read(name: str) -> dict[str, Any]:
+    path = files("forgetmap.study").joinpath("data", f"{name}_published.json")
+    content: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return content
+
+
+def published_source() -> dict[str, str]:
+    """Where the values on post-training come from."""
+    return dict(_read("post_forget")["source"])
+
+
+def published_study() -> Study:
+    """The study whose values were published."""
+    return parse_study(study_template("post-forget"), "post-forget.toml")
+
+
+def published_pairs() -> list[PublishedPair]:
+    """Every comparison with published values: 31 pairs, then merges."""
+    return [_pair(entry) for entry in _read("post_forget")["comparisons"]]
+
+
+def published_table() -> StudyTable:
+    """The published values of the 31 pairs, with what the study says about them."""
+    study = published_study()
+    values = {(pair.before, pair.after): pair for pair in published_pairs()}
+    pairs = [values[pair.before, pair.after] for pair in study.pairs]
+    categories = (TOTAL, *(name for name in pairs[0].forgetting if name != TOTAL))
+    return StudyTable(
+        facts=pair_facts(study, study.pairs),
+        categories=categories,
+        forgetting=_matrix([pair.forgetting for pair in pairs], categories),
+        backward_transfer=_matrix([pair.backward_transfer for pair in pairs], categories),
+    )
+
+
+def published_drift() -> PublishedDrift:
+    """The published relative changes of capabilities."""
+    content = _read("captrack")
+    models = {name: np.asarray(values) for name, values in content["models"].items()}
+    return PublishedDrift(tuple(content["capabilities"]), models, content["source"])
+
+
+def _pair(entry: dict[str, Any]) -> PublishedPair:
+    rows = {TOTAL: entry["total"], **entry["categories"]}
+    return PublishedPair(
+        label=entry["label"],
+        before=_short(entry["before"]),
+        after=_merge_id(entry) if entry["after"].startswith("merge[") else _short(entry["after"]),
+        forgetting={name: row[0] for name, row in rows.items()},
+        backward_transfer={name: row[3] for name, row in rows.items()},
+        forgetting_sd=entry["total"][1],
+    )
+
+
+def _short(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _merge_id(entry: dict[str, Any]) -> str:
+    """`merge[Linear (0.2)](A + B)` as the study calls it."""
+    later = _short(entry["after"].rpartition(" + ")[2].rstrip(")"))
+    short = "coder" if "Coder" in later else later.removesuffix("-7B").lower()
+    method, share = entry["label"].rstrip(")").split(" (")
+    return f"{short}-{method.lower()}-{share}"
+
+
+def _matrix(rows: list[dict[str, float]], categories: tuple[str, ...]) -> Reals:
+    return np.asarray([[row.get(name, np.nan) for name in categories] for row in rows], float)

@@ -1,0 +1,46 @@
+"""Numbers of a study as they stand in a sentence: points are hundredths of all items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from forgetmap.results import Estimate
+from forgetmap.stats import Contrast
+from forgetmap.text import signed
+
+
+def points(share: float) -> str:
+    """A share of all items as points."""
+    return f"{100 * share:.1f} points"
+
+
+def signed_points(share: float) -> str:
+    """A change as points, with its sign."""
+    return f"{signed(100 * share, 1)} points"
+
+
+def interval(contrast: Contrast | None, write: Callable[[float], str] = points) -> str:
+    """A contrast with its limits, in words."""
+    if contrast is None:
+        return "unknown"
+    if np.isnan(contrast.error):
+        return f"{write(contrast.value)} (no interval: one lineage shows no spread)"
+    low, high = contrast.low, contrast.high
+    if write is points:
+        low, high = max(low, 0.0), min(high, 1.0)
+    return f"{write(contrast.value)} ({_number(low, write)} to {_number(high, write)})"
+
+
+def estimate_cell(estimate: Estimate) -> str:
+    """An estimate in a table, in points."""
+    if estimate.value is None:
+        return "-"
+    if estimate.low is None or estimate.high is None:
+        return f"{100 * estimate.value:.1f}"
+    return f"{100 * estimate.value:.1f} ({100 * estimate.low:.1f} to {100 * estimate.high:.1f})"
+
+
+def _number(share: float, write: Callable[[float], str]) -> str:
+    return write(share).removesuffix(" points")
