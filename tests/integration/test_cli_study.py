@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from command_line import call
+from study_runs import write_study
 
 
 def test_init_writes_a_study_that_check_counts(tmp_path: Path) -> None:
@@ -51,3 +52,19 @@ def test_place_counts_published_pairs(tmp_path: Path) -> None:
     assert done.code == 0
     assert "of 31" in done.out
     assert json.loads(call("study", "place", *runs, "--json").out)["values"][0]["of"] == 31
+
+
+def test_compare_findings_and_status_of_runs(tmp_path: Path) -> None:
+    file = write_study(tmp_path)
+    runs = ("--runs", tmp_path / "runs")
+    assert "12 of 12 models have runs, 6 of 6 pairs" in call("study", "status", file, *runs).out
+    assert json.loads(call("study", "status", file, "--json").out)["ready"] == 0
+    done = call("study", "compare", file, *runs, columns=120)
+    assert "ant-4-it" in done.out
+    assert "SUPPORTED  Larger models forget less." in done.out
+    result = json.loads(call("study", "compare", file, *runs, "--json").out)
+    findings = json.loads(call("study", "findings", file, *runs, "--json").out)
+    assert (len(result["pairs"]), result["findings"]) == (6, findings)
+    assert call("study", "compare", file).code == 2
+    assert call("study", "findings").code == 2
+    assert call("study", "findings", file, "--published").code == 2

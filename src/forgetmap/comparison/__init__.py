@@ -84,7 +84,7 @@ if TYPE_CHECKING:
         Verdict,
     )
     from forgetmap.comparison.summary import Summary, summarize
-    from forgetmap.comparison.task_tables import plain_name
+    from forgetmap.comparison.task_tables import load_table, plain_name
     from forgetmap.comparison.verdict import (
         BEYOND_NOISE,
         Policy,
@@ -154,6 +154,7 @@ __all__ = [
     "items_that_decide",
     "judge_family",
     "judge_group",
+    "load_table",
     "make_group_policy",
     "make_plan",
     "make_readings",

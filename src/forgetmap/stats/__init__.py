@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     )
     from forgetmap.stats.multiplicity import FDR, false_discovery, family_wise, selected_level
     from forgetmap.stats.option_count import impossible_k
+    from forgetmap.stats.pair_effects import PairEffect, pair_effect
     from forgetmap.stats.power import (
         detectable,
         detectable_excess,
@@ -145,6 +146,7 @@ __all__ = [
     "MeanLimits",
     "MonitorLook",
     "NetPart",
+    "PairEffect",
     "Published",
     "Reals",
     "SampledShare",
@@ -208,6 +210,7 @@ __all__ = [
     "monitor",
     "net_scores",
     "normal_quantile",
+    "pair_effect",
     "permutation_moments",
     "published",
     "rank_correlation",

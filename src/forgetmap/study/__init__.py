@@ -8,6 +8,7 @@ from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
     from forgetmap.study.claims import published_findings
+    from forgetmap.study.compare import compare_study, find_runs, study_gaps, study_status
     from forgetmap.study.declaration import Study, StudyMerge, StudyModel, StudyPair
     from forgetmap.study.findings import find_effects
     from forgetmap.study.merging import MergeChanges, merging_reduces
@@ -15,8 +16,20 @@ if TYPE_CHECKING:
     from forgetmap.study.place import Placement, place_pair, place_values, tell_placement
     from forgetmap.study.published import PublishedPair, published_pairs, published_table
     from forgetmap.study.read import parse_study, read_study
-    from forgetmap.study.render import tell_findings, tell_published
-    from forgetmap.study.result import FindingsResult, PublishedFindings, StudyFinding
+    from forgetmap.study.render import (
+        tell_findings,
+        tell_gaps,
+        tell_published,
+        tell_status,
+        tell_study,
+    )
+    from forgetmap.study.result import (
+        FindingsResult,
+        PublishedFindings,
+        StudyFinding,
+        StudyResult,
+        StudyStatus,
+    )
     from forgetmap.study.summary import StudySummary, summarize_study, tell_summary
     from forgetmap.study.templates import TEMPLATES, study_template
 
@@ -33,9 +46,13 @@ __all__ = [
     "StudyMerge",
     "StudyModel",
     "StudyPair",
+    "StudyResult",
+    "StudyStatus",
     "StudySummary",
     "StudyTable",
+    "compare_study",
     "find_effects",
+    "find_runs",
     "merging_reduces",
     "pair_facts",
     "parse_study",
@@ -45,11 +62,16 @@ __all__ = [
     "published_pairs",
     "published_table",
     "read_study",
+    "study_gaps",
+    "study_status",
     "study_template",
     "summarize_study",
     "tell_findings",
+    "tell_gaps",
     "tell_placement",
     "tell_published",
+    "tell_status",
+    "tell_study",
     "tell_summary",
 ]
 

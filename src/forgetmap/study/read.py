@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from forgetmap._plugins import did_you_mean
 from forgetmap.errors import FieldError
-from forgetmap.study.declaration import UNKNOWN, Study, StudyModel
+from forgetmap.study.declaration import UNKNOWN, Study, StudyModel, StudyPair
 from forgetmap.study.toml_file import HINT, TomlFile, TomlPath, parse_toml, read_toml_file
 
 _MESSAGES = {
@@ -35,6 +35,21 @@ def read_study(path: str | Path) -> Study:
 def parse_study(text: str, origin: str) -> Study:
     """The study in a text; as `read_study`."""
     return _make_study(parse_toml(text, origin))
+
+
+def pair_line(study: Study, pair: StudyPair) -> int | None:
+    """The line that makes a pair: its own, or that of the parent; None where there is no file."""
+    path = Path(study.origin)
+    if not path.is_file():
+        return None
+    for index, named in enumerate(study.named_pairs):
+        if (named.before, named.after) == (pair.before, pair.after):
+            return read_toml_file(path).line(("pair", index))
+    for index, merge in enumerate(study.merges):
+        if merge.id == pair.after:
+            return read_toml_file(path).line(("merge", index))
+    index = [model.id for model in study.models].index(pair.after)
+    return read_toml_file(path).line(("model", index, "parent"))
 
 
 def _make_study(file: TomlFile) -> Study:

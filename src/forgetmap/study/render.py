@@ -11,9 +11,12 @@ from forgetmap.study.result import (
     GroupEffect,
     PublishedFindings,
     StudyFinding,
+    StudyGap,
+    StudyResult,
+    StudyStatus,
 )
 from forgetmap.study.words import estimate_cell
-from forgetmap.text import Blocks, Line, Sheet, Tone, counted
+from forgetmap.text import Blocks, Line, Sheet, Tone, counted, listed
 
 TONES: dict[Answer, Tone] = {"yes": "good", "no": "bad", "cannot tell": "open"}
 SUPPORT: dict[Answer, str] = {
@@ -21,6 +24,7 @@ SUPPORT: dict[Answer, str] = {
     "no": "CONTRADICTED",
     "cannot tell": "CANNOT TELL",
 }
+PAIR_HEADS = ("pair", "group", "items", "forgetting", "backward transfer")
 HEADS = ("group", "pairs", "lineages", "forgetting", "backward transfer")
 
 
@@ -32,6 +36,40 @@ def tell_findings(result: FindingsResult) -> Blocks:
         blocks += _tell(finding)
     blocks += [_totals(result.groups), Line()]
     return [*blocks, *(Line(notice.message, "warning", lead="!") for notice in result.notices)]
+
+
+def tell_study(result: StudyResult) -> Blocks:
+    """All pairs of a study, what they say together, and what is missing."""
+    rows = [
+        (
+            pair.label,
+            pair.group,
+            f"{pair.items:,}",
+            estimate_cell(pair.forgetting[TOTAL]),
+            estimate_cell(pair.backward_transfer[TOTAL]),
+        )
+        for pair in result.pairs
+    ]
+    blocks: Blocks = [Sheet(PAIR_HEADS, rows, spare=("group", "items")), Line()]
+    return [*blocks, *tell_findings(result.findings), *tell_gaps(result.gaps)]
+
+
+def tell_status(status: StudyStatus) -> Blocks:
+    """Which models have runs, and what is missing."""
+    head = (
+        f"{status.study}: {status.with_runs} of {counted(status.models, 'model')} have runs, "
+        f"{status.ready} of {counted(status.pairs, 'pair')} can be compared"
+    )
+    return [Line(head, "strong"), *tell_gaps(status.gaps)]
+
+
+def tell_gaps(gaps: Sequence[StudyGap]) -> Blocks:
+    """Which models have no run, and what is missing for it."""
+    return [
+        Line(f"no run of {gap.model}; missing for it: {listed(gap.pairs, 'pairs') or 'nothing'}.",
+             "warning", lead="!")
+        for gap in gaps
+    ]  # fmt: skip
 
 
 def tell_published(result: PublishedFindings) -> Blocks:

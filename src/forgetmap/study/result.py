@@ -69,6 +69,48 @@ class FindingsResult(Value):
     notices: list[Notice]
 
 
+class PairResults(Value):
+    """One pair: shares of all items, a category being the mean of its tasks."""
+
+    before: str
+    after: str
+    label: str
+    group: str
+    items: int = Field(description="That both models answered.")
+    shared: float = Field(description="Their share of what either answered.")
+    forgetting: dict[str, Estimate] = Field(description="By category, the total first.")
+    backward_transfer: dict[str, Estimate]
+
+
+class StudyGap(Value):
+    """A model without a run, and the pairs that are missing for it."""
+
+    model: str
+    pairs: list[str]
+
+
+class StudyStatus(Value):
+    """Which models have runs."""
+
+    schema_version: int = FINDINGS_VERSION
+    study: str
+    models: int = Field(description="Merges among them.")
+    with_runs: int
+    pairs: int = Field(description="Those of merges among them.")
+    ready: int = Field(description="Pairs whose two models have runs.")
+    gaps: list[StudyGap]
+
+
+class StudyResult(Value):
+    """All pairs of a study, and what they say together."""
+
+    schema_version: int = FINDINGS_VERSION
+    study: str
+    pairs: list[PairResults]
+    gaps: list[StudyGap] = Field(description="Models without a run: shown, never counted as 0.")
+    findings: FindingsResult
+
+
 class PublishedFindings(Value):
     """What two papers claim, held against their own values."""
 

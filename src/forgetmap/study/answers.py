@@ -1,0 +1,186 @@
+"""What every model of a study answered to every item: each run is read once, whatever its pairs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forgetmap.comparison import CORRECT_AT, load_table
+from forgetmap.pairing import Side, prepare
+from forgetmap.records import CONTENT_HASHES
+from forgetmap.sources import open_run
+from forgetmap.stats import Reals
+
+NO_CATEGORY = "no category"
+IGNORED = "ignored"
+_FACTS = ("item", "repeat", "score", "k", "category", *CONTENT_HASHES)
+OnRun = Callable[[str], None]
+"""Is told which model is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyAnswers:
+    """Answers of all models on one axis of items.
+
+    Attributes:
+        right: model -> 1 for right, 0 for wrong, NaN for no answer (repeat, item).
+        task: of each item, as a place in `tasks`.
+        tasks: their names.
+        categories: of the tasks.
+        luck: 1 / (k - 1) of each item, 0 for open-ended ones.
+    """
+
+    right: Mapping[str, Reals]
+    task: NDArray[np.intp]
+    tasks: tuple[str, ...]
+    categories: tuple[str, ...]
+    luck: Reals
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The columns of the runs of one model; absent ones are empty lists."""
+
+    tasks: list[str]
+    columns: Mapping[str, list[Any]]
+    content: Mapping[str, frozenset[str]]
+
+
+def read_answers(
+    runs: Mapping[str, Sequence[Any]],
+    *,
+    task_table: str | None = None,
+    metric: str | None = None,
+    correct_at: float = CORRECT_AT,
+    on_run: OnRun | None = None,
+) -> StudyAnswers:
+    """Read every run once and put all answers on one axis.
+
+    Items are the same where question, right answer and options are, as far as all models recorded
+    them for a task; else where ids are. Twins of one task are told apart by the order of their ids.
+
+    Args:
+        runs: model -> its run folders or logs.
+        task_table: number of options and category of tasks, where the data have none.
+        metric: as that of `compare`.
+        correct_at: the score from which on an answer counts as right.
+        on_run: is told which model is read.
+    """
+    rows = {}
+    for model, sources in runs.items():
+        if on_run is not None:
+            on_run(model)
+        rows[model] = _read_rows([prepare(open_run(source), metric) for source in sources])
+    keys = _key_columns(rows.values())
+    axis: dict[tuple[Any, ...], int] = {}
+    placed = {model: _place(each, keys, axis) for model, each in rows.items()}
+    facts = _item_facts(rows.values(), placed.values(), len(axis))
+    tasks = list(dict.fromkeys(key[0] for key in axis))
+    numbers = {name: number for number, name in enumerate(tasks)}
+    task = np.asarray([numbers[key[0]] for key in axis], np.intp)
+    options, categories = _with_table(facts, task, tasks, task_table)
+    return StudyAnswers(
+        right={
+            model: _matrix(each, placed[model], len(axis), correct_at)
+            for model, each in rows.items()
+        },
+        task=task,
+        tasks=tuple(tasks),
+        categories=tuple(categories),
+        luck=np.where(options > 1, 1 / np.maximum(options - 1, 1), 0.0),
+    )
+
+
+def _read_rows(sides: Sequence[Side]) -> _Rows:
+    tasks: list[str] = []
+    columns: dict[str, list[Any]] = {name: [] for name in _FACTS}
+    content: dict[str, frozenset[str]] = {}
+    for side in sides:
+        scores = side.measured.scores
+        names = set(scores.collect_schema().names())
+        frame = scores.select("task", *(name for name in _FACTS if name in names)).collect()
+        tasks += frame["task"].to_list()
+        for name in _FACTS:
+            columns[name] += frame[name].to_list() if name in names else [None] * len(frame)
+        for task, counts in side.measured.recorded.items():
+            full = {name for name in CONTENT_HASHES if counts.get(name) == counts["rows"]}
+            content[task] = content.get(task, frozenset(full)) & full
+    return _Rows(tasks, columns, content)
+
+
+def _key_columns(rows: Iterable[_Rows]) -> dict[str, tuple[str, ...]]:
+    """Per task, what all models that have it recorded of its content; the id if no question."""
+    shared: dict[str, frozenset[str]] = {}
+    for each in rows:
+        for task, names in each.content.items():
+            shared[task] = shared.get(task, names) & names
+    return {
+        task: tuple(name for name in CONTENT_HASHES if name in names)
+        if "question_hash" in names
+        else ("item",)
+        for task, names in shared.items()
+    }
+
+
+def _place(
+    rows: _Rows, keys: Mapping[str, tuple[str, ...]], axis: dict[tuple[Any, ...], int]
+) -> NDArray[np.intp]:
+    """The place of each row on the axis, which grows as needed."""
+    items, repeats = rows.columns["item"], rows.columns["repeat"]
+    twins: dict[tuple[Any, ...], dict[str, int]] = defaultdict(dict)
+    places = np.empty(len(rows.tasks), np.intp)
+    for row in sorted(range(len(rows.tasks)), key=lambda row: (items[row], repeats[row] or 0)):
+        task = rows.tasks[row]
+        key = (task, *(rows.columns[name][row] for name in keys[task]))
+        numbers = twins[key]
+        twin = numbers.setdefault(items[row], len(numbers))
+        places[row] = axis.setdefault((*key, twin), len(axis))
+    return places
+
+
+def _item_facts(
+    rows: Iterable[_Rows], placed: Iterable[NDArray[np.intp]], size: int
+) -> dict[str, list[Any]]:
+    """Number of options and category of each item, from the first model that recorded them."""
+    facts: dict[str, list[Any]] = {"k": [None] * size, "category": [None] * size}
+    for each, places in zip(rows, placed, strict=True):
+        for name, values in facts.items():
+            for place, value in zip(places, each.columns[name], strict=True):
+                if values[place] is None:
+                    values[place] = value
+    return facts
+
+
+def _with_table(
+    facts: Mapping[str, list[Any]], task: NDArray[np.intp], tasks: list[str], name: str | None
+) -> tuple[Reals, list[str]]:
+    """Options of items and categories of tasks; those of the table where the data have none."""
+    table = load_table(name) if name is not None else None
+    entries = [table.find(one) if table is not None else None for one in tasks]
+    default = [entry.k if entry is not None and entry.k is not None else 0.0 for entry in entries]
+    options = [
+        float(k) if k is not None else default[number]
+        for k, number in zip(facts["k"], task, strict=True)
+    ]
+    categories = [entry.category if entry is not None else NO_CATEGORY for entry in entries]
+    for category, number in zip(facts["category"], task, strict=True):
+        if category is not None and categories[number] == NO_CATEGORY:
+            categories[number] = category
+    finite = np.asarray(options, float)
+    return np.where(np.isfinite(finite), finite, 0.0), categories
+
+
+def _matrix(rows: _Rows, places: NDArray[np.intp], size: int, correct_at: float) -> Reals:
+    repeats = np.asarray([repeat or 0 for repeat in rows.columns["repeat"]], np.intp)
+    _, repeats = np.unique(repeats, return_inverse=True)
+    scores = np.asarray(
+        [np.nan if score is None else score for score in rows.columns["score"]], float
+    )
+    right = np.full((int(repeats.max(initial=0)) + 1, size), np.nan)
+    right[repeats, places] = np.where(np.isnan(scores), np.nan, scores >= correct_at)
+    return right

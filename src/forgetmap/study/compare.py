@@ -1,0 +1,290 @@
+"""All pairs of a study compared at once, from runs that are there already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forgetmap.errors import FieldError, UsageError
+from forgetmap.results import Estimate, Notice
+from forgetmap.stats import Reals, item_covariance, normal_quantile, pair_effect
+from forgetmap.study.answers import IGNORED, OnRun, StudyAnswers, read_answers
+from forgetmap.study.declaration import Study, StudyMerge, StudyPair
+from forgetmap.study.findings import find_effects
+from forgetmap.study.merging import MergeChanges, merging_reduces
+from forgetmap.study.pair_table import TOTAL, Effect, StudyTable, lineage, pair_facts
+from forgetmap.study.read import pair_line
+from forgetmap.study.result import FindingsResult, PairResults, StudyGap, StudyResult, StudyStatus
+from forgetmap.text import counted, listed
+
+EFFECTS: tuple[Effect, ...] = ("forgetting", "backward_transfer")
+MIN_SHARED = 0.8
+"""Share of what both models answered that must be common to them, or a reader is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparer:
+    """Pairs of models on one axis of items.
+
+    Attributes:
+        answers: of all models.
+        weights: category -> weight of each task.
+    """
+
+    answers: StudyAnswers
+    weights: Mapping[str, Reals]
+
+    def effects(self, before: str, after: str) -> dict[str, tuple[Reals, Reals]]:
+        """Category -> values and terms of both effects."""
+        answers = self.answers
+        first, second = answers.right[before], answers.right[after]
+        count = min(len(first), len(second))
+        found = {}
+        for category, weights in self.weights.items():
+            effect = pair_effect(first[:count], second[:count], answers.luck, answers.task, weights)
+            found[category] = (effect.values, effect.terms)
+        return found
+
+    def shared(self, before: str, after: str) -> tuple[int, float]:
+        """Items that both answered, and their share of those that either did."""
+        first, second = (
+            (~np.isnan(self.answers.right[name])).any(axis=0) for name in (before, after)
+        )
+        both, either = int((first & second).sum()), int((first | second).sum())
+        return both, both / either if either else 0.0
+
+
+def find_runs(study: Study, folder: Path | None = None) -> dict[str, list[str]]:
+    """Model or merge -> its logs, or its run folder of that name; those without any are absent.
+
+    Args:
+        study: logs that it names are looked for beside its file.
+        folder: holds a run folder per model, called like its id.
+    """
+    entries = [(model.id, model.logs) for model in study.models]
+    entries += [(merge.id, merge.logs) for merge in study.merges]
+    runs = {}
+    for name, logs in entries:
+        paths = [log if "://" in log else str(study.folder / log) for log in logs]
+        if not paths and folder is not None:
+            paths = [str(folder / name.replace("/", "--"))]
+        if paths and all("://" in path or Path(path).exists() for path in paths):
+            runs[name] = paths
+    return runs
+
+
+def compare_study(
+    study: Study,
+    runs: Mapping[str, Sequence[Any]] | None = None,
+    *,
+    folder: Path | None = None,
+    on_run: OnRun | None = None,
+) -> StudyResult:
+    """Compare all pairs of a study whose models have runs; each run is read once.
+
+    Args:
+        study: which pairs.
+        runs: model -> its runs, whatever `compare` takes; found by `find_runs` if left out.
+        folder: holds a run folder per model.
+        on_run: is told which model is read.
+
+    Raises:
+        FieldError: two models of a pair have no item in common; with the line of the pair.
+        UsageError: no pair has runs of both models.
+    """
+    runs = find_runs(study, folder) if runs is None else runs
+    pairs = [pair for pair in study.pairs if pair.before in runs and pair.after in runs]
+    gaps = study_gaps(study, runs)
+    if not pairs:
+        raise UsageError(
+            f"no pair of {study.name} has runs of both models; missing: "
+            f"{listed([gap.model for gap in gaps])}",
+            hint="give `logs` to the models, or --runs FOLDER with a run folder per model.",
+        )
+    used = _used_models(study, pairs, runs)
+    answers = read_answers(
+        {name: runs[name] for name in runs if name in used},
+        task_table=study.task_table,
+        on_run=on_run,
+    )
+    comparer = _Comparer(answers, _weights(answers))
+    _check_shared(study, pairs, comparer)
+    table, covariance = _tabulate(study, pairs, comparer)
+    findings = find_effects(table, study.name, level=study.level, margin=study.margin)
+    merges = _merge_changes(study, comparer)
+    if merges is not None:
+        merging = merging_reduces(merges, study.level)
+        findings = findings.model_copy(update={"findings": [*findings.findings, merging]})
+    return StudyResult(
+        study=study.name,
+        pairs=_pair_results(study, pairs, comparer, table, covariance),
+        gaps=gaps,
+        findings=_with_notices(findings, pairs, comparer),
+    )
+
+
+def study_gaps(study: Study, runs: Mapping[str, object]) -> list[StudyGap]:
+    """Models and merges without a run, with the pairs that are missing for it."""
+    every = [*study.pairs, *study.merge_pairs]
+    names = [model.id for model in study.models] + [merge.id for merge in study.merges]
+    return [
+        StudyGap(model=name, pairs=[p.label for p in every if name in (p.before, p.after)])
+        for name in names
+        if name not in runs
+    ]
+
+
+def study_status(study: Study, folder: Path | None = None) -> StudyStatus:
+    """Which models have runs, and how many pairs can be compared.
+
+    Args:
+        study: which models and pairs.
+        folder: holds a run folder per model.
+    """
+    runs = find_runs(study, folder)
+    pairs = [*study.pairs, *study.merge_pairs]
+    return StudyStatus(
+        study=study.name,
+        models=len(study.models) + len(study.merges),
+        with_runs=len(runs),
+        pairs=len(pairs),
+        ready=sum(pair.before in runs and pair.after in runs for pair in pairs),
+        gaps=study_gaps(study, runs),
+    )
+
+
+def _used_models(study: Study, pairs: Sequence[StudyPair], runs: Mapping[str, object]) -> set[str]:
+    """Models of pairs, and merges that can be compared: nothing else is read."""
+    used = {name for pair in pairs for name in (pair.before, pair.after)}
+    return used | {
+        merge.id for merge in study.merges if _is_ready(merge, used) and merge.id in runs
+    }
+
+
+def _is_ready(merge: StudyMerge, models: set[str]) -> bool:
+    return len(merge.models) == 2 and set(merge.models) <= models
+
+
+def _weights(answers: StudyAnswers) -> dict[str, Reals]:
+    """A category is the mean of its tasks, the total that of categories."""
+    categories = np.asarray(answers.categories)
+    names = [name for name in dict.fromkeys(answers.categories) if name != IGNORED]
+    weights = {name: (categories == name) / (categories == name).sum() for name in names}
+    total: Reals = np.sum([*weights.values()], axis=0) / max(len(names), 1)
+    return {TOTAL: total, **(weights if len(names) > 1 else {})}
+
+
+def _check_shared(study: Study, pairs: Sequence[StudyPair], comparer: _Comparer) -> None:
+    for pair in pairs:
+        if not comparer.shared(pair.before, pair.after)[0]:
+            raise FieldError(
+                f"{pair.before} and {pair.after} have no item in common",
+                file=study.origin or None,
+                line=pair_line(study, pair),
+                hint="evaluate both on the same suite, or leave the pair out; "
+                "`forgetmap records show` lists what is in a run.",
+            )
+
+
+Covariance = dict[tuple[Effect, str], Reals]
+
+
+def _tabulate(
+    study: Study, pairs: Sequence[StudyPair], comparer: _Comparer
+) -> tuple[StudyTable, Covariance]:
+    effects = [comparer.effects(pair.before, pair.after) for pair in pairs]
+    categories = tuple(comparer.weights)
+    values = np.asarray([[one[name][0] for name in categories] for one in effects])
+    covariance: Covariance = {
+        (effect, name): item_covariance(
+            np.stack([one[name][1][number] for one in effects]), comparer.answers.task
+        )
+        for number, effect in enumerate(EFFECTS)
+        for name in categories
+    }
+    table = StudyTable(
+        facts=pair_facts(study, pairs),
+        categories=categories,
+        forgetting=values[:, :, 0],
+        backward_transfer=values[:, :, 1],
+        covariance=covariance,
+    )
+    return table, covariance
+
+
+def _pair_results(
+    study: Study,
+    pairs: Sequence[StudyPair],
+    comparer: _Comparer,
+    table: StudyTable,
+    covariance: Covariance,
+) -> list[PairResults]:
+    reach = float(normal_quantile(study.level))
+    results = []
+    for place, pair in enumerate(pairs):
+        estimates: dict[Effect, dict[str, Estimate]] = {effect: {} for effect in EFFECTS}
+        for effect in EFFECTS:
+            for name in table.categories:
+                value = float(table.values(effect, name)[place])
+                error = float(np.sqrt(covariance[effect, name][place, place]))
+                estimates[effect][name] = _estimate(value, reach * error)
+        items, share = comparer.shared(pair.before, pair.after)
+        results.append(
+            PairResults(
+                before=pair.before,
+                after=pair.after,
+                label=pair.label,
+                group=pair.group,
+                items=items,
+                shared=share,
+                **estimates,
+            )
+        )
+    return results
+
+
+def _estimate(value: float, reach: float) -> Estimate:
+    method = "adjusted for chance as published, not clipped; items drawn anew"
+    if np.isnan(value):
+        return Estimate.missing(method, "no item of this category")
+    return Estimate(value=value, low=value - reach, high=value + reach, method=method)
+
+
+def _merge_changes(study: Study, comparer: _Comparer) -> MergeChanges | None:
+    known = set(comparer.answers.right)
+    merges = [merge for merge in study.merges if merge.id in known and _is_ready(merge, known)]
+    if not merges:
+        return None
+    changes, errors = [], []
+    for merge in merges:
+        earlier, later = merge.models
+        values, terms = comparer.effects(earlier, merge.id)[TOTAL]
+        own_values, own_terms = comparer.effects(earlier, later)[TOTAL]
+        changes.append(float(values[0] - own_values[0]))
+        gap = (terms[0] - own_terms[0])[None]
+        errors.append(float(np.sqrt(item_covariance(gap, comparer.answers.task)[0, 0])))
+    return MergeChanges(
+        labels=tuple(merge.label or merge.id for merge in merges),
+        lineages=tuple(lineage(study, merge.models[0]) for merge in merges),
+        changes=np.asarray(changes),
+        errors=np.asarray(errors),
+        reach=float(normal_quantile(study.level)),
+    )
+
+
+def _with_notices(
+    findings: FindingsResult, pairs: Sequence[StudyPair], comparer: _Comparer
+) -> FindingsResult:
+    few = [p.label for p in pairs if comparer.shared(p.before, p.after)[1] < MIN_SHARED]
+    if not few:
+        return findings
+    message = (
+        f"in {counted(len(few), 'pair')} less than {MIN_SHARED:.0%} of the items are common to "
+        f"both models: {listed(few)}."
+    )
+    notices = [*findings.notices, Notice("few_shared", message)]
+    return findings.model_copy(update={"notices": notices})
