@@ -9,6 +9,12 @@ import click
 
 from forgetmap.cli.groups import CommandGroup
 from forgetmap.cli.options import json_option, overwrite_option
+from forgetmap.cli.options.evaluate import (
+    data_root_option,
+    device_option,
+    dtype_option,
+    trust_option,
+)
 from forgetmap.cli.options.logs import log_options, reading_progress, table_options
 
 if TYPE_CHECKING:
@@ -17,6 +23,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "init": "Write a study to start from.",
     "check": "Say what is in a study, and what is wrong with it.",
+    "run": "Evaluate every model once; go on where it was stopped.",
     "status": "Which models have runs, and which pairs can be compared?",
     "compare": "Compare all pairs that have runs; each is read once.",
     "findings": "What do the pairs say together? What papers claim, tested.",
@@ -99,6 +106,53 @@ def check(study: Path, *, as_json: bool) -> None:
         click.echo(summary.to_json())
         return
     print_blocks(Console(), tell_summary(summary))
+
+
+RUN_EXAMPLES = """\b
+Examples:
+  forgetmap study run study.toml --out runs
+  forgetmap study run study.toml --out runs --only base,tuned
+  forgetmap study run study.toml --out runs --dry-run
+"""
+
+
+@command.command("run", epilog=RUN_EXAMPLES)
+@study_argument
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the runs.")
+@click.option("--only", help="Only these models or merges, by their ids [default: all].")
+@click.option("--keep-weights", is_flag=True, help="Keep merges after their evaluation.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be evaluated, and how.")
+@data_root_option
+@device_option
+@dtype_option
+@trust_option
+@click.pass_context
+def run(ctx: click.Context, /, study: Path, out: Path, only: str | None, **options: Any) -> None:
+    """Evaluate every model of a study once, whatever the number of its pairs.
+
+    Models with `logs` are taken as they are. What was evaluated is not loaded again; a study that
+    was stopped goes on where it was. A model that fails does not stop the others.
+    """
+    from rich.console import Console
+
+    from forgetmap.cli.options import split_names
+    from forgetmap.cli.progress import JobProgress, stoppable
+    from forgetmap.study import plan_runs, read_study, run_study, tell_plans
+    from forgetmap.text import print_blocks
+
+    declared, names = read_study(study), split_names(only)
+    if options.pop("dry_run"):
+        print_blocks(Console(), tell_plans(plan_runs(declared, out, names)))
+        return
+    with stoppable(), JobProgress() as progress:
+        runs = run_study(declared, out, only=names, on_progress=progress.show_answers, **options)
+    for name, error in runs.failed.items():
+        click.echo(f"{name} failed: {error}", err=True)
+    click.echo(
+        f"{len(runs.done)} of {len(runs.done) + len(runs.failed)} models are evaluated. "
+        f"Next: forgetmap study compare {study} --runs {out}"
+    )
+    ctx.exit(2 if runs.failed else 0)
 
 
 FINDINGS_EXAMPLES = """\b

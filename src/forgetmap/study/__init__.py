@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from forgetmap.study.render import (
         tell_findings,
         tell_gaps,
+        tell_plans,
         tell_published,
         tell_status,
         tell_study,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         StudyResult,
         StudyStatus,
     )
+    from forgetmap.study.run import PlannedRun, StudyRuns, plan_runs, run_study
     from forgetmap.study.summary import StudySummary, summarize_study, tell_summary
     from forgetmap.study.templates import TEMPLATES, study_template
 
@@ -39,6 +41,7 @@ __all__ = [
     "MergeChanges",
     "PairFacts",
     "Placement",
+    "PlannedRun",
     "PublishedFindings",
     "PublishedPair",
     "Study",
@@ -47,6 +50,7 @@ __all__ = [
     "StudyModel",
     "StudyPair",
     "StudyResult",
+    "StudyRuns",
     "StudyStatus",
     "StudySummary",
     "StudyTable",
@@ -58,10 +62,12 @@ __all__ = [
     "parse_study",
     "place_pair",
     "place_values",
+    "plan_runs",
     "published_findings",
     "published_pairs",
     "published_table",
     "read_study",
+    "run_study",
     "study_gaps",
     "study_status",
     "study_template",
@@ -69,6 +75,7 @@ __all__ = [
     "tell_findings",
     "tell_gaps",
     "tell_placement",
+    "tell_plans",
     "tell_published",
     "tell_status",
     "tell_study",

@@ -58,6 +58,11 @@ class _Comparer:
         return both, both / either if either else 0.0
 
 
+def run_folder(folder: Path, name: str) -> Path:
+    """Where the run of a model lies in a folder of runs."""
+    return folder / name.replace("/", "--")
+
+
 def find_runs(study: Study, folder: Path | None = None) -> dict[str, list[str]]:
     """Model or merge -> its logs, or its run folder of that name; those without any are absent.
 
@@ -71,7 +76,7 @@ def find_runs(study: Study, folder: Path | None = None) -> dict[str, list[str]]:
     for name, logs in entries:
         paths = [log if "://" in log else str(study.folder / log) for log in logs]
         if not paths and folder is not None:
-            paths = [str(folder / name.replace("/", "--"))]
+            paths = [str(run_folder(folder, name))]
         if paths and all("://" in path or Path(path).exists() for path in paths):
             runs[name] = paths
     return runs
