@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forgetmap.errors import FieldError, UsageError
 from forgetmap.results import Estimate, Notice
-from forgetmap.stats import Reals, item_covariance, normal_quantile, pair_effect
+from forgetmap.stats import PairEffect, Reals, item_covariance, normal_quantile, pair_effect
 from forgetmap.study.answers import IGNORED, OnRun, StudyAnswers, read_answers
 from forgetmap.study.declaration import Study, StudyMerge, StudyPair
 from forgetmap.study.findings import find_effects
@@ -38,16 +39,23 @@ class _Comparer:
     answers: StudyAnswers
     weights: Mapping[str, Reals]
 
-    def effects(self, before: str, after: str) -> dict[str, tuple[Reals, Reals]]:
-        """Category -> values and terms of both effects."""
-        answers = self.answers
-        first, second = answers.right[before], answers.right[after]
+    def effect(self, before: str, after: str, category: str = TOTAL) -> PairEffect:
+        """Values of both effects, and terms of the items of the category."""
+        answers, items = self.answers, self.items(category)
+        first, second = answers.right[before][:, items], answers.right[after][:, items]
         count = min(len(first), len(second))
-        found = {}
-        for category, weights in self.weights.items():
-            effect = pair_effect(first[:count], second[:count], answers.luck, answers.task, weights)
-            found[category] = (effect.values, effect.terms)
-        return found
+        return pair_effect(
+            first[:count],
+            second[:count],
+            answers.luck[items],
+            answers.task[items],
+            self.weights[category],
+        )
+
+    def items(self, category: str) -> NDArray[np.bool_]:
+        """The items that count in a category."""
+        counted: NDArray[np.bool_] = self.weights[category][self.answers.task] > 0
+        return counted
 
     def shared(self, before: str, after: str) -> tuple[int, float]:
         """Items that both answered, and their share of those that either did."""
@@ -201,16 +209,17 @@ Covariance = dict[tuple[Effect, str], Reals]
 def _tabulate(
     study: Study, pairs: Sequence[StudyPair], comparer: _Comparer
 ) -> tuple[StudyTable, Covariance]:
-    effects = [comparer.effects(pair.before, pair.after) for pair in pairs]
     categories = tuple(comparer.weights)
-    values = np.asarray([[one[name][0] for name in categories] for one in effects])
-    covariance: Covariance = {
-        (effect, name): item_covariance(
-            np.stack([one[name][1][number] for one in effects]), comparer.answers.task
-        )
-        for number, effect in enumerate(EFFECTS)
-        for name in categories
-    }
+    values = np.empty((len(pairs), len(categories), len(EFFECTS)))
+    covariance: Covariance = {}
+    # One category after the other: the terms of all at once would fill the memory.
+    for place, name in enumerate(categories):
+        effects = [comparer.effect(pair.before, pair.after, name) for pair in pairs]
+        values[:, place] = [one.values for one in effects]
+        task = comparer.answers.task[comparer.items(name)]
+        for number, effect in enumerate(EFFECTS):
+            terms = np.stack([one.terms[number] for one in effects])
+            covariance[effect, name] = item_covariance(terms, task)
     table = StudyTable(
         facts=pair_facts(study, pairs),
         categories=categories,
@@ -267,11 +276,11 @@ def _merge_changes(study: Study, comparer: _Comparer) -> MergeChanges | None:
     changes, errors = [], []
     for merge in merges:
         earlier, later = merge.models
-        values, terms = comparer.effects(earlier, merge.id)[TOTAL]
-        own_values, own_terms = comparer.effects(earlier, later)[TOTAL]
-        changes.append(float(values[0] - own_values[0]))
-        gap = (terms[0] - own_terms[0])[None]
-        errors.append(float(np.sqrt(item_covariance(gap, comparer.answers.task)[0, 0])))
+        merged, trained = comparer.effect(earlier, merge.id), comparer.effect(earlier, later)
+        changes.append(float(merged.values[0] - trained.values[0]))
+        task = comparer.answers.task[comparer.items(TOTAL)]
+        gap = item_covariance((merged.terms - trained.terms)[:1], task)
+        errors.append(float(np.sqrt(gap[0, 0])))
     return MergeChanges(
         labels=tuple(merge.label or merge.id for merge in merges),
         lineages=tuple(lineage(study, merge.models[0]) for merge in merges),
