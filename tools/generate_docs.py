@@ -26,6 +26,7 @@ from forgetmap.overlap.result import OverlapResult
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.schema import SCHEMA_VERSION, json_schema, markdown_table
 from forgetmap.report.payloads.schema import Payload
+from forgetmap.study import PublishedFindings, StudyResult
 from forgetmap.sweep.result import SweepResult
 from forgetmap.train import WatchHistory
 from side_by_side import side_by_side_page
@@ -68,6 +69,8 @@ def pages() -> dict[Path, str]:
         "overlap": OverlapResult.model_json_schema(),
         "overlap-records": EventResult.model_json_schema(),
         "overlap-bridge": BridgeResult.model_json_schema(),
+        "study": StudyResult.model_json_schema(),
+        "study-published": PublishedFindings.model_json_schema(),
         "merge-sweep": SweepResult.model_json_schema(),
         "weight-drift": WeightDrift.model_json_schema(),
     }

@@ -41,6 +41,8 @@ def test_findings_of_the_papers_need_no_study() -> None:
     done = call("study", "findings", "--published", columns=120)
     assert done.code == 0
     assert "CANNOT TELL  Larger models forget less." in done.out
+    shown = call("study", "findings", "--published", "--categories", columns=120).out
+    assert "18.2 (16.2 to 20.2)" in shown.split("Liberal Arts")[2]
     result = json.loads(call("study", "findings", "--published", "--json").out)
     assert [len(paper["findings"]) for paper in result["papers"]] == [9, 4]
 

@@ -158,6 +158,7 @@ def run(ctx: click.Context, /, study: Path, out: Path, only: str | None, **optio
 FINDINGS_EXAMPLES = """\b
 Examples:
   forgetmap study findings --published
+  forgetmap study findings --published --categories
   forgetmap study findings --published --json
   forgetmap study findings study.toml --runs runs
 """
@@ -168,9 +169,12 @@ Examples:
 @click.option(
     "--published", is_flag=True, help="What papers claim, held against their published values."
 )
+@click.option("--categories", is_flag=True, help="Also print every group in every category.")
 @runs_option
 @json_option
-def findings(study: Path | None, runs: Path | None, *, published: bool, as_json: bool) -> None:
+def findings(
+    study: Path | None, runs: Path | None, *, published: bool, categories: bool, as_json: bool
+) -> None:
     """What do the pairs say together, and how sure is it?
 
     With --published it needs no STUDY: it holds what two papers claim against their own values.
@@ -178,7 +182,12 @@ def findings(study: Path | None, runs: Path | None, *, published: bool, as_json:
     from rich.console import Console
 
     from forgetmap.errors import UsageError
-    from forgetmap.study import published_findings, tell_findings, tell_published
+    from forgetmap.study import (
+        published_findings,
+        tell_categories,
+        tell_findings,
+        tell_published,
+    )
     from forgetmap.text import print_blocks
 
     if published == (study is not None):
@@ -188,14 +197,14 @@ def findings(study: Path | None, runs: Path | None, *, published: bool, as_json:
         )
     if study is not None:
         result = _compare(study, runs).findings
-        text, blocks = result.to_json(), tell_findings(result)
+        text, blocks, groups = result.to_json(), tell_findings(result), result.groups
     else:
         claims = published_findings()
-        text, blocks = claims.to_json(), tell_published(claims)
+        text, blocks, groups = claims.to_json(), tell_published(claims), claims.groups
     if as_json:
         click.echo(text)
         return
-    print_blocks(Console(), blocks)
+    print_blocks(Console(), [*blocks, *(tell_categories(groups) if categories else [])])
 
 
 COMPARE_EXAMPLES = """\b

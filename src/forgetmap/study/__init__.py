@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from forgetmap.study.published import PublishedPair, published_pairs, published_table
     from forgetmap.study.read import parse_study, read_study
     from forgetmap.study.render import (
+        tell_categories,
         tell_findings,
         tell_gaps,
         tell_plans,
@@ -72,6 +73,7 @@ __all__ = [
     "study_status",
     "study_template",
     "summarize_study",
+    "tell_categories",
     "tell_findings",
     "tell_gaps",
     "tell_placement",

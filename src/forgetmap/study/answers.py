@@ -78,7 +78,7 @@ def read_answers(
         rows[model] = _read_rows([prepare(open_run(source), metric) for source in sources])
     keys = _key_columns(rows.values())
     axis: dict[tuple[Any, ...], int] = {}
-    placed = {model: _place(each, keys, axis) for model, each in rows.items()}
+    placed = _place_all(rows, keys, axis)
     facts = _item_facts(rows.values(), placed.values(), len(axis))
     tasks = list(dict.fromkeys(key[0] for key in axis))
     numbers = {name: number for number, name in enumerate(tasks)}
@@ -127,6 +127,27 @@ def _key_columns(rows: Iterable[_Rows]) -> dict[str, tuple[str, ...]]:
     }
 
 
+def _place_all(
+    rows: Mapping[str, _Rows],
+    keys: Mapping[str, tuple[str, ...]],
+    axis: dict[tuple[Any, ...], int],
+) -> dict[str, NDArray[np.intp]]:
+    """The places of the rows of every model; runs of one suite mostly list the same items alike."""
+    names = ("item", "repeat", *CONTENT_HASHES)
+    placed: dict[str, NDArray[np.intp]] = {}
+    last: tuple[_Rows, NDArray[np.intp]] | None = None
+    for model, each in rows.items():
+        if last is None or not _is_alike(each, last[0], names):
+            last = each, _place(each, keys, axis)
+        placed[model] = last[1]
+    return placed
+
+
+def _is_alike(one: _Rows, other: _Rows, names: Iterable[str]) -> bool:
+    same = all(one.columns[name] == other.columns[name] for name in names)
+    return one.tasks == other.tasks and same
+
+
 def _place(
     rows: _Rows, keys: Mapping[str, tuple[str, ...]], axis: dict[tuple[Any, ...], int]
 ) -> NDArray[np.intp]:
@@ -150,7 +171,10 @@ def _item_facts(
     facts: dict[str, list[Any]] = {"k": [None] * size, "category": [None] * size}
     for each, places in zip(rows, placed, strict=True):
         for name, values in facts.items():
-            for place, value in zip(places, each.columns[name], strict=True):
+            # What the models before recorded of all items is not looked for again.
+            if None not in values or not any(value is not None for value in each.columns[name]):
+                continue
+            for place, value in zip(places.tolist(), each.columns[name], strict=True):
                 if values[place] is None:
                     values[place] = value
     return facts

@@ -123,6 +123,23 @@ def _tell(finding: StudyFinding) -> Blocks:
     ]
 
 
+def tell_categories(groups: Sequence[GroupEffect]) -> Blocks:
+    """Forgetting and backward transfer of every group in every category."""
+    blocks: Blocks = []
+    for name in dict.fromkeys(group.group for group in groups):
+        rows = [
+            (
+                group.category,
+                estimate_cell(group.forgetting),
+                estimate_cell(group.backward_transfer),
+            )
+            for group in groups
+            if group.group == name
+        ]
+        blocks += [Line(), Sheet((name, *HEADS[-2:]), rows, strong=1)]
+    return blocks
+
+
 def _totals(groups: Sequence[GroupEffect]) -> Sheet:
     rows = [
         (
