@@ -44,7 +44,7 @@ def test_findings_of_the_papers_need_no_study() -> None:
     shown = call("study", "findings", "--published", "--categories", columns=120).out
     assert "18.2 (16.2 to 20.2)" in shown.split("Liberal Arts")[2]
     result = json.loads(call("study", "findings", "--published", "--json").out)
-    assert [len(paper["findings"]) for paper in result["papers"]] == [9, 4]
+    assert [len(paper["findings"]) for paper in result["papers"]] == [8, 4]
 
 
 def test_place_counts_published_pairs(tmp_path: Path) -> None:

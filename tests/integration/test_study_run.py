@@ -113,7 +113,7 @@ def test_the_command_runs_compares_and_says_what_failed(folder: Path, tmp_path: 
     assert [pair["items"] for pair in result["pairs"]] == [6, 4]
     assert result["findings"]["findings"][-1]["id"] == "merging"
     shown = call("study", "run", folder / "study.toml", "--out", tmp_path, "--dry-run").out
-    assert "0 models to evaluate" in shown
+    assert "0 models to evaluate." in shown
 
 
 def test_a_study_without_a_suite_and_unknown_names_are_refused(folder: Path) -> None:

@@ -121,7 +121,7 @@ Examples:
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the runs.")
 @click.option("--only", help="Only these models or merges, by their ids [default: all].")
 @click.option("--keep-weights", is_flag=True, help="Keep merges after their evaluation.")
-@click.option("--dry-run", is_flag=True, help="Only list what would be evaluated, and how.")
+@click.option("--dry-run", is_flag=True, help="Only say what it might take, by assumed speeds.")
 @data_root_option
 @device_option
 @dtype_option
@@ -137,12 +137,12 @@ def run(ctx: click.Context, /, study: Path, out: Path, only: str | None, **optio
 
     from forgetmap.cli.options import split_names
     from forgetmap.cli.progress import JobProgress, stoppable
-    from forgetmap.study import plan_runs, read_study, run_study, tell_plans
+    from forgetmap.study import plan_runs, read_study, run_study, tell_bill
     from forgetmap.text import print_blocks
 
     declared, names = read_study(study), split_names(only)
     if options.pop("dry_run"):
-        print_blocks(Console(), tell_plans(plan_runs(declared, out, names)))
+        print_blocks(Console(), tell_bill(declared, plan_runs(declared, out, names)))
         return
     with stoppable(), JobProgress() as progress:
         runs = run_study(declared, out, only=names, on_progress=progress.show_answers, **options)

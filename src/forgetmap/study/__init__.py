@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
+    from forgetmap.study.bill import RunBill, bill_of, tell_bill
     from forgetmap.study.claims import published_findings
     from forgetmap.study.compare import compare_study, find_runs, study_gaps, study_status
     from forgetmap.study.declaration import Study, StudyMerge, StudyModel, StudyPair
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
         tell_categories,
         tell_findings,
         tell_gaps,
-        tell_plans,
         tell_published,
         tell_status,
         tell_study,
@@ -45,6 +45,7 @@ __all__ = [
     "PlannedRun",
     "PublishedFindings",
     "PublishedPair",
+    "RunBill",
     "Study",
     "StudyFinding",
     "StudyMerge",
@@ -55,6 +56,7 @@ __all__ = [
     "StudyStatus",
     "StudySummary",
     "StudyTable",
+    "bill_of",
     "compare_study",
     "find_effects",
     "find_runs",
@@ -73,11 +75,11 @@ __all__ = [
     "study_status",
     "study_template",
     "summarize_study",
+    "tell_bill",
     "tell_categories",
     "tell_findings",
     "tell_gaps",
     "tell_placement",
-    "tell_plans",
     "tell_published",
     "tell_status",
     "tell_study",

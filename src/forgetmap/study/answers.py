@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forgetmap.comparison import CORRECT_AT, load_table
+from forgetmap.errors import DuplicateKeyError
 from forgetmap.pairing import Side, prepare
 from forgetmap.records import CONTENT_HASHES
 from forgetmap.sources import open_run
@@ -86,7 +87,7 @@ def read_answers(
     options, categories = _with_table(facts, task, tasks, task_table)
     return StudyAnswers(
         right={
-            model: _matrix(each, placed[model], len(axis), correct_at)
+            model: _matrix(model, each, placed[model], len(axis), correct_at)
             for model, each in rows.items()
         },
         task=task,
@@ -199,12 +200,21 @@ def _with_table(
     return np.where(np.isfinite(finite), finite, 0.0), categories
 
 
-def _matrix(rows: _Rows, places: NDArray[np.intp], size: int, correct_at: float) -> Reals:
+def _matrix(
+    model: str, rows: _Rows, places: NDArray[np.intp], size: int, correct_at: float
+) -> Reals:
     repeats = np.asarray([repeat or 0 for repeat in rows.columns["repeat"]], np.intp)
     _, repeats = np.unique(repeats, return_inverse=True)
     scores = np.asarray(
         [np.nan if score is None else score for score in rows.columns["score"]], float
     )
+    _, first, counts = np.unique(repeats * size + places, return_index=True, return_counts=True)
+    if (counts > 1).any():
+        row = int(first[counts > 1][0])
+        raise DuplicateKeyError(
+            f"{model} has two results of item {rows.columns['item'][row]!r} of {rows.tasks[row]}",
+            hint="its logs overlap: leave out one of them, or give repeats different numbers.",
+        )
     right = np.full((int(repeats.max(initial=0)) + 1, size), np.nan)
     right[repeats, places] = np.where(np.isnan(scores), np.nan, scores >= correct_at)
     return right

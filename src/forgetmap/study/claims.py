@@ -10,7 +10,7 @@ import numpy as np
 
 from forgetmap.stats import Contrast, clustered_contrast
 from forgetmap.study.declaration import LEVEL, MARGIN
-from forgetmap.study.effects import as_estimate, mean_effect
+from forgetmap.study.effects import as_estimate, difference, mean_effect
 from forgetmap.study.findings import (
     STYLE,
     group_effects,
@@ -65,6 +65,10 @@ FEW_TASKS = (
     "prompt explains."
 )
 MMLU_ONLY = "merges of OpenThinker were scored on MMLU alone, so that they are left out here."
+UNCHECKED_DOMAINS = (
+    "what models were trained on is not published with the values; it was filled in and not "
+    "checked against their cards."
+)
 MORE_DRIFT = "Instruction tuning drifts more than DPO."
 RECOVERY = "DPO brings back part of the drift of instruction tuning."
 NO_ITEMS = "item error is in no published number: intervals of means are too narrow by it."
@@ -98,7 +102,7 @@ def published_findings(level: float = LEVEL) -> PublishedFindings:
 
 
 def _post_forget(table: StudyTable, level: float) -> list[StudyFinding]:
-    trends = (larger_forget_less(table, level), little_data_forgets_less(table, level))
+    trends = (larger_forget_less(table, level), _reasoning_transfers_more(table, level))
     return [
         _pretraining(table, level),
         _tuning(table, TUNING, level),
@@ -107,18 +111,23 @@ def _post_forget(table: StudyTable, level: float) -> list[StudyFinding]:
         _much_data(table),
         _merging(level),
         *(finding for finding in trends if finding is not None),
-        _culture_and_knowledge(table, level),
     ]
 
 
 def _further(table: StudyTable, level: float) -> list[StudyFinding]:
-    """What the paper does not ask, but its values can be asked."""
+    """What the paper does not claim, but its values can be asked."""
+    domains = one_domain_forgets_more(table, level)
+    if domains is not None:
+        confounds = [UNCHECKED_DOMAINS, *domains.confounds]
+        domains = domains.model_copy(update={"confounds": confounds})
     findings = (
+        little_data_forgets_less(table, level),
         start_matters(table, level),
-        one_domain_forgets_more(table, level),
+        domains,
         style_matters(table, level),
     )
     return [
+        _culture_and_knowledge(table, level),
         *(finding for finding in findings if finding is not None),
         *(not_catastrophic(table, group, level, MARGIN) for group in table.groups),
     ]
@@ -161,6 +170,23 @@ def _little_data(table: StudyTable, level: float) -> StudyFinding:
         wanted=[("forgetting", TOTAL, 0.0, LOW), ("backward_transfer", TOTAL, 0.0, LOW)],
         confounds=["three of five pairs have one model before (32B).", NO_ITEMS],
     )  # fmt: skip
+
+
+def _reasoning_transfers_more(table: StudyTable, level: float) -> StudyFinding | None:
+    rows = (table.rows(group=REASONING), table.rows(group=TUNING))
+    found = difference(table, "backward_transfer", rows, level=level)
+    if found is None:
+        return None
+    contrast, (first, second) = found
+    return StudyFinding(
+        id="reasoning-transfer",
+        claim="Reasoning from base brings more backward transfer than instruction tuning.",
+        answer=sign_answer(contrast, below=False),
+        sentence=f"The difference is {interval(contrast, signed_points)}; "
+        f"{int(first.sum())} pairs against {int(second.sum())}.",
+        evidence=[named("difference of mean transfer", contrast, table, first | second)],
+        confounds=["the two stages share only some of their models before.", NO_ITEMS],
+    )
 
 
 def _sizes_of_effects(

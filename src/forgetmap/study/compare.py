@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetmap.errors import FieldError, UsageError
+from forgetmap.errors import EmptyInputError, FieldError, UsageError
 from forgetmap.results import Estimate, Notice
 from forgetmap.stats import PairEffect, Reals, item_covariance, normal_quantile, pair_effect
 from forgetmap.study.answers import IGNORED, OnRun, StudyAnswers, read_answers
@@ -186,8 +186,13 @@ def _weights(answers: StudyAnswers) -> dict[str, Reals]:
     """A category is the mean of its tasks, the total that of categories."""
     categories = np.asarray(answers.categories)
     names = [name for name in dict.fromkeys(answers.categories) if name != IGNORED]
+    if not names:
+        raise EmptyInputError(
+            "every task of the study is one that its task table ignores",
+            hint="leave out `task_table`, or evaluate other tasks.",
+        )
     weights = {name: (categories == name) / (categories == name).sum() for name in names}
-    total: Reals = np.sum([*weights.values()], axis=0) / max(len(names), 1)
+    total: Reals = np.sum([*weights.values()], axis=0) / len(names)
     return {TOTAL: total, **(weights if len(names) > 1 else {})}
 
 

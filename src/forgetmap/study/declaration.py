@@ -147,6 +147,7 @@ class Study(_StudySection):
         name: short name.
         title: for people.
         suite: what is asked: a name or a file.
+        items: how many the suite has, for bills.
         taxonomy: of capabilities, where drift is measured.
         rollup: how tasks are averaged, as `forgetmap compare --rollup`.
         task_table: as `forgetmap compare --task-table`.
@@ -163,6 +164,7 @@ class Study(_StudySection):
     name: Name
     title: str = ""
     suite: Name | None = None
+    items: int | None = Field(default=None, ge=1)
     taxonomy: Name | None = None
     rollup: Name | None = None
     task_table: Name | None = None

@@ -16,6 +16,7 @@ from forgetmap.study.toml_file import HINT, TomlFile, TomlPath, parse_toml, read
 _MESSAGES = {
     "extra_forbidden": "there is no such field",
     "tuple_type": "it is a list: [...], or tables [[...]]",
+    "model_type": "it is a table: [...]",
     "missing": "it must not be missing",
     "too_short": "there is none",
 }

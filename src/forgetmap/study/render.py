@@ -15,7 +15,6 @@ from forgetmap.study.result import (
     StudyResult,
     StudyStatus,
 )
-from forgetmap.study.run import PlannedRun
 from forgetmap.study.words import estimate_cell
 from forgetmap.text import Blocks, Line, Sheet, Tone, counted, listed
 
@@ -62,26 +61,6 @@ def tell_status(status: StudyStatus) -> Blocks:
         f"{status.ready} of {counted(status.pairs, 'pair')} can be compared"
     )
     return [Line(head, "strong"), *tell_gaps(status.gaps)]
-
-
-def tell_plans(plans: Sequence[PlannedRun]) -> Blocks:
-    """What would be evaluated, and how."""
-    rows = [
-        (
-            plan.id,
-            plan.state,
-            {None: "-", True: "chat", False: "plain"}[plan.settings.chat],
-            str(plan.settings.repeats or 1),
-            "-" if plan.weight_bytes is None else f"{plan.weight_bytes / 1e9:,.1f} GB",
-        )
-        for plan in plans
-    ]
-    missing = [plan for plan in plans if plan.state == "missing"]
-    sizes = [plan.weight_bytes for plan in missing if plan.weight_bytes is not None]
-    total = f"{counted(len(missing), 'model')} to evaluate"
-    weights = f", {sum(sizes) / 1e9:,.1f} GB of weights in two bytes each" if sizes else ""
-    heads = ("model", "run", "style", "repeats", "weights")
-    return [Sheet(heads, rows, spare=("repeats",)), Line(), Line(f"{total}{weights}.", "strong")]
 
 
 def tell_gaps(gaps: Sequence[StudyGap]) -> Blocks:

@@ -48,6 +48,15 @@ def test_answers(findings: dict[str, StudyFinding], name: str, answer: str) -> N
     assert findings[name].answer == answer
 
 
+def test_only_what_the_paper_claims_is_called_its_claim() -> None:
+    paper = published_findings().papers[0]
+    claims = {one.id for one in paper.findings}
+    further = {one.id: one for one in paper.further}
+    assert {"size", "merging", "reasoning-transfer"} <= claims
+    assert {"categories", "data", "domains"} <= further.keys()
+    assert "not checked" in further["domains"].confounds[0]
+
+
 def test_categories_follow_the_prompt(findings: dict[str, StudyFinding]) -> None:
     everything, changed, same = (one.estimate for one in findings["categories"].evidence)
     assert changed.value is not None

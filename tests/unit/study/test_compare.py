@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from forgetmap.comparison import compare
-from forgetmap.errors import FieldError, UsageError
+from forgetmap.errors import DuplicateKeyError, EmptyInputError, FieldError, UsageError
 from forgetmap.sources import open_run
 from forgetmap.study import (
     answers,
@@ -164,3 +164,18 @@ def test_merging_is_compared_with_the_later_model() -> None:
     merging = result.findings.findings[-1]
     assert (merging.id, merging.answer) == ("merging", "yes")
     assert merging.evidence[0].estimate.value == pytest.approx(5 / 40 - 20 / 40)
+
+
+def test_logs_that_overlap_are_refused() -> None:
+    twice = [run_of(results([1.0, 0.0])), run_of(results([1.0]))]
+    with pytest.raises(DuplicateKeyError, match="a has two results of item 'i0' of t"):
+        answers.read_answers({"a": twice})
+    apart = [run_of(results([1.0])), run_of(results([0.0], task="u"))]
+    assert answers.read_answers({"a": apart}).right["a"].tolist() == [[1.0, 0.0]]
+
+
+def test_a_study_of_ignored_tasks_alone_is_refused() -> None:
+    rows = results([1.0], task="bbh:dyck_languages")
+    study = parse_study(f'task_table = "as-run"\n{TWO}', "x")
+    with pytest.raises(EmptyInputError, match="ignores"):
+        compare_study(study, runs_of(a=rows, b=rows))

@@ -78,6 +78,9 @@ def test_sizes_are_billions(size: str, billions: float | None) -> None:
         ('origin = "me"\n' + TWO, 1, "origin", "no such field"),
         (TWO + "[protocol]\nrepeats = 0\n", 15, "protocol.repeats", "greater than or equal"),
         ('name = "x"\n', 1, "model", "must not be missing"),
+        ('name = "x"\nmodel = 3\n', 2, "model", "it is a list"),
+        ('name = "x"\nmodel = [{id = 5}]\n', 2, "model[1].id", "valid string"),
+        (f"protocol = 3\n{TWO}", 1, "protocol", "it is a table"),
     ],
 )  # fmt: skip
 def test_a_field_that_cannot_be_used_is_refused(
