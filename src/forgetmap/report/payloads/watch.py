@@ -64,12 +64,7 @@ def watch_sentences(history: WatchHistory) -> list[str]:
             f"Most was forgotten at step {peak.step:,}: {share(peak.total.forgotten)}; "
             f"{share(after)} at the end."
         )
-    for alarm in history.alarms:
-        names = ["all items" if name == "total" else name for name in alarm.groups]
-        sentences.append(
-            f"Alarm at step {alarm.step:,} for {listed(names)}: surely more than the margin "
-            f"{percent(history.rule.margin)}. Action: {alarm.action}."
-        )
+    sentences += _alarm_sentences(history)
     cost = history.curve[-1].cost if history.curve else None
     if cost is not None:
         asked = (
@@ -84,6 +79,28 @@ def watch_sentences(history: WatchHistory) -> list[str]:
             f"Kept checkpoint: step {history.best.step:,}, {share(history.best.forgotten)} "
             f"forgotten, accuracy {share(history.best.accuracy)}."
         )
+    return sentences
+
+
+def _alarm_sentences(history: WatchHistory) -> list[str]:
+    """The first alarm of each group; later looks say the same again."""
+    first = {name: alarm for alarm in reversed(history.alarms) for name in alarm.groups}
+    by_step = sorted({alarm.step for alarm in first.values()})
+    sentences = []
+    for step in by_step:
+        names = [
+            "all items" if name == "total" else name
+            for name, alarm in first.items()
+            if alarm.step == step
+        ]
+        action = next(alarm.action for alarm in history.alarms if alarm.step == step)
+        sentences.append(
+            f"Alarm at step {step:,} for {listed(names)}: surely more than the margin "
+            f"{percent(history.rule.margin)}. Action: {action}."
+        )
+    again = len(history.alarms) - len(by_step)
+    if again:
+        sentences.append(f"The alarm stood at {counted(again, 'later look')} as well.")
     return sentences
 
 

@@ -47,6 +47,15 @@ def test_a_watched_training_names_peak_alarm_cost_and_gaps() -> None:
     assert "! step 100: probe: the probe failed: out of memory" in text
 
 
+def test_an_alarm_that_stands_is_told_once() -> None:
+    history = lab_results.watch_history()
+    (alarm, *_) = history.alarms
+    later = [alarm.model_copy(update={"step": step}) for step in (150, 200)]
+    text = text_of(tell_watch(history.model_copy(update={"alarms": [alarm, *later]})))
+    assert text.count("Alarm at step") == 2  # the headline, and the sentence
+    assert "The alarm stood at 2 later looks as well." in text
+
+
 def test_a_long_training_has_a_short_table_with_both_ends() -> None:
     history = lab_results.watch_history()
     looks = [history.looks[-1].model_copy(update={"step": step}) for step in range(100)]
