@@ -247,7 +247,7 @@ def _level(share: float, seed: int, draw: random.Random) -> MergeLevel:
     lost = 0.28 * share**0.5 * draw.uniform(0.9, 1.1)
     recovered = min(1.0, 0.85 - 0.55 * share + draw.uniform(-0.08, 0.08))
     points = [
-        MergePoint(weight=k / 10, lost=lost * (k / 10) ** 2,
+        MergePoint(weight=k / 10, lost=lost * (k / 10) ** 2, halves=(lost * (k / 10) ** 2,) * 2,
                    score=0.04 + 0.91 * share * (1 - (1 - k / 10) ** 2.5))
         for k in range(11)
     ]  # fmt: skip

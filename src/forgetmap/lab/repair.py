@@ -60,7 +60,7 @@ class RepairPlan:
     Attributes:
         rows: old examples in a replay set.
         steps: of training.
-        rate: learning rate; the middle one of the recipe if left out.
+        rate: learning rate; the lowest of the recipe if left out.
         domains: how many of the categories that lost most are targeted.
         written: questions that the start model makes up.
     """
@@ -291,17 +291,20 @@ class _Workshop:
             lost = [path for path in known if path[1] == "0"]
             counts[f"forgotten_{name}"] = len(lost)
             counts[f"recovered_{name}"] = sum(path[2] == "1" for path in lost)
-            counts[f"lost_{name}"] = fmean(path[2] == "0" for path in known) if known else 0.0
+            counts[f"lost_{name}"] = fmean(path[2] == "0" for path in known) if known else None
         return counts
 
 
 def item_paths(*runs: Path) -> list[tuple[str, str]]:
-    """Task and path of each item that the first run has right; one digit per run, 1 is right."""
+    """Task and path of each item that the first run has right; one digit per run, 1 is right.
+
+    An item that has no score in one of the runs is missing and left out.
+    """
     first, *later = map(right_items, runs)
     return [
-        (key[0], "1" + "".join("01"[side.get(key, False)] for side in later))
+        (key[0], "1" + "".join("01"[side[key]] for side in later))
         for key, is_right in first.items()
-        if is_right
+        if is_right and all(key in side for side in later)
     ]
 
 

@@ -167,8 +167,10 @@ class RepairRun(Value):
     recovered_targeted: int = Field(description="Of these, right again.")
     forgotten_untouched: int
     recovered_untouched: int
-    lost_targeted: float = Field(description="Share of the known items that is wrong after repair.")
-    lost_untouched: float
+    lost_targeted: float | None = Field(
+        description="Share of the known items that is wrong after repair; none if none was known."
+    )
+    lost_untouched: float | None
 
 
 class RepairSummary(Value):
@@ -205,6 +207,7 @@ class MergePoint(Value):
 
     weight: float = Field(description="Share of the trained model.")
     lost: float = Field(description="Share of the known items that is lost.")
+    halves: tuple[float, float] = Field(description="The same of every second item and the others.")
     score: float = Field(description="Share of the new examples that is known.")
 
 
@@ -219,9 +222,10 @@ class MergeLevel(Value):
     score: float
     points: list[MergePoint]
     recovered: float | None = Field(
-        description="Largest share of the loss that a merge undoes while it keeps 95 % of the gain."
+        description="Share of the loss that the best merge with 95 % of the gain undoes, on items "
+        "that did not choose it."
     )
-    weight: float | None = Field(description="Of that merge.")
+    weight: float | None = Field(description="Of the merge that all items choose.")
 
 
 class MergeDriftResult(Value):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from forgetmap.lab.merge_drift import compensation, summarise_levels
@@ -10,8 +12,10 @@ from forgetmap.lab.result import MergeLevel, MergePoint
 pytestmark = pytest.mark.needs_torch
 
 
-def point(weight: float, lost: float, score: float) -> MergePoint:
-    return MergePoint(weight=weight, lost=lost, score=score)
+def point(
+    weight: float, lost: float, score: float, halves: tuple[float, float] | None = None
+) -> MergePoint:
+    return MergePoint(weight=weight, lost=lost, score=score, halves=halves or (lost, lost))
 
 
 def test_compensation_is_the_best_merge_that_keeps_the_gain() -> None:
@@ -24,6 +28,27 @@ def test_compensation_is_the_best_merge_that_keeps_the_gain() -> None:
     share, weight = compensation(points, 0.2, 100)
     assert share == pytest.approx(0.5)
     assert weight == 0.8
+
+
+def test_items_that_choose_a_merge_do_not_measure_it() -> None:
+    lucky = [point(0.4, 0.2, 1, (0.1, 0.3)), point(0.7, 0.2, 1, (0.3, 0.1)), point(1, 0.2, 1)]
+    assert compensation(lucky, 0.0, 100) == (pytest.approx(-0.5), 0.4)
+
+
+def test_merges_that_undo_nothing_compensate_nothing_however_few_items_were_lost() -> None:
+    """Every point loses a random 10 % of the items; the best on the same items would undo half."""
+    draw = random.Random(3)
+    undone = []
+    for _ in range(300):
+        points = []
+        for weight in range(1, 11):
+            halves = tuple(sum(draw.random() < 0.1 for _ in range(50)) / 50 for _ in range(2))
+            points.append(point(weight / 10, sum(halves) / 2, 1.0, (halves[0], halves[1])))
+        share, _ = compensation(points, 0.0, 100)
+        if share is not None:
+            # The trained model is one of the ten, and is seen only where it lost five items.
+            undone.append(share * sum(points[-1].halves))
+    assert sum(undone) / len(undone) < 0.02
 
 
 def test_no_merge_is_worse_than_the_trained_model_itself() -> None:

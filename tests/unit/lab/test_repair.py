@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from forgetmap.lab.repair import summarise_repairs, worst_domains
+from forgetmap.lab.repair import item_paths, summarise_repairs, worst_domains
 from forgetmap.lab.result import LabCell, RepairRun
 from lab_runs import make_run
+from run_folders import results, write
 
 pytestmark = pytest.mark.needs_torch
 
@@ -28,6 +31,15 @@ def test_the_worst_domains_lost_the_largest_share_of_what_was_known() -> None:
     ]
     assert worst_domains(cells, 2) == ["Split", "Art"]
     assert worst_domains(cells, 9)[-1] == "Blank"
+
+
+def test_an_item_without_a_score_is_missing_not_wrong(tmp_path: Path) -> None:
+    runs = [
+        write(tmp_path / str(number), results(scores))
+        for number, scores in enumerate([(1, 1, 1, 0), (0, None, 0, 1), (1, 1, None, 1)])
+    ]
+    assert item_paths(*runs) == [("t", "101")]
+    assert item_paths(*runs[:2]) == [("t", "10"), ("t", "10")]
 
 
 def repaired(kind: str, seed: int, targeted: int, score: float = 0.95) -> RepairRun:

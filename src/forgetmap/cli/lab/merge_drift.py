@@ -35,7 +35,7 @@ Examples:
 @click.option(
     "--rate",
     type=click.FloatRange(0, 1, min_open=True),
-    help="Learning rate [default: the middle one of the recipe].",
+    help="Learning rate [default: the lowest of the recipe].",
 )
 def command(  # as many as the command has
     recipe: str,
@@ -50,8 +50,8 @@ def command(  # as many as the command has
     """Does merging with the start undo more of what was lost when drift is small?
 
     Models learn from a few to all of the new examples; each is merged with the start at ten
-    weights. Counted is the largest share of the loss that a merge undoes while it keeps 95 % of
-    what was gained.
+    weights. Counted is the share of the loss that the best merge undoes while it keeps 95 % of
+    what was gained; half of the items chooses the merge, the other half measures it.
     """
     require_training()
     from forgetmap.lab import merge_under_drift

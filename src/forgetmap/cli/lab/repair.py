@@ -49,7 +49,7 @@ Examples:
 @click.option(
     "--rate",
     type=click.FloatRange(0, 1, min_open=True),
-    help="Learning rate [default: the middle one of the recipe].",
+    help="Learning rate [default: the lowest of the recipe].",
 )
 def command(  # noqa: PLR0913  # as many as the command has
     recipe: str,

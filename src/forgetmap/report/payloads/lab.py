@@ -47,7 +47,8 @@ REPAIR_LEGEND = {
 MERGE_LEGEND = {
     "trained on": "share of the new examples that was trained",
     "moved": "length of the change of the weights over the length of the start's",
-    "undone": "largest share of the loss that a merge undoes while it keeps 95% of the gain",
+    "undone": "share of the loss that the best merge with 95% of the gain undoes, on items that "
+    "did not choose it",
     "at": "share of the trained model in that merge",
 }
 
