@@ -219,8 +219,8 @@ def _repair_summary(kind: str, runs: list[RepairRun]) -> RepairSummary:
         kind=kind,
         recovered_targeted=over([run.recovered_targeted / 120 for run in runs]),
         recovered_untouched=over([run.recovered_untouched / 200 for run in runs]),
-        lost_targeted=over([run.lost_targeted for run in runs]),
-        lost_untouched=over([run.lost_untouched for run in runs]),
+        lost_targeted=over([run.lost_targeted or 0.0 for run in runs]),
+        lost_untouched=over([run.lost_untouched or 0.0 for run in runs]),
         score=over([run.score for run in runs]),
         score_change=over([run.score - run.score_before for run in runs]),
     )
