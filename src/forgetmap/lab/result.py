@@ -191,7 +191,7 @@ class RepairResult(Value):
     schema_version: int = 1
     recipe: str
     seeds: list[int]
-    domains: list[str] = Field(description="Categories that lost most, on items used to choose.")
+    domains: list[str] = Field(description="Categories that lost most on the development seed.")
     lost_before: Estimate = Field(description="Share of the known items that training had lost.")
     rows: int
     summaries: list[RepairSummary]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -116,12 +117,20 @@ class RunProgress:
         self.progress, self.total, self.workers = progress, total, workers
         self.done = 0
         self.seconds = 0.0
+        self._latest = time.monotonic()
         self.show("")
 
-    def show(self, name: str, seconds: float = 0.0) -> None:
-        """One run further, or at the start if it has no name."""
+    def show(self, name: str, seconds: float | None = None) -> None:
+        """One run further, or at the start if it has no name.
+
+        Args:
+            name: of the run.
+            seconds: that it took; those since the run before if left out.
+        """
+        now = time.monotonic()
         self.done += bool(name)
-        self.seconds += seconds
+        self.seconds += now - self._latest if seconds is None else seconds
+        self._latest = now
         mean = self.seconds / max(self.done, 1)
         left = mean * (self.total - self.done) / self.workers
         self.progress.show_runs("runs", self.done, self.total, name, left)

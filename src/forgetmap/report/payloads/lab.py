@@ -340,7 +340,8 @@ def repair_facts(result: RepairResult) -> dict[str, str]:
         "stays among the examples.",
         "Same size": f"Targeted and random replay have {result.rows:,} rows, written by the "
         "model before it forgot; no row asks an item that is measured.",
-        "Domains": "The targeted domains were chosen on items of their own: those that lost most.",
+        "Domains": "The targeted domains are those that lost most on a development seed, which is "
+        "not reported.",
         "Seeds": f"Numbers are means over {_seeds(result.seeds)}, with 95% t intervals over seeds.",
     }
 
