@@ -85,7 +85,8 @@ def _cautions(result: DriftResult) -> Iterator[Line]:
     for code, messages in by_code.items():
         for message, models in list(messages.items())[:most]:
             own = "" if set(models) == set(result.models) else f"{', '.join(models)}: "
-            yield Line(f"{own}{message}", "warning", "!")
+            # What is about a run names it already.
+            yield Line(f"{own}{message.removeprefix(own)}", "warning", "!")
         if len(messages) > most:
             more = f"{len(messages) - most} more like this ({code}); --json has all."
             yield Line(more, "warning", "!")
