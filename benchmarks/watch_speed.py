@@ -1,14 +1,17 @@
 """How long one look at a live model takes, beside lm-eval on the same model and items.
 
-    python benchmarks/watch_speed.py [--items N] [--suite NAME] [--repeats N]
+    python benchmarks/watch_speed.py [--items N] [--suite NAME] [--repeats N] [--moved SIZE]
 
 Both run in this process, on the same live module with the same prompts, continuations, stop texts
 and limits. lm-eval gets the model that is there (`HFLM(pretrained=module)`), several batch sizes
 of which the best counts, and is timed in two ways: bare requests (`loglikelihood` and
 `generate_until`; no tasks, no metrics, no files), and as its users run it (`simple_evaluate` with
 samples, without bootstrap). Ours is a whole look: answers, grades, a run folder on disk and read
-back; with and without the KL to the start. Seconds are those of the processor, as both sides have
-one thread and other programs may be at work; those on the clock are shown beside them.
+back; with and without the KL to the start. Answers that did not change since the look before are
+not written again, so the weights are moved before each look (`--moved`, the size of a random change
+over that of the weights), and the share of the answers that changed is shown. Seconds are those of
+the processor, as both sides have one thread and other programs may be at work; those on the clock
+are shown beside them.
 """
 
 from __future__ import annotations
@@ -57,16 +60,39 @@ def make_model(suite: Any, width: int, layers: int) -> tuple[Any, Any]:
     return LlamaForCausalLM(config).eval(), tokenizer
 
 
-def timed(work: Callable[[], Any], repeats: int) -> tuple[float, float]:
+def timed(
+    work: Callable[[], Any], repeats: int, prepare: Callable[[], Any] = lambda: None
+) -> tuple[float, float]:
     """Median seconds of the processor and on the clock, after a first time that is not counted."""
     work()
     seconds = []
     for _ in range(repeats):
+        prepare()
         began = time.process_time(), time.perf_counter()
         work()
         seconds.append((time.process_time() - began[0], time.perf_counter() - began[1]))
     cpu, clock = zip(*seconds, strict=True)
     return statistics.median(cpu), statistics.median(clock)
+
+
+def move_weights(model: Any, size: float) -> None:
+    """A random change of all weights, as a few steps of training would make one."""
+    import torch
+
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(size * weight.std() * torch.randn_like(weight))
+
+
+def answers_of(folder: Path) -> list[Any]:
+    """The answers of a run folder, in the order of its items."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(folder / "texts.parquet", columns=["task", "item", "response"])
+    return [
+        row["response"]
+        for row in sorted(table.to_pylist(), key=lambda row: (row["task"], row["item"]))
+    ]
 
 
 def our_looks(model: Any, tokenizer: Any, suite: Any, folder: Path) -> tuple[Any, Any]:
@@ -187,6 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--moved", type=float, default=0.001)
     given = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
@@ -210,11 +237,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"{count_items(suite)} items of {given.suite}: {weighed} weighed, the others written")
     look, look_with_kl = our_looks(model, tokenizer, suite, folder / "looks")
     (ours, clock), (with_kl, kl_clock) = (
-        timed(look, given.repeats), timed(look_with_kl, given.repeats)
-    )  # fmt: skip
+        timed(one, given.repeats, lambda: move_weights(model, given.moved))
+        for one in (look, look_with_kl)
+    )
+    before = answers_of(folder / "looks" / "step-000001")
+    move_weights(model, given.moved)
+    look()
+    after = answers_of(folder / "looks" / "step-000001")
+    changed = sum(one != other for one, other in zip(before, after, strict=True)) / len(before)
     print(
         f"a look: {ours:.2f} s ({clock:.2f} s on the clock); with KL {with_kl:.2f} s "
-        f"({kl_clock:.2f} s)",
+        f"({kl_clock:.2f} s); {100 * changed:.0f} % of the answers change from look to look",
         flush=True,
     )
     for name, make in (("bare requests", bare_requests), ("simple_evaluate", whole_evaluation)):

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from forgetmap.evaluation.backends.transformers.decode import Decoder, DecodeRow, Size
     from forgetmap.evaluation.backends.transformers.load import LoadedModel, load_model
     from forgetmap.evaluation.backends.transformers.network import Network, spread
+    from forgetmap.evaluation.backends.transformers.repeating import RepeatingBackend
     from forgetmap.evaluation.choices import Dtype, ProtocolName, Scoring, Stage
     from forgetmap.evaluation.items import Item, Suite, Task
     from forgetmap.evaluation.jobs import Job, fit_suite, make_jobs
@@ -103,6 +104,7 @@ __all__ = [
     "Prompt",
     "ProtocolName",
     "Question",
+    "RepeatingBackend",
     "ResolvedSettings",
     "Response",
     "RunEstimate",

@@ -17,9 +17,9 @@ from forgetmap.evaluation import (
     Job,
     ModelIdentity,
     Network,
+    RepeatingBackend,
     Settings,
     Suite,
-    TransformersBackend,
     make_jobs,
     model_unchanged,
     resolve,
@@ -79,7 +79,7 @@ class LiveProbe:
         _refuse_parts(model)
         self._model, self._settings, self._folder = model, settings, folder
         with model_unchanged(model):
-            self._backend = _KeptTokens(_answering_module(model), tokenizer)
+            self._backend = RepeatingBackend(_answering_module(model), tokenizer)
             self._network = Network(_answering_module(model))
         self._resolved = resolve(settings, self._backend)
         self._start: AnswerDistributions | None = None
@@ -162,16 +162,6 @@ class LiveProbe:
             self._resolved.fingerprint(tasks=versions, asked=text),
             sha256(repr((tokens, answers)).encode()).hexdigest()[:16],
         )
-
-
-class _KeptTokens(TransformersBackend):
-    """Makes tokens of each text once, as every look asks the same."""
-
-    def encode(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
-        known: dict[str, tuple[int, ...]] = self.__dict__.setdefault("_known", {})
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        known.update(zip(new, super().encode(new), strict=True))
-        return [known[text] for text in texts]
 
 
 def run_name(step: int) -> str:

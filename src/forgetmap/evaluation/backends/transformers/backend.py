@@ -82,8 +82,7 @@ class TransformersBackend(TokenizerBase):
                 yield index, self.unfit(len(one))
         rows = self._rows(fitting, prompts, tokens, decoding)
         ending = self._ending(decoding.stop)
-        decoder = Decoder(self._network, decoding, ending.reached, self._size, self._context)
-        for row, failure in decoder.run(rows):
+        for row, failure in self._decode(rows, decoding):
             yield row.index, failure or self._response(row, ending)
 
     def loglikelihood(
@@ -96,10 +95,9 @@ class TransformersBackend(TokenizerBase):
                 yield index, paths
             else:
                 readable.append(paths)
-        limits = PassLimits(self._size.tokens, self._size.cells)
         partial: dict[int, dict[int, float | Failure]] = {}
         by_question = {paths[0].question: paths for paths in readable}
-        for path, value in score_paths(self._network, readable, limits):
+        for path, value in score_paths(self._network, readable, self._limits):
             values = partial.setdefault(path.question, {})
             values[path.option] = value
             if len(values) == len(by_question[path.question]):
@@ -107,6 +105,14 @@ class TransformersBackend(TokenizerBase):
                     path.question,
                     _likelihoods(by_question[path.question], partial.pop(path.question)),
                 )
+
+    def _decode(
+        self, rows: Sequence[DecodeRow], decoding: Decoding
+    ) -> Iterator[tuple[DecodeRow, Failure | None]]:
+        """Write the response of each row."""
+        reached = self._ending(decoding.stop).reached
+        decoder = Decoder(self._network, decoding, reached, self._size, self._context)
+        return decoder.run(rows)
 
     def _rows(
         self,
@@ -132,6 +138,10 @@ class TransformersBackend(TokenizerBase):
             for number, group in enumerate(groups)
             for member in group.members
         ]
+
+    @property
+    def _limits(self) -> PassLimits:
+        return PassLimits(self._size.tokens, self._size.cells)
 
     def _ending(self, stop: tuple[str, ...]) -> _Ending:
         """Made once per set of stop texts, as it reads the whole vocabulary."""

@@ -1,8 +1,11 @@
-"""Log-likelihoods of continuations, the shared beginnings computed once."""
+"""Log-likelihoods of continuations, the shared beginnings computed once.
+
+Or, in the same passes, whether greedy decoding would write them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -42,18 +45,72 @@ class PassLimits:
     cells: int
 
 
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Where the logits of continuations stand, and what comes next there.
+
+    The positions of each path stand one after another, in the order of the paths.
+    """
+
+    rows: list[int]
+    columns: list[int]
+    tokens: list[int]
+    paths: list[TokenPath]
+
+    @property
+    def starts(self) -> list[int]:
+        """First position of each path."""
+        lengths = [len(path.tokens) - path.start for path in self.paths]
+        return [0, *accumulate(lengths[:-1])]
+
+
+PathReader = Callable[[torch.Tensor, Targets], list[float | Failure]]
+"""What a pass says of each path."""
+
+
+def log_likelihoods(logits: torch.Tensor, targets: Targets) -> list[float | Failure]:
+    """Sum of the log-probabilities of each continuation."""
+    rows, columns = targets.rows, targets.columns
+    totals = logits.float().logsumexp(-1)
+    chosen = (logits[rows, columns, targets.tokens].float() - totals[rows, columns]).double().cpu()
+    sums = np.add.reduceat(chosen.numpy(), targets.starts).tolist()
+    return [one if np.isfinite(one) else _not_a_number() for one in sums]
+
+
+def are_greedy(logits: torch.Tensor, targets: Targets) -> list[float | Failure]:
+    """Whether each token of a continuation is the likeliest one where it stands."""
+    likeliest = logits.argmax(-1)[targets.rows, targets.columns].cpu().numpy()
+    is_same = likeliest == np.asarray(targets.tokens)
+    found: list[float | Failure] = np.logical_and.reduceat(is_same, targets.starts).tolist()
+    return found
+
+
 def score_paths(
-    network: Network, questions: Sequence[Sequence[TokenPath]], limits: PassLimits
+    network: Network,
+    questions: Sequence[Sequence[TokenPath]],
+    limits: PassLimits,
+    read: PathReader = log_likelihoods,
 ) -> Iterator[Scored]:
-    """Score every path; paths of one question stay together where the model allows it."""
+    """Score every path; paths of one question stay together where the model allows it.
+
+    Args:
+        network: the model.
+        questions: the paths of each.
+        limits: of one pass.
+        read: what is wanted of each path.
+    """
     longest = max((len(path.tokens) for paths in questions for path in paths), default=0)
     if network.takes_trees(longest):
-        return _score_trees(network, questions, limits)
-    return _score_rows(network, [path for paths in questions for path in paths], limits)
+        return _score_trees(network, questions, limits, read)
+    paths = [path for paths in questions for path in paths]
+    return _score_rows(network, paths, limits, read)
 
 
 def _score_trees(
-    network: Network, questions: Sequence[Sequence[TokenPath]], limits: PassLimits
+    network: Network,
+    questions: Sequence[Sequence[TokenPath]],
+    limits: PassLimits,
+    read: PathReader,
 ) -> Iterator[Scored]:
     stems = [_stem(paths) for paths in questions]
     for group in group_by_head(stems):
@@ -69,7 +126,7 @@ def _score_trees(
             for family in _families(stems, group.members, len(head))
         ]
         for batch in _batches(trees, len(head), network.vocabulary, limits):
-            yield from _score_batch(network, batch, cache)
+            yield from _score_batch(network, batch, cache, read)
 
 
 def _stem(paths: Sequence[TokenPath]) -> Tokens:
@@ -182,21 +239,25 @@ def _fill_row(layout: TreeLayout, row: int, tree: Tree, needed: np.ndarray, inne
         layout.paths.append(path)
 
 
-def _score_batch(network: Network, trees: list[Tree], cache: Cache | None) -> Iterator[Scored]:
+def _score_batch(
+    network: Network, trees: list[Tree], cache: Cache | None, read: PathReader
+) -> Iterator[Scored]:
     """Score, in halves if the memory does not do for all."""
     try:
-        yield from _pass_trees(network, trees, cache)
+        yield from _pass_trees(network, trees, cache, read)
     except PASS_ERRORS as error:
         if not ran_out_of_memory(error) or len(trees) == 1:
             yield from _failed([path for tree in trees for path in tree.paths], error)
             return
         middle = len(trees) // 2
-        yield from _score_batch(network, trees[:middle], cache)
-        yield from _score_batch(network, trees[middle:], cache)
+        yield from _score_batch(network, trees[:middle], cache, read)
+        yield from _score_batch(network, trees[middle:], cache, read)
 
 
 @torch.inference_mode()
-def _pass_trees(network: Network, trees: list[Tree], cache: Cache | None) -> list[Scored]:
+def _pass_trees(
+    network: Network, trees: list[Tree], cache: Cache | None, read: PathReader
+) -> list[Scored]:
     layout = _lay_out(trees, cache.get_seq_length() if cache else 0)
     device = network.device
     logits = network.run(
@@ -206,24 +267,8 @@ def _pass_trees(network: Network, trees: list[Tree], cache: Cache | None) -> lis
         positions=torch.from_numpy(layout.positions).to(device),
         cache=spread(cache, len(trees)) if cache else None,
     )
-    sums = _sums(logits, layout.rows, layout.columns, layout.targets, layout.paths)
-    return list(zip(layout.paths, sums, strict=True))
-
-
-def _sums(
-    logits: torch.Tensor,
-    rows: list[int],
-    columns: list[int],
-    targets: list[int],
-    paths: list[TokenPath],
-) -> list[float | Failure]:
-    """Add up the log-probabilities of the targets of each path, which stand one after another."""
-    totals = logits.float().logsumexp(-1)
-    chosen = (logits[rows, columns, targets].float() - totals[rows, columns]).double().cpu()
-    lengths = [len(path.tokens) - path.start for path in paths]
-    starts = [0, *accumulate(lengths[:-1])]
-    sums = np.add.reduceat(chosen.numpy(), starts).tolist()
-    return [one if np.isfinite(one) else _not_a_number() for one in sums]
+    targets = Targets(layout.rows, layout.columns, layout.targets, layout.paths)
+    return list(zip(layout.paths, read(logits, targets), strict=True))
 
 
 def _not_a_number() -> Failure:
@@ -236,7 +281,7 @@ def _failed(paths: Sequence[TokenPath], error: BaseException) -> list[Scored]:
 
 
 def _score_rows(
-    network: Network, paths: Sequence[TokenPath], limits: PassLimits
+    network: Network, paths: Sequence[TokenPath], limits: PassLimits, read: PathReader
 ) -> Iterator[Scored]:
     """One row per path, padded on the right: slow, but right for any causal model."""
     waiting = sorted(paths, key=lambda path: len(path.tokens))
@@ -244,23 +289,23 @@ def _score_rows(
         width = len(waiting[-1].tokens)
         rows = max(1, min(limits.tokens // width, LOGITS // (network.vocabulary * width)))
         batch = [waiting.pop() for _ in range(min(rows, len(waiting)))]
-        yield from _score_half(network, batch)
+        yield from _score_half(network, batch, read)
 
 
-def _score_half(network: Network, paths: list[TokenPath]) -> Iterator[Scored]:
+def _score_half(network: Network, paths: list[TokenPath], read: PathReader) -> Iterator[Scored]:
     try:
-        yield from _pass_rows(network, paths)
+        yield from _pass_rows(network, paths, read)
     except PASS_ERRORS as error:
         if not ran_out_of_memory(error) or len(paths) == 1:
             yield from _failed(paths, error)
             return
         middle = len(paths) // 2
-        yield from _score_half(network, paths[:middle])
-        yield from _score_half(network, paths[middle:])
+        yield from _score_half(network, paths[:middle], read)
+        yield from _score_half(network, paths[middle:], read)
 
 
 @torch.inference_mode()
-def _pass_rows(network: Network, paths: list[TokenPath]) -> list[Scored]:
+def _pass_rows(network: Network, paths: list[TokenPath], read: PathReader) -> list[Scored]:
     width = max(len(path.tokens) for path in paths) - 1
     first = min(path.start for path in paths) - 1
     tokens = torch.tensor(
@@ -278,5 +323,6 @@ def _pass_rows(network: Network, paths: list[TokenPath]) -> list[Scored]:
         logit_columns = range(path.start - 1 - first, len(path.tokens) - 1 - first)
         rows += [row] * len(logit_columns)
         columns += logit_columns
-    targets = [token for path in paths for token in path.tokens[path.start :]]
-    return list(zip(paths, _sums(logits, rows, columns, targets, paths), strict=True))
+    tokens_after = [token for path in paths for token in path.tokens[path.start :]]
+    targets = Targets(rows, columns, tokens_after, paths)
+    return list(zip(paths, read(logits, targets), strict=True))

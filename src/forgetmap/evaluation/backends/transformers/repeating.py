@@ -1,0 +1,87 @@
+"""The same prompts asked again of a model that has changed a little, as at each look of a training.
+
+A greedy response of the last time is checked in one pass: if each of its tokens is still the
+likeliest one, the model would write it again, and nothing needs to be written. Only responses that
+changed are written anew, token by token. This is speculative decoding with the last response as the
+draft: what comes out is the same, up to the rounding that batching has as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from forgetmap.evaluation.backends.base import Decoding, Failure, FinishReason
+from forgetmap.evaluation.backends.transformers.backend import TransformersBackend
+from forgetmap.evaluation.backends.transformers.decode import DecodeRow
+from forgetmap.evaluation.backends.transformers.prefixes import TokenPath, Tokens
+from forgetmap.evaluation.backends.transformers.score import are_greedy, score_paths
+
+DraftKey = tuple[Tokens, int, tuple[str, ...]]
+"""Prompt, most tokens of the response, and what ends it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A response of the last time."""
+
+    tokens: Tokens
+    finish: FinishReason | None
+
+
+class RepeatingBackend(TransformersBackend):
+    """Answers prompts like `TransformersBackend`, the same ones quicker when they come again."""
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        # Before the rest, which makes tokens already.
+        self._encoded: dict[str, Tokens] = {}
+        self._drafts: dict[DraftKey, Draft] = {}
+        super().__init__(model, tokenizer)
+
+    def encode(self, texts: Sequence[str]) -> list[Tokens]:
+        """Tokens of each text, made once."""
+        known = self._encoded
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        known.update(zip(new, super().encode(new), strict=True))
+        return [known[text] for text in texts]
+
+    def _decode(
+        self, rows: Sequence[DecodeRow], decoding: Decoding
+    ) -> Iterator[tuple[DecodeRow, Failure | None]]:
+        if decoding.temperature:
+            yield from super()._decode(rows, decoding)
+            return
+        same = self._unchanged(rows, decoding)
+        for row in same:
+            yield row, None
+        done = {row.index for row in same}
+        rest = [row for row in rows if row.index not in done]
+        for row, failure in super()._decode(rest, decoding):
+            if failure is None:
+                draft = Draft(tuple(row.out), row.finished)
+                self._drafts[_key(row, decoding)] = draft
+            yield row, failure
+
+    def _unchanged(self, rows: Sequence[DecodeRow], decoding: Decoding) -> list[DecodeRow]:
+        """Rows whose response is that of the last time, with it."""
+        drafts = {}
+        for number, row in enumerate(rows):
+            draft = self._drafts.get(_key(row, decoding))
+            if draft is not None and draft.tokens:
+                drafts[number] = draft
+        paths = [
+            [TokenPath(number, 0, (*rows[number].tokens, *draft.tokens), len(rows[number].tokens))]
+            for number, draft in drafts.items()
+        ]
+        same = []
+        for path, is_greedy in score_paths(self._network, paths, self._limits, are_greedy):
+            if is_greedy and not isinstance(is_greedy, Failure):
+                row, draft = rows[path.question], drafts[path.question]
+                row.out, row.finished = list(draft.tokens), draft.finish
+                same.append(row)
+        return same
+
+
+def _key(row: DecodeRow, decoding: Decoding) -> DraftKey:
+    return row.tokens, row.limit, decoding.stop
