@@ -385,6 +385,7 @@ def merge_drift_facts(result: MergeDriftResult) -> dict[str, str]:
         "Drift": f"{levels} levels: the more of the new examples are trained, the further the "
         "weights move.",
         "Merges": "Weights between the start and the trained model, point by point; the best is "
-        "the one that undoes most and keeps 95% of what was learned.",
+        "the one that undoes most and keeps 95% of what was learned. Half of the items chooses it, "
+        "the other half measures it, and the other way round.",
         "Seeds": f"Numbers are means over {_seeds(result.seeds)}, with 95% intervals over seeds.",
     }

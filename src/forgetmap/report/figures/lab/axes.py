@@ -65,10 +65,9 @@ def share_axis(field: str, title: str, ends: list[float], ticks: int = 6) -> Spe
     }
 
 
-def legend(needed: int, columns_if_narrow: int = 1) -> Spec:
-    """Above the picture, on several lines where it is narrower than the words need."""
-    columns = {"expr": f"width < {needed} ? {columns_if_narrow} : 4"}
-    return {"orient": "top", "symbolOpacity": 1, "symbolSize": 90, "columns": columns}
+def legend() -> Spec:
+    """Above the picture, two names to a line: a number that depends on the width cuts the top."""
+    return {"orient": "top", "symbolOpacity": 1, "symbolSize": 90, "columns": 2}
 
 
 def by_needs(result: LabResult) -> tuple[Spec, Spec]:
@@ -82,7 +81,7 @@ def by_needs(result: LabResult) -> tuple[Spec, Spec]:
         common
         | {
             "scale": {"domain": words, "range": [_COLOURS[place] for place in places]},
-            "legend": legend(280, 2),
+            "legend": legend(),
         },
         common | {"scale": {"domain": words, "range": [_SHAPES[place] for place in places]}},
     )

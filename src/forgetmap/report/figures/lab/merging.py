@@ -36,7 +36,7 @@ def recovered_by_drift(result: MergeDriftResult) -> Figure:
     return Figure(
         name="merge_drift_recovered",
         title="What a merge undoes, by drift",
-        caption="Each point is a trained model: how far its weights moved, and the largest share "
+        caption="Each point is a trained model: how far its weights moved, and the share "
         "of its loss that a merge with the start undoes while it keeps 95% of what was learned. "
         f"Lines are the means of both halves with their 95% intervals over seeds.{note}",
         alt=alt,

@@ -138,7 +138,7 @@ def _layers(x: Spec, rows: str, order: list[str]) -> list[Spec]:
         "yOffset": {"field": "kind", "scale": {"domain": words, "paddingOuter": 0.3}},
         "color": {"field": "kind", "type": "nominal", "title": None,
                   "scale": {"domain": words, "range": _COLOURS},
-                  "legend": axes.legend(430)},
+                  "legend": axes.legend()},
     }  # fmt: skip
     tips = [
         {"field": "kind"},
