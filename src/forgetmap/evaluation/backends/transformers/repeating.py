@@ -18,12 +18,12 @@ from forgetmap.evaluation.backends.transformers.decode import DecodeRow
 from forgetmap.evaluation.backends.transformers.prefixes import TokenPath, Tokens
 from forgetmap.evaluation.backends.transformers.score import are_greedy, score_paths
 
-DraftKey = tuple[Tokens, int, tuple[str, ...]]
+ResponseKey = tuple[Tokens, int, tuple[str, ...]]
 """Prompt, most tokens of the response, and what ends it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class LastResponse:
     """A response of the last time."""
 
     tokens: Tokens
@@ -36,7 +36,7 @@ class RepeatingBackend(TransformersBackend):
     def __init__(self, model: Any, tokenizer: Any) -> None:
         # Before the rest, which makes tokens already.
         self._encoded: dict[str, Tokens] = {}
-        self._drafts: dict[DraftKey, Draft] = {}
+        self._drafts: dict[ResponseKey, LastResponse] = {}
         super().__init__(model, tokenizer)
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
@@ -59,7 +59,7 @@ class RepeatingBackend(TransformersBackend):
         rest = [row for row in rows if row.index not in done]
         for row, failure in super()._decode(rest, decoding):
             if failure is None:
-                draft = Draft(tuple(row.out), row.finished)
+                draft = LastResponse(tuple(row.out), row.finished)
                 self._drafts[_key(row, decoding)] = draft
             yield row, failure
 
@@ -83,5 +83,5 @@ class RepeatingBackend(TransformersBackend):
         return same
 
 
-def _key(row: DecodeRow, decoding: Decoding) -> DraftKey:
+def _key(row: DecodeRow, decoding: Decoding) -> ResponseKey:
     return row.tokens, row.limit, decoding.stop
