@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from command_line import call
 from forgetmap.errors import ModelError, OutputError
 from forgetmap.map.sweep_job import merge_sweep
 from forgetmap.records.folder import read_run
-from tiny_models import WORDS, sentence, tiny_model, tokenizer
+from tiny_models import WORDS, save_two, sentence, tiny_model, tokenizer
 
 ITEMS = 40
 
@@ -28,15 +27,7 @@ ITEMS = 40
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`base`, `tuned` (other weights of the same shape), and a suite of questions."""
     folder = tmp_path_factory.mktemp("sweep")
-    model = tiny_model("llama")
-    for name, strength in (("base", 0.0), ("tuned", 0.15)):
-        noise = torch.Generator().manual_seed(7)
-        state = {
-            key: tensor + strength * torch.randn(tensor.shape, generator=noise)
-            for key, tensor in model.state_dict().items()
-        }
-        model.save_pretrained(folder / name, state_dict=state)
-        tokenizer().save_pretrained(folder / name)
+    save_two(folder)
     source = random.Random(1)
     lines = []
     for task in ("one", "two"):

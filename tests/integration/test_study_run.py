@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from command_line import call
 from forgetmap.errors import UsageError
 from forgetmap.evaluation import open_model
 from forgetmap.study import plan_runs, read_study, run, run_study
-from tiny_models import WORDS, sentence, tiny_model, tokenizer
+from tiny_models import WORDS, save_two, sentence
 
 STUDY = """name = "tiny"
 suite = "items.jsonl"
@@ -52,15 +51,7 @@ weight = 0.5
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two models of one shape, a suite of questions, and a study of them."""
     path = tmp_path_factory.mktemp("study")
-    model = tiny_model("llama")
-    for name, strength in (("base", 0.0), ("tuned", 0.15)):
-        noise = torch.Generator().manual_seed(7)
-        state = {
-            key: tensor + strength * torch.randn(tensor.shape, generator=noise)
-            for key, tensor in model.state_dict().items()
-        }
-        model.save_pretrained(path / name, state_dict=state)
-        tokenizer().save_pretrained(path / name)
+    save_two(path)
     source = random.Random(1)
     lines = []
     for number in range(8):

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -77,6 +78,19 @@ def tiny_model(kind: str) -> Any:
         return MistralForCausalLM(MistralConfig(**shape, **ends, sliding_window=WINDOW)).eval()
     attention = "eager" if kind == "eager" else "sdpa"
     return LlamaForCausalLM(LlamaConfig(**shape, **ends, attn_implementation=attention)).eval()
+
+
+def save_two(folder: Path) -> None:
+    """`base`, and `tuned`: other weights of the same shape."""
+    model = tiny_model("llama")
+    for name, strength in (("base", 0.0), ("tuned", 0.15)):
+        noise = torch.Generator().manual_seed(7)
+        state = {
+            key: tensor + strength * torch.randn(tensor.shape, generator=noise)
+            for key, tensor in model.state_dict().items()
+        }
+        model.save_pretrained(folder / name, state_dict=state)
+        tokenizer().save_pretrained(folder / name)
 
 
 def encode(text: str) -> list[int]:

@@ -22,6 +22,7 @@ from forgetmap.report.html.shell import Page
 from forgetmap.report.payloads import LabPayload
 from forgetmap.report.payloads import lab as words
 from forgetmap.report.payloads import watch as watch_words
+from forgetmap.text import Sheet
 from forgetmap.train import WatchHistory
 
 
@@ -66,6 +67,10 @@ def _page(
     return page.finish(title, name, payload.model_dump_json())
 
 
+def _explained(title: str, sheet: Sheet, legend: Mapping[str, str]) -> str:
+    return section(title, table_of(sheet) + definitions(legend))
+
+
 def _compared(result: LabResult) -> Page:
     best = 0 if result.methods and result.methods[0].method != words.BASELINE else None
     methods = table_of(words.methods_sheet(result), best=best) + definitions(words.LEGEND)
@@ -92,10 +97,9 @@ def _compared(result: LabResult) -> Page:
 
 
 def _repaired(result: RepairResult) -> Page:
-    tables = section(
-        "Every kind of replay",
-        table_of(words.repair_sheet(result)) + definitions(words.REPAIR_LEGEND),
-    ) + section("Every seed", table_of(words.repair_runs_sheet(result)))
+    sheet, seeds = words.repair_sheet(result), words.repair_runs_sheet(result)
+    tables = _explained("Every kind of replay", sheet, words.REPAIR_LEGEND)
+    tables += section("Every seed", table_of(seeds))
     title = words.repair_title(result)
     first = first_card(
         title, result.headline, words.repair_number(result), words.repair_sentences(result)
@@ -107,10 +111,8 @@ def _repaired(result: RepairResult) -> Page:
 
 
 def _merged(result: MergeDriftResult) -> Page:
-    tables = section(
-        "Every level of drift",
-        table_of(words.merge_drift_sheet(result)) + definitions(words.MERGE_LEGEND),
-    )
+    sheet = words.merge_drift_sheet(result)
+    tables = _explained("Every level of drift", sheet, words.MERGE_LEGEND)
     title = words.merge_drift_title(result)
     first = first_card(
         title, result.headline, words.merge_drift_number(result),
@@ -123,10 +125,9 @@ def _merged(result: MergeDriftResult) -> Page:
 
 
 def _watched(history: WatchHistory) -> Page:
-    tables = section(
-        "Every look",
-        table_of(watch_words.watch_sheet(history)) + definitions(watch_words.WATCH_LEGEND),
-    ) + section("Every category", table_of(watch_words.watch_category_sheet(history)))
+    looks, categories = watch_words.watch_sheet(history), watch_words.watch_category_sheet(history)
+    tables = _explained("Every look", looks, watch_words.WATCH_LEGEND)
+    tables += section("Every category", table_of(categories))
     title = watch_words.watch_title(history)
     first = first_card(
         title, watch_words.watch_headline(history), watch_words.watch_number(history),

@@ -123,9 +123,6 @@ def benefits(result: SweepResult) -> Figure | None:
         "field": "benefit", "type": "quantitative", "title": "greatest benefit of merging",
         "axis": axes.SHARES | {"labelExpr": "replace(datum.label, '-', '\N{MINUS SIGN}')"},
     }  # fmt: skip
-    tips = [{"field": "model"}]
-    tips += [{"field": record, "format": ".1%"} for record in ("moved", "benefit", "low", "high")]
-    zero: Spec = {"type": "rule", "strokeDash": [3, 3], "color": look.NEVER}
     return Figure(
         name="drift_benefit",
         title="Does merging help where the weights moved less?",
@@ -138,16 +135,23 @@ def benefits(result: SweepResult) -> Figure | None:
         | {
             "data": {"values": records},
             "height": axes.HEIGHT,
-            "layer": [
-                {"mark": zero, "encoding": {"y": {"datum": 0}}},
-                {"mark": {"type": "rule", "opacity": 0.5, "color": look.GAINED},
-                 "encoding": {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}}},
-                {"mark": {"type": "point", "filled": True, "size": 90, "opacity": 1,
-                          "color": look.GAINED},
-                 "encoding": {"x": x, "y": y, "tooltip": tips}},
-                {"mark": {"type": "text", "align": "left", "dx": 8, "dy": -8, "fontSize": 11},
-                 "encoding": {"x": x, "y": y, "text": {"field": "model"},
-                              "color": {"value": look.by_theme(look.TEXT)}}},
-            ],
+            "layer": _benefit_layers(x, y),
         },
-    )  # fmt: skip
+    )
+
+
+def _benefit_layers(x: Spec, y: Spec) -> list[Spec]:
+    """Intervals, points and their names beside the line of no benefit."""
+    tips = [{"field": "model"}]
+    tips += [{"field": record, "format": ".1%"} for record in ("moved", "benefit", "low", "high")]
+    return [
+        {"mark": look.ZERO_MARK, "encoding": {"y": {"datum": 0}}},
+        {"mark": {"type": "rule", "opacity": 0.5, "color": look.GAINED},
+         "encoding": {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}}},
+        {"mark": {"type": "point", "filled": True, "size": 90, "opacity": 1,
+                  "color": look.GAINED},
+         "encoding": {"x": x, "y": y, "tooltip": tips}},
+        {"mark": {"type": "text", "align": "left", "dx": 8, "dy": -8, "fontSize": 11},
+         "encoding": {"x": x, "y": y, "text": {"field": "model"},
+                      "color": {"value": look.by_theme(look.TEXT)}}},
+    ]  # fmt: skip
