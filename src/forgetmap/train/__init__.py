@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from forgetmap.train.mitigations.margin import MarginPenalty
     from forgetmap.train.mitigations.mitigation import Mitigation, Protection
     from forgetmap.train.mitigations.oapl import OAPL
-    from forgetmap.train.mitigations.old_batches import collate, predict
+    from forgetmap.train.mitigations.old_batches import collate, device_of, predict, predict_batches
     from forgetmap.train.mitigations.onpolicy import OnPolicyReplay
     from forgetmap.train.mitigations.projection import GradientProjection
     from forgetmap.train.mitigations.replay import Replay, SyntheticReplay
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from forgetmap.train.mitigations.sdft import SDFT
     from forgetmap.train.mitigations.ttt_discover import TTTDiscover
     from forgetmap.train.options import WatchOptions
-    from forgetmap.train.protection import protect
+    from forgetmap.train.protection import as_finished, protect
 
 __all__ = [
     "EWC",
@@ -69,9 +69,12 @@ __all__ = [
     "WatchOptions",
     "WatchRule",
     "WiSEFT",
+    "as_finished",
     "collate",
+    "device_of",
     "load_mitigations",
     "predict",
+    "predict_batches",
     "protect",
     "read_examples",
     "read_history",

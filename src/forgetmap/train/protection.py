@@ -11,9 +11,13 @@ two graphs are never in memory together; and the trainer's `loss` stays the loss
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from forgetmap.errors import UsageError
+from forgetmap.train.mitigations.ema import put
+from forgetmap.train.mitigations.l2sp import trained_weights
 from forgetmap.train.mitigations.mitigation import Mitigation, Protection
 
 ATTRIBUTE = "_forgetmap_protection"
@@ -49,6 +53,25 @@ def protect(trainer: Any, *mitigations: Mitigation, tokenizer: Any = None) -> Pr
         mitigation.apply(run)
         run.mitigations.append(mitigation)
     return run
+
+
+@contextmanager
+def as_finished(trainer: Any) -> Iterator[Any]:
+    """The model as it would be if training ended now, such as an average of weights.
+
+    Afterwards its weights are those that are trained, bit for bit.
+    """
+    run: Protection | None = getattr(trainer, ATTRIBUTE, None)
+    if run is None or not run.endings:
+        yield trainer.model
+        return
+    trained = trained_weights(run.model)
+    try:
+        for ending in run.endings:
+            ending()
+        yield run.model
+    finally:
+        put(trained, run.model)
 
 
 def _check_trainer(trainer: Any, mitigations: tuple[Mitigation, ...]) -> None:
@@ -94,18 +117,23 @@ def _install(trainer: Any) -> Protection:
         return log(logs, *args, **kwargs)
 
     trainer.training_step, trainer.log = protected_step, log_with_penalties
-    trainer.add_callback(_gradient_callback(run))
+    trainer.add_callback(_trainer_callback(run))
     return run
 
 
-def _gradient_callback(run: Protection) -> Any:
+def _trainer_callback(run: Protection) -> Any:
     from transformers import TrainerCallback
 
-    class GradientHooks(TrainerCallback):  # type: ignore[misc]
-        """Calls the hooks when all gradients are there; they have been clipped by then."""
+    class ProtectionHooks(TrainerCallback):  # type: ignore[misc]
+        """Calls what mitigations added."""
 
         def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
+            """All gradients are there, and have been clipped."""
             for hook in run.gradient_hooks:
                 hook(run.model)
 
-    return GradientHooks()
+        def on_train_end(self, *_: Any, **__: Any) -> None:
+            for ending in run.endings:
+                ending()
+
+    return ProtectionHooks()

@@ -5,7 +5,8 @@
 
 Both put their weights into the model when training ends, after the last checkpoint was written and
 after `load_best_model_at_end`: `trainer.save_model()` saves them. Neither costs a pass. (TRL's
-`BEMACallback` writes a bias-corrected average to a folder of its own instead.) Interpolating all
+`BEMACallback` writes a bias-corrected average to a folder of its own instead.) A checkpoint has no
+average: a resumed training begins it anew, with the weights of the checkpoint. Interpolating all
 weights of a LoRA adapter would not interpolate the model, as its change is the product B A: there
 WiSE-FT scales B alone, which is exact for adapters that start at B = 0.
 """
@@ -48,15 +49,17 @@ class EMAWeights(Mitigation):
         class Averaging(TrainerCallback):  # type: ignore[misc]
             """Keeps the average."""
 
+            def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+                if state.global_step:  # resumed: nobody kept the average, so it begins anew
+                    blend(average, run.model, 1.0)
+
             def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
                 step = state.global_step
                 kept = min(decay, (1 + step) / (10 + step))
                 blend(average, run.model, 1 - kept)
 
-            def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-                put(average, run.model)
-
         run.trainer.add_callback(Averaging())
+        run.add_ending(lambda: put(average, run.model))
 
 
 @dataclass(frozen=True)
@@ -77,23 +80,18 @@ class WiSEFT(Mitigation):
 
     def apply(self, run: Protection) -> None:
         """Keep the start, and interpolate at the end."""
-        from transformers import TrainerCallback
-
         start = {
             name: weight
             for name, weight in trained_weights(run.model).items()
             if "lora_A" not in name
         }
-        alpha = self.alpha
 
-        class Interpolation(TrainerCallback):  # type: ignore[misc]
-            """Moves the weights back when training ends."""
+        def interpolate() -> None:
+            between = {name: weight.clone() for name, weight in start.items()}
+            blend(between, run.model, self.alpha)
+            put(between, run.model)
 
-            def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-                blend(start, run.model, alpha)
-                put(start, run.model)
-
-        run.trainer.add_callback(Interpolation())
+        run.add_ending(interpolate)
 
 
 @torch.no_grad()

@@ -11,6 +11,7 @@ The start costs a forward and backward pass per text; a step costs no pass, only
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -34,7 +35,7 @@ class EWC(Mitigation):
     Attributes:
         examples: old prompts, with or without completions; None lets the start model write texts.
         weight: of the penalty.
-        rows: the most texts that the importance is computed from.
+        rows: the most texts that the importance is computed from; drawn where there are more.
         normalise: scale the importances to a mean of 1, so that weights compare with L2-SP's.
         max_tokens: of an answer or text of the start model.
         temperature: of these; 1 gives the Fisher information.
@@ -78,7 +79,10 @@ class EWC(Mitigation):
                 seed=self.seed,
             )  # fmt: skip
             return write_texts(run, free)
-        rows = run.read(self.examples, eos=self.eos)[: self.rows]
+        rows = run.read(self.examples, eos=self.eos)
+        if self.rows < len(rows):
+            # Drawn, as files are often sorted: their first rows may be of one kind.
+            rows = random.Random(self.seed).sample(rows, self.rows)  # noqa: S311
         return answered(
             run, rows, max_tokens=self.max_tokens, temperature=self.temperature, seed=self.seed
         )

@@ -73,6 +73,7 @@ class Protection:
     mitigations: list[Mitigation] = field(default_factory=list)
     penalties: list[Penalty] = field(default_factory=list)
     gradient_hooks: list[Callable[[Any], None]] = field(default_factory=list)
+    endings: list[Callable[[], None]] = field(default_factory=list)
     _sums: dict[str, tuple[torch.Tensor | float, int]] = field(default_factory=dict)
 
     @property
@@ -125,6 +126,13 @@ class Protection:
     def add_gradient_hook(self, hook: Callable[[Any], None]) -> None:
         """Called with the model when all gradients of a step are there, before the optimizer."""
         self.gradient_hooks.append(hook)
+
+    def add_ending(self, ending: Callable[[], None]) -> None:
+        """Called when training ends: puts the weights into the model that it ends with.
+
+        It may be called before, to see what they are worth, so it must not change them.
+        """
+        self.endings.append(ending)
 
     def record(self, name: str, value: torch.Tensor | float) -> None:
         """A measured value; its mean is part of the trainer's next log line as `protect/NAME`."""

@@ -133,6 +133,36 @@ class ExampleOrder:
         return self._rounds[turn][place]
 
 
+def device_of(model: Any) -> torch.device:
+    """Where the inputs of a model go."""
+    return torch.device(next(iter(model.parameters())).device)
+
+
+def predict_batches(
+    model: Any,
+    examples: Sequence[TokenExample],
+    device: torch.device | str | None = None,
+    *,
+    whole: bool = False,
+    batch_size: int = 128,
+) -> Iterator[tuple[range, torch.Tensor]]:
+    """Which examples, and the logits of the model as it is: (positions, vocabulary) of them all.
+
+    No more than those of a batch are in memory. The model's mode is put back as it was.
+    """
+    for first in range(0, len(examples), batch_size):
+        chosen = range(first, min(first + batch_size, len(examples)))
+        batch = collate([examples[at] for at in chosen], device or device_of(model), whole=whole)
+        was_training = model.training
+        model.eval()
+        try:
+            with torch.no_grad():
+                logits = predict(model, batch)
+        finally:
+            model.train(was_training)
+        yield chosen, logits
+
+
 def survey(
     model: Any,
     examples: Sequence[TokenExample],
@@ -141,22 +171,15 @@ def survey(
     whole: bool = False,
     batch_size: int = 32,
 ) -> Iterator[torch.Tensor]:
-    """Logits of the model as it is, for one example after the other: (positions, vocabulary) each.
-
-    No more than those of a batch are in memory. The model's mode is put back as it was.
+    """Logits of the start, for one example after the other: (positions, vocabulary) each.
 
     Raises:
         ModelError: they are not finite.
     """
-    for first in range(0, len(examples), batch_size):
-        part = examples[first : first + batch_size]
-        was_training = model.training
-        model.eval()
-        try:
-            with torch.no_grad():
-                logits = predict(model, collate(part, device, whole=whole))
-        finally:
-            model.train(was_training)
+    for chosen, logits in predict_batches(
+        model, examples, device, whole=whole, batch_size=batch_size
+    ):
+        part = [examples[at] for at in chosen]
         if not torch.isfinite(logits).all():
             raise ModelError(
                 "the start model's logits are not finite near "

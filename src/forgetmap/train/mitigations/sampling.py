@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from forgetmap.errors import UsageError
+from forgetmap.train.mitigations.old_batches import device_of
 
 
 @torch.no_grad()
@@ -36,7 +37,7 @@ def sample_answers(
         batch_size: prompts at once.
     """
     settings = _settings(model, tokenizer, max_tokens, temperature)
-    device = next(model.parameters()).device
+    device = device_of(model)
     order = sorted(range(len(prompts)), key=lambda at: len(prompts[at]))
     answers: list[list[int]] = [[] for _ in prompts]
     was_training = model.training

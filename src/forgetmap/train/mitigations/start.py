@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from forgetmap.train.mitigations.old_batches import device_of
+
 
 class StartModel:
     """The model as it was when this was made.
@@ -59,7 +61,7 @@ def starts_without_adapter(model: Any) -> bool:
     """Whether switching the adapter off changes nothing: it was added and not trained yet."""
     if not hasattr(model, "disable_adapter") or not hasattr(model, "peft_config"):
         return False
-    device = next(model.parameters()).device
+    device = device_of(model)
     tokens = torch.arange(1, 9, device=device).unsqueeze(0)
     was_training = model.training
     model.eval()

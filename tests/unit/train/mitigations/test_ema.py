@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import TrainerCallback
 
 from forgetmap.errors import UsageError
-from forgetmap.train import EMAWeights, KLToStart, LoRA, WiSEFT
+from forgetmap.train import EMAWeights, KLToStart, LoRA, WiSEFT, as_finished
 from forgetmap.train.mitigations.l2sp import trained_weights
 from forgetmap.train.mitigations.start import StartModel, starts_without_adapter
 from protected_training import fresh_model, make_trainer, nudge, prompts, protected
@@ -64,6 +65,59 @@ def test_the_average_lags_behind(tmp_path: Path) -> None:
         average = {name: kept * average[name] + (1 - kept) * now[name] for name in average}
     for name, weight in run.model.named_parameters():
         assert torch.allclose(weight, average[name], atol=1e-6)
+
+
+@pytest.mark.parametrize("mitigations", [(EMAWeights(0.5),), (WiSEFT(0.3), EMAWeights(0.9))])
+def test_the_end_can_be_seen_before_it(tmp_path: Path, mitigations: Any) -> None:
+    run = protected(tmp_path, *mitigations)
+    ends: list[dict[str, torch.Tensor]] = []
+
+    class Looking(TrainerCallback):  # type: ignore[misc]
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            before = trained_weights(run.model)
+            with as_finished(run.trainer) as model:
+                ends.append(trained_weights(model))
+            after = trained_weights(run.model)
+            assert all(torch.equal(before[name], after[name]) for name in before)
+            assert not all(torch.equal(before[name], ends[-1][name]) for name in before)
+
+    run.trainer.add_callback(Looking())
+    run.trainer.train()
+    for name, weight in run.model.named_parameters():
+        assert torch.equal(weight, ends[-1][name])
+
+
+def test_without_such_a_mitigation_the_end_is_what_is_trained(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path)
+    with as_finished(trainer) as model:
+        assert model is trainer.model
+
+
+def test_a_resumed_average_begins_at_the_checkpoint(tmp_path: Path) -> None:
+    saving = {"max_steps": 6, "save_strategy": "steps", "save_steps": 4}
+    protected(tmp_path, EMAWeights(0.5), **saving).trainer.train()
+    seen: list[dict[str, torch.Tensor]] = []
+    run = protected(tmp_path, EMAWeights(0.5), **saving)
+    run.add_gradient_hook(lambda model: seen.append(trained_weights(model)))
+    run.trainer.add_callback(_Weights(seen))
+    run.trainer.train(resume_from_checkpoint=str(tmp_path / "checkpoint-4"))
+    average, *weights = seen[0], seen[1], seen[2]
+    for step, now in enumerate(weights, start=5):
+        kept = min(0.5, (1 + step) / (10 + step))
+        average = {name: kept * average[name] + (1 - kept) * now[name] for name in average}
+    for name, weight in run.model.named_parameters():
+        assert torch.allclose(weight, average[name], atol=1e-6)
+
+
+class _Weights(TrainerCallback):  # type: ignore[misc]
+    """Keeps the weights of the last step, before the average is put in."""
+
+    def __init__(self, seen: list[dict[str, torch.Tensor]]) -> None:
+        self.seen = seen
+
+    def on_step_end(self, _: Any, state: Any, __: Any, *, model: Any, **___: Any) -> None:
+        if state.global_step == state.max_steps:
+            self.seen.append(trained_weights(model))
 
 
 def test_an_adapter_for_a_plain_trainer(tmp_path: Path) -> None:

@@ -11,7 +11,15 @@ from forgetmap.errors import ModelError
 from forgetmap.train import EWC, L2SP
 from forgetmap.train.mitigations.ewc import fisher_diagonal
 from forgetmap.train.mitigations.l2sp import half_distance, trained_weights
-from protected_training import fresh_model, nudge, pairs, prompts, protected, slope_gap
+from protected_training import (
+    fresh_model,
+    nudge,
+    padding_tokenizer,
+    pairs,
+    prompts,
+    protected,
+    slope_gap,
+)
 
 pytestmark = pytest.mark.needs_torch
 
@@ -83,3 +91,18 @@ def test_importances_of_damaged_weights(tmp_path: Path) -> None:
         model.lm_head.weight[3] = float("nan")
     with pytest.raises(ModelError, match="not finite"):
         protected(tmp_path, EWC(pairs(2)), model=model)
+
+
+def test_importances_are_of_texts_drawn_from_all_rows(tmp_path: Path) -> None:
+    """Pools are often sorted by category: the first rows are of one of them."""
+    asked: list[str] = []
+    model = fresh_model()
+    model.register_forward_pre_hook(
+        lambda _, __, given: asked.extend(padding_tokenizer().batch_decode(given["input_ids"])),
+        with_kwargs=True,
+    )
+    rows = [{"prompt": "the cat", "completion": " sat"}] * 20
+    rows += [{"prompt": "the dog", "completion": " ran"}] * 20
+    protected(tmp_path, EWC(rows, rows=10, seed=1), model=model)
+    assert len(asked) == 10
+    assert {text[:7] for text in asked} == {"the cat", "the dog"}
