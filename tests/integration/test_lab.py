@@ -19,6 +19,7 @@ from transformers import TrainerCallback
 
 from command_line import call
 from forgetmap._disk import only_writer
+from forgetmap.errors import UnreadableError
 from forgetmap.lab import (
     METHODS,
     LabResult,
@@ -120,6 +121,10 @@ def test_repair_reuses_the_forgotten_models(finished: Path, recipe: Path) -> Non
         (kind, seed) for kind in ("targeted", "random", "none") for seed in (1, 2)
     }
     assert len(result.domains) == 1
+    rows = {(run.kind, run.seed): run.rows for run in result.runs}
+    assert all(rows["random", seed] == rows["targeted", seed] for seed in (1, 2))
+    more = replace(plan, domains=2)  # another suite is asked for these
+    assert len(repair_model(read_recipe(recipe), finished, plan=more, seeds=2).domains) == 2
     measured = {row["prompt"].strip() for row in read_recipe(recipe).old_rows}
     pool = [json.loads(line) for line in (finished / "pool-30.jsonl").read_text().splitlines()]
     assert pool
@@ -146,7 +151,7 @@ def test_merging_under_drift(recipe: Path, tmp_path: Path) -> None:
     ("words", "message"),
     [
         (("compare", "RECIPE", "--methods", "fowardkl"), "there is no method 'fowardkl'"),
-        (("compare", "RECIPE", "--seeds", "1"), "1 seeds give no interval"),
+        (("compare", "RECIPE", "--seeds", "1"), "needs 2 of them or more, not 1"),
         (
             ("compare", "RECIPE", "--methods", "lora,ema", "--strengths", "1"),
             "may be of any method",
@@ -156,8 +161,8 @@ def test_merging_under_drift(recipe: Path, tmp_path: Path) -> None:
         (("compare", "RECIPE", "--start", "x"), "--start is for the recipe tiny"),
         (("compare", "nothing.toml"), "there is no such file"),
         (("compare", "tiny", "--start", "no/such/model"), "There is no model no/such/model"),
-        (("repair", "RECIPE", "--seeds", "1"), "1 seeds give no interval"),
-        (("merge-drift", "RECIPE", "--levels", "0.5,1"), "2 levels and 3 seeds show no trend"),
+        (("repair", "RECIPE", "--seeds", "1"), "needs 2 of them or more, not 1"),
+        (("merge-drift", "RECIPE", "--levels", "0.5,1"), "2 levels of drift cannot show a trend"),
         (("merge-drift", "RECIPE", "--levels", "1,2,3,4"), "a level is a share"),
     ],
 )
@@ -199,16 +204,30 @@ def _breaking_trainer(setting: ArmSetting, model: Any, tokenizer: Any) -> Any:
     return trainer
 
 
-def test_a_training_that_diverges_is_a_run_that_kept_nothing(
+def test_a_training_that_diverges_is_a_run_without_answers(
     finished: Path, recipe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     breaking = replace(METHODS["ema"], trainer=_breaking_trainer, mitigations=lambda _: ())
     monkeypatch.setitem(METHODS, "ema", breaking)
     run = Bench(read_recipe(recipe), finished).run(Arm("ema", 0.5, 1e-3, 1))
     assert run.diverged
-    assert (run.reached, run.score, run.kl, run.steps) == (False, 0.0, None, 10)
-    assert (run.lost("near"), run.lost("far"), run.gained("near")) == (1.0, 1.0, 0.0)
+    assert (run.reached, run.score, run.kl, run.steps) == (False, None, None, 10)
+    assert (run.lost("near"), run.lost("far"), run.gained("near")) == (None, None, None)
     assert LabRun.model_validate_json(run.to_json()) == run
+
+
+def test_a_penalty_that_is_no_number_ends_its_own_run_only(finished: Path, recipe: Path) -> None:
+    run = Bench(read_recipe(recipe), finished).run(Arm("forward-kl", 1.0, 1e30, 1))
+    assert (run.diverged, run.score, run.cells) == (True, None, [])
+
+
+def test_an_unreadable_result_is_an_error_that_names_it(finished: Path, recipe: Path) -> None:
+    file = finished / "ema-0.5-rate0.5-seed1" / "result.json"
+    file.parent.mkdir()
+    file.write_text('{"method": "ema"}')
+    with pytest.raises(UnreadableError, match="it is no result of this version") as error:
+        Bench(read_recipe(recipe), finished).run(Arm("ema", 0.5, 0.5, 1))
+    assert error.value.file == str(file)
 
 
 @pytest.mark.slow

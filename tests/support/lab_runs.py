@@ -17,7 +17,7 @@ def make_run(
     compute: int = 1000,
     diverged: bool = False,
 ) -> LabRun:
-    """A run on 100 near and 100 far items, all of them known before."""
+    """A run on 100 near and 100 far items, all of them known before; one that diverged has none."""
     cells = [
         LabCell(part=part, category=part.title(), items=125, known=100, forgotten=count, gained=5)
         for part, count in zip(("near", "far"), lost, strict=True)
@@ -26,7 +26,9 @@ def make_run(
         old_forward=sum(lost) / 100, old_reverse=sum(lost) / 50, new_forward=1.0, new_reverse=2.0
     )
     return LabRun(
-        method=method, strength=strength, rate=rate, seed=seed, score=score, reached=reached,
-        steps=10, compute=compute, seconds=1.0, cells=cells, kl=None if diverged else kl,
-        diverged=diverged, folder=f"{method}-{strength:g}-rate{rate:g}-seed{seed}",
+        method=method, strength=strength, rate=rate, seed=seed,
+        score=None if diverged else score, reached=reached and not diverged, steps=10,
+        compute=compute, seconds=1.0, cells=[] if diverged else cells,
+        kl=None if diverged else kl, diverged=diverged,
+        folder=f"{method}-{strength:g}-rate{rate:g}-seed{seed}",
     )  # fmt: skip

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from forgetmap.capabilities import Cell, drift
 from forgetmap.evaluation import Settings, evaluate
+from forgetmap.lab.arms import MODEL
 from forgetmap.lab.recipe import LabRecipe
 from forgetmap.lab.result import LabCapability, LabRun
 from forgetmap.results import Estimate
@@ -30,7 +31,7 @@ def measure_capabilities(
     """
     start = _ask(recipe.start, out / FOLDER / "start")
     runs = [
-        (name, _ask(out / run.folder / "model", out / FOLDER / name))
+        (name, _ask(out / run.folder / MODEL, out / FOLDER / run.folder))
         for name, run in chosen.items()
         if not run.diverged
     ]

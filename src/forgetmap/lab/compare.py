@@ -7,21 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from forgetmap.errors import UsageError
-from forgetmap.lab.arms import (
-    DEVELOPMENT_SEED,
-    Arm,
-    OnArm,
-    parameter_count,
-    run_arms,
-    start_score,
-)
+from forgetmap.lab.arms import Arm, OnArm, describe_start
 from forgetmap.lab.folder import open_lab
 from forgetmap.lab.methods import METHODS, find_method
 from forgetmap.lab.recipe import LabRecipe
 from forgetmap.lab.result import LabResult, LabRun
+from forgetmap.lab.seeds import DEVELOPMENT_SEED, reported_seeds
 from forgetmap.lab.summary import BASELINE, choose, summarise
-
-FEWEST_SEEDS = 2
+from forgetmap.lab.workers import run_arms
 
 
 @dataclass(frozen=True)
@@ -71,7 +64,7 @@ class LabPlan:
     @property
     def reported_seeds(self) -> list[int]:
         """All but the one that chooses."""
-        return [DEVELOPMENT_SEED + number for number in range(1, self.seeds + 1)]
+        return reported_seeds(self.seeds)
 
     def count_arms(self, recipe: LabRecipe) -> int:
         """Training runs in all."""
@@ -98,8 +91,7 @@ def plan_comparison(
         UsageError: a method is unknown, has no strength to try or is not among the methods, or
             there are fewer than 2 seeds.
     """
-    if seeds < FEWEST_SEEDS:
-        raise UsageError(f"{seeds} seeds give no interval", hint="give --seeds 3 or more.")
+    reported_seeds(seeds)
     quick = [name for name, method in METHODS.items() if not method.is_slow]
     names = tuple(dict.fromkeys([BASELINE, *(methods or quick)]))
     for name in (*names, *(strengths or {})):
@@ -147,7 +139,7 @@ def compare_methods(
         ConvergenceError: plain fine-tuning diverged wherever it was tried.
     """
     plan = plan_comparison(methods, seeds=seeds, strengths=strengths)
-    with open_lab(recipe, out):
+    with open_lab(recipe, out, (DEVELOPMENT_SEED, *plan.reported_seeds)):
         trial = plan.sweep_arms(recipe)
         development = run_arms(recipe, out, trial, workers=workers, on_arm=on_arm)
         repeats = plan.repeat_arms(development)
@@ -157,8 +149,7 @@ def compare_methods(
             [*development, *runs],
             seeds=plan.reported_seeds,
             development_seed=DEVELOPMENT_SEED,
-            parameters=parameter_count(recipe),
-            start_score=start_score(recipe, DEVELOPMENT_SEED),
+            start=describe_start(recipe, DEVELOPMENT_SEED),
         )
         return _with_capabilities(recipe, out, result) if capabilities else result
 

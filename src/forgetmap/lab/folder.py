@@ -4,76 +4,159 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+from safetensors import SafetensorError
 
 from forgetmap._disk import checksum_of, only_writer, whole_file
 from forgetmap.errors import OutputError, UnreadableError
 from forgetmap.evaluation import Suite, find_model
 from forgetmap.lab.recipe import LabRecipe
+from forgetmap.results import Value
 
 RECIPE = "recipe.json"
-LAB_VERSION = 1
+EXAMPLES = "new_examples"
+"""Field of the recipe's facts: by seed, the hash of what is learnt."""
+LAB_VERSION = 2
 """Rises when the same recipe would train or measure otherwise than before."""
-WEIGHTS = (".safetensors", ".bin")
+MODEL_FILES = (".safetensors", ".bin", ".json", ".model", ".txt", ".jinja")
+"""Weights, configs and what belongs to a tokenizer."""
+Result = TypeVar("Result", bound=Value)
+
+
+def kept_result(file: Path, kind: type[Result], make: Callable[[], Result]) -> Result:
+    """What an earlier attempt left in a file, or what is made now, and kept there.
+
+    Raises:
+        UnreadableError: the file holds something else.
+        OutputError: it cannot be written.
+    """
+    if file.exists():
+        return _read_result(file, kind)
+    made = make()
+    with as_output_error(file), whole_file(file) as partial:
+        partial.write_text(made.to_json(), encoding="utf-8")
+    return made
+
+
+def _read_result(file: Path, kind: type[Result]) -> Result:
+    try:
+        return kind.model_validate_json(file.read_text(encoding="utf-8"))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        problem = f"{place}: {first['msg']}" if place else first["msg"]
+    except (OSError, UnicodeDecodeError) as error:
+        problem = str(error)
+    raise UnreadableError(
+        f"it is no result of this version: {problem}",
+        file=str(file),
+        hint="remove it, so that it is made again, or give another --out.",
+    )
 
 
 @contextmanager
-def open_lab(recipe: LabRecipe, out: Path) -> Iterator[None]:
-    """Hold a folder while runs of a recipe are made in it.
+def as_output_error(path: Path) -> Iterator[None]:
+    """What the system says while something is written, as an error of ours.
 
     Raises:
+        OutputError: it cannot be written: no room, no permission.
+    """
+    try:
+        yield
+    except OutputError:  # an OSError too, and says more
+        raise
+    except (OSError, SafetensorError) as error:
+        raise OutputError(
+            f"cannot write {path}: {getattr(error, 'strerror', None) or error}",
+            hint="choose a folder you may write to, on a disk with room; what is finished is kept.",
+        ) from error
+
+
+@contextmanager
+def open_lab(recipe: LabRecipe, out: Path, seeds: Iterable[int]) -> Iterator[None]:
+    """Hold a folder while runs of a recipe are made in it.
+
+    Args:
+        recipe: the world.
+        out: the folder.
+        seeds: that are trained; their new examples are read now, so that one that is missing is an
+            error before anything is trained.
+
+    Raises:
+        InputError: new examples of a seed are missing.
         ModelError: there is no start model.
         OutputError: another process works there, it holds runs of another recipe, or nobody may
             write there.
     """
     find_model(recipe.start)  # an error now, not after minutes
-    try:
+    facts, examples = describe_recipe(recipe), describe_examples(recipe, seeds)
+    with as_output_error(out):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(
-            f"cannot write {out}: {error.strerror or error}",
-            hint="choose a folder you may write to.",
-        ) from None
     with only_writer(out / ".lock", of=out):
-        _check_recipe(out / RECIPE, describe_recipe(recipe))
+        _check_recipe(out / RECIPE, facts, examples)
         yield
 
 
-def _check_recipe(file: Path, facts: dict[str, Any]) -> None:
-    if not file.exists():
-        with whole_file(file) as partial:
-            partial.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-        return
-    try:
-        before = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UnreadableError(
-            f"it is no recipe of a lab: {error}",
-            file=str(file),
-            hint="choose another --out.",
-        ) from None
-    changed = [name for name in facts if before.get(name) != facts[name]]
+def _check_recipe(file: Path, facts: dict[str, Any], examples: dict[str, str]) -> None:
+    before = _read_facts(file) if file.exists() else {}
+    if before and before.get("version") != LAB_VERSION:
+        raise OutputError(
+            f"{file.parent} holds runs of another version of forgetmap, which trained or measured "
+            "otherwise",
+            hint="choose another --out; runs of both cannot be compared.",
+        )
+    known = before.get(EXAMPLES, {})
+    changed = [name for name in facts if before and before.get(name) != facts[name]]
+    changed += [
+        f"the new examples of seed {seed}"
+        for seed, content in examples.items()
+        if known.get(seed, content) != content
+    ]
     if changed:
         raise OutputError(
             f"{file.parent} holds runs of another recipe: {', '.join(changed)} changed",
             hint="choose another --out; runs of two recipes cannot be compared.",
         )
+    kept = facts | {EXAMPLES: known | examples}
+    if kept != before:
+        with as_output_error(file), whole_file(file) as partial:
+            partial.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+
+
+def _read_facts(file: Path) -> dict[str, Any]:
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        if isinstance(facts, dict) and isinstance(facts.get(EXAMPLES, {}), dict):
+            return facts
+        problem = "other facts are expected"
+    except (OSError, ValueError) as error:
+        problem = str(error)
+    raise UnreadableError(
+        f"it is no recipe of a lab: {problem}", file=str(file), hint="choose another --out."
+    )
+
+
+def describe_examples(recipe: LabRecipe, seeds: Iterable[int]) -> dict[str, str]:
+    """The new examples of each seed, by their hash."""
+    return {str(seed): _hash(list(recipe.new_rows(seed))) for seed in seeds}
 
 
 def describe_recipe(recipe: LabRecipe) -> dict[str, Any]:
     """What makes two runs of the same method, rate and seed differ; long parts by their hash.
 
-    Learning rates are left out: runs of another rate have folders of their own.
+    New examples are left out, as every seed may have others; so are learning rates, as runs of
+    another rate have folders of their own.
     """
     facts = {
         "version": LAB_VERSION,
         "recipe": recipe.name,
         "start": _hash_of_start(recipe.start),
-        "new": _hash(list(recipe.new_rows(0))),
         "pool": _hash(list(recipe.pool)),
         "near": _hash_of_suite(recipe.near),
         "far": _hash_of_suite(recipe.far),
@@ -81,19 +164,19 @@ def describe_recipe(recipe: LabRecipe) -> dict[str, Any]:
         "settings": asdict(recipe.settings),
     }
     plain = (
-        "target", "batch_size", "max_steps", "warm_up", "free_prompt", "answer_mark",
-        "question_tokens", "hint_template", "max_tokens",
+        "target", "batch_size", "max_steps", "warm_up", "question_template", "free_prompt",
+        "answer_mark", "question_tokens", "hint_template", "max_tokens",
     )  # fmt: skip
     return facts | {name: getattr(recipe, name) for name in plain}
 
 
 def _hash_of_start(start: str) -> str:
-    """Checksums of the weights in a folder; a model on the hub is its name."""
+    """Checksums of weights, configs and tokenizer in a folder; a model on the hub is its name."""
     folder = Path(start)
     if not folder.is_dir():
         return start
-    weights = sorted(file for file in folder.iterdir() if file.suffix in WEIGHTS)
-    return _hash([(file.name, checksum_of(file)) for file in weights])
+    files = sorted(file for file in folder.iterdir() if file.suffix in MODEL_FILES)
+    return _hash([(file.name, checksum_of(file)) for file in files])
 
 
 def _hash_of_suite(suite: Suite) -> str:

@@ -15,10 +15,13 @@ from forgetmap.evaluation import Suite, evaluate
 from forgetmap.lab.recipe import LabRecipe, Row
 from forgetmap.lab.result import Divergences, LabCell
 from forgetmap.records import read_run
-from forgetmap.train import StartDistributions, TokenExample, collate, predict, read_examples
-
-CHUNK = 128
-"""Examples per forward pass."""
+from forgetmap.train import (
+    StartDistributions,
+    TokenExample,
+    device_of,
+    predict_batches,
+    read_examples,
+)
 
 
 def lab_suite(recipe: LabRecipe) -> Suite:
@@ -38,21 +41,20 @@ def right_items(run: Path) -> dict[tuple[str, str], bool]:
     return {(task, item): score >= CORRECT_AT for task, item, score in rows if score is not None}
 
 
-def count_cells(recipe: LabRecipe, start: Path, after: Path | None) -> list[LabCell]:
+def count_cells(recipe: LabRecipe, start: Path, after: Path) -> list[LabCell]:
     """The four counts of each part and category, from two run folders of the same questions.
 
     Args:
         recipe: the world.
         start: answers of the start model.
-        after: answers of the trained model; None if it gives none, so that all is forgotten.
+        after: answers of the trained model; an item that it gives none to is missing, not wrong.
     """
     places = {
         task.name: (part, task.category or "")
         for part, suite in (("near", recipe.near), ("far", recipe.far))
         for task in suite.tasks
     }
-    before = right_items(start)
-    now = dict.fromkeys(before, False) if after is None else right_items(after)
+    before, now = right_items(start), right_items(after)
     counts: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for key, was_right in before.items():
         if key not in now:
@@ -75,17 +77,13 @@ class StartDivergence:
 
     def __init__(self, model: Any, rows: Sequence[Row], tokenizer: Any) -> None:
         self.examples: list[TokenExample] = read_examples(rows, tokenizer, eos=False)
-        self.start = StartDistributions.of(model, self.examples, _device(model))
+        self.start = StartDistributions.of(model, self.examples, device_of(model))
 
-    @torch.no_grad()
     def measure(self, model: Any) -> tuple[float, float]:
         """Forward and reverse KL per answer token."""
-        model.eval()
         sums = torch.zeros(2, dtype=torch.float64)
         positions = 0
-        for first in range(0, len(self.examples), CHUNK):
-            chosen = range(first, min(first + CHUNK, len(self.examples)))
-            logits = predict(model, collate([self.examples[at] for at in chosen], _device(model)))
+        for chosen, logits in predict_batches(model, self.examples):
             sums[0] += self.start.divergence(logits, chosen, "forward").sum().double()
             sums[1] += self.start.divergence(logits, chosen, "reverse").sum().double()
             positions += len(logits)
@@ -101,7 +99,3 @@ def divergences(old: StartDivergence, new: StartDivergence, model: Any) -> Diver
         old_forward=old_forward, old_reverse=old_reverse,
         new_forward=new_forward, new_reverse=new_reverse,
     )  # fmt: skip
-
-
-def _device(model: Any) -> torch.device:
-    return torch.device(next(iter(model.parameters())).device)

@@ -19,16 +19,15 @@ from typing import Any
 
 import torch
 
-from forgetmap._disk import whole_file
 from forgetmap.errors import EmptyInputError, UsageError
 from forgetmap.lab.arms import require_convergence
-from forgetmap.lab.folder import open_lab
+from forgetmap.lab.folder import kept_result, open_lab
 from forgetmap.lab.measure import StartDivergence
 from forgetmap.lab.recipe import LabRecipe, Row
 from forgetmap.lab.result import MergeDriftResult, MergeLevel, MergePoint
-from forgetmap.lab.summary import over_seeds
+from forgetmap.lab.seeds import reported_seeds
+from forgetmap.lab.summary import head_by_sign, over_seeds
 from forgetmap.lab.training import (
-    ComputeCounter,
     StopAtScore,
     are_right,
     load_start,
@@ -37,7 +36,7 @@ from forgetmap.lab.training import (
 )
 from forgetmap.results import Estimate
 from forgetmap.stats import rank_correlation
-from forgetmap.text import percent
+from forgetmap.text import counted, percent
 from forgetmap.train import TokenExample, read_examples
 
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -75,10 +74,11 @@ def merge_under_drift(
         ConvergenceError: a training diverged.
         EmptyInputError: the start model knows nothing that is measured.
     """
-    if len(set(shares)) < FEWEST_LEVELS or seeds < 2:
+    reported = reported_seeds(seeds)
+    if len(set(shares)) < FEWEST_LEVELS:
         raise UsageError(
-            f"{len(set(shares))} levels and {seeds} seeds show no trend",
-            hint=f"give at least {FEWEST_LEVELS} levels and 2 seeds.",
+            f"{counted(len(set(shares)), 'level')} of drift cannot show a trend",
+            hint=f"give at least {FEWEST_LEVELS} levels.",
         )
     if not all(0 < share <= 1 for share in shares):
         raise UsageError(
@@ -86,8 +86,8 @@ def merge_under_drift(
         )
     rate = recipe.single_rate if rate is None else rate
     levels = []
-    with open_lab(recipe, out):
-        for seed in range(1, seeds + 1):
+    with open_lab(recipe, out, reported):
+        for seed in reported:
             for share in sorted(set(shares)):
                 levels.append(_level(recipe, out, share, seed, rate))
                 if on_level is not None:
@@ -96,48 +96,44 @@ def merge_under_drift(
 
 
 def _level(recipe: LabRecipe, out: Path, share: float, seed: int, rate: float) -> MergeLevel:
-    result = out / f"share{share:g}-rate{rate:g}-seed{seed}.json"
-    if result.exists():
-        return MergeLevel.model_validate_json(result.read_text(encoding="utf-8"))
-    level = _train_level(recipe, out, share, seed, rate)
-    with whole_file(result) as file:
-        file.write_text(level.to_json(), encoding="utf-8")
-    return level
+    file = out / f"share{share:g}-rate{rate:g}-seed{seed}.json"
+    return kept_result(file, MergeLevel, lambda: _train_level(recipe, out, share, seed, rate))
 
 
 def _train_level(recipe: LabRecipe, out: Path, share: float, seed: int, rate: float) -> MergeLevel:
     part = replace(recipe, new_rows=partial(_first_rows, recipe.new_rows, share))
     model, tokenizer = load_start(recipe.start)
     start = {name: weight.clone() for name, weight in model.state_dict().items()}
-    old = read_examples(recipe.old_rows, tokenizer, eos=False)
+    known = _known_examples(model, read_examples(recipe.old_rows, tokenizer, eos=False))
     new = read_examples(part.new_rows(seed), tokenizer, eos=False)
-    known = [
-        example for example, is_right in zip(old, are_right(model, old), strict=True) if is_right
-    ]
+    before = share_right(model, new)
+    divergence = StartDivergence(model, recipe.old_rows, tokenizer)
+    trainer = supervised_trainer(part, model, tokenizer, rate=rate, seed=seed, folder=out)
+    trainer.add_callback(StopAtScore(new, recipe.target))
+    require_convergence(trainer, f"the model of level {share:g}, seed {seed}")
+    after = {name: weight.clone() for name, weight in model.state_dict().items()}
+    _, reverse = divergence.measure(model)
+    points = []
+    for weight in (*WEIGHTS, 1.0):
+        _mix_into(model, start, after, weight)
+        points.append(_measure(model, known, new, weight))
+    recovered, best = compensation(points, before, len(known))
+    return MergeLevel(
+        share=share, seed=seed, distance=_distance(start, after), kl_old_reverse=reverse,
+        lost=points[-1].lost, score=points[-1].score, points=points, recovered=recovered,
+        weight=best,
+    )  # fmt: skip
+
+
+def _known_examples(model: Any, old: Sequence[TokenExample]) -> list[TokenExample]:
+    known = [one for one, is_right in zip(old, are_right(model, old), strict=True) if is_right]
     if len(known) < 2:
         raise EmptyInputError(
             "the start model answers fewer than two near and far questions right, word by word: "
             "nothing can be lost",
             hint="take a start model that was trained, or another `question_template`.",
         )
-    before = share_right(model, new)
-    divergence = StartDivergence(model, recipe.old_rows, tokenizer)
-    trainer = supervised_trainer(part, model, tokenizer, rate=rate, seed=seed, folder=out)
-    trainer.add_callback(StopAtScore(new, recipe.target, ComputeCounter(model)))
-    require_convergence(trainer, f"the model of level {share:g}, seed {seed}")
-    after = {name: weight.clone() for name, weight in model.state_dict().items()}
-    _, reverse = divergence.measure(model)
-    whole = _measure(model, known, new, 1.0)
-    points = []
-    for weight in WEIGHTS:
-        _mix_into(model, start, after, weight)
-        points.append(_measure(model, known, new, weight))
-    recovered, best = compensation([*points, whole], before, len(known))
-    return MergeLevel(
-        share=share, seed=seed, distance=_distance(start, after), kl_old_reverse=reverse,
-        lost=whole.lost, score=whole.score, points=[*points, whole], recovered=recovered,
-        weight=best,
-    )  # fmt: skip
+    return known
 
 
 def _first_rows(rows: Callable[[int], Sequence[Row]], share: float, seed: int) -> Sequence[Row]:
@@ -181,7 +177,7 @@ def compensation(
     all. None where too little was lost to see. The last point is the trained model itself.
     """
     whole = points[-1]
-    if whole.lost * known < FEWEST_LOST or not sum(whole.halves):
+    if round(whole.lost * known) < FEWEST_LOST or not sum(whole.halves):
         return None, None
     kept = [point for point in points if point.score - before >= KEPT_GAIN * (whole.score - before)]
     first, second = (min(kept, key=lambda point: point.halves[half]) for half in (0, 1))
@@ -256,11 +252,13 @@ def _headline(small: Estimate, large: Estimate, difference: Estimate) -> str:
         f"under small drift a merge undid {percent(small.value)} of the loss at 95 % of the gain, "
         f"under large drift {percent(large.value)}"
     )
-    if difference.low is not None and difference.low > 0:
-        return f"Merging compensates better when drift is small: {figures}."
-    if difference.high is not None and difference.high < 0:
-        return f"Merging compensates less when drift is small: {figures}."
-    return f"Cannot tell whether the size of the drift matters: {figures}."
+    head = head_by_sign(
+        difference,
+        "Merging compensates better when drift is small",
+        "Merging compensates less when drift is small",
+        "Cannot tell whether the size of the drift matters",
+    )
+    return f"{head}: {figures}."
 
 
 def _notices(levels: Sequence[MergeLevel]) -> list[str]:

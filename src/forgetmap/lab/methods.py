@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from forgetmap.errors import UsageError
 from forgetmap.lab.recipe import LabRecipe, Row
+from forgetmap.lab.start_texts import free_texts
 from forgetmap.lab.training import reward_trainer, supervised_trainer, trainer_options
 from forgetmap.train import (
     EWC,
@@ -28,7 +29,6 @@ from forgetmap.train import (
     Mitigation,
     OnPolicyReplay,
     Replay,
-    SyntheticReplay,
     TTTDiscover,
     protect,
 )
@@ -64,11 +64,6 @@ class ArmSetting:
     def prompts(self) -> list[Row]:
         """Old examples without their answers."""
         return [{"prompt": row["prompt"]} for row in self.recipe.pool]
-
-    @property
-    def free_prompts(self) -> list[Row]:
-        """The same beginning for every text that the start model writes by itself."""
-        return [{"prompt": self.recipe.free_prompt}] * WRITTEN_ROWS
 
 
 def _no_mitigations(_: ArmSetting) -> Sequence[Mitigation]:
@@ -154,15 +149,18 @@ def _kl(setting: ArmSetting, direction: Literal["forward", "reverse"]) -> list[M
     ]
 
 
-def _free_kl(setting: ArmSetting) -> list[Mitigation]:
-    return [
-        KLToStart(
-            setting.free_prompts,
-            weight=setting.strength,
-            max_tokens=WRITTEN_TOKENS,
-            seed=setting.seed,
-        )
-    ]
+def _start_texts(setting: ArmSetting, model: Any, tokenizer: Any) -> list[Row]:
+    return free_texts(
+        setting.recipe, model, tokenizer,
+        count=WRITTEN_ROWS, max_tokens=WRITTEN_TOKENS, seed=setting.seed,
+    )  # fmt: skip
+
+
+def _free_kl_trainer(setting: ArmSetting, model: Any, tokenizer: Any) -> Any:
+    texts = _start_texts(setting, model, tokenizer)
+    trainer = _plain_trainer(setting, model, tokenizer)
+    protect(trainer, KLToStart(texts, weight=setting.strength, seed=setting.seed))
+    return trainer
 
 
 def _margin(
@@ -189,16 +187,11 @@ def _replay(setting: ArmSetting) -> list[Mitigation]:
     return [Replay(setting.recipe.pool, share=setting.strength, eos=False, seed=setting.seed)]
 
 
-def _synthetic_replay(setting: ArmSetting) -> list[Mitigation]:
-    return [
-        SyntheticReplay(
-            rows=WRITTEN_ROWS,
-            prompt=setting.recipe.free_prompt,
-            share=setting.strength,
-            max_tokens=WRITTEN_TOKENS,
-            seed=setting.seed,
-        )
-    ]
+def _synthetic_replay_trainer(setting: ArmSetting, model: Any, tokenizer: Any) -> Any:
+    texts = _start_texts(setting, model, tokenizer)
+    trainer = _plain_trainer(setting, model, tokenizer)
+    protect(trainer, Replay(texts, share=setting.strength, seed=setting.seed))
+    return trainer
 
 
 def _ewc(setting: ArmSetting) -> list[Mitigation]:
@@ -242,7 +235,8 @@ _ALL = (
         _KL_WEIGHTS, "weight",
     ),
     LabMethod(
-        "free-kl", "forward KL on the start's own texts", "nothing", _free_kl, _KL_WEIGHTS, "weight"
+        "free-kl", "forward KL on the start's own texts", "nothing", strengths=_KL_WEIGHTS,
+        strength_of="weight", trainer=_free_kl_trainer,
     ),
     LabMethod("margin", "1->0 penalty", "prompts", _margin, _KL_WEIGHTS, "weight"),
     LabMethod(
@@ -250,7 +244,8 @@ _ALL = (
     ),
     LabMethod("replay", "replay", "examples", _replay, _SHARES, "share"),
     LabMethod(
-        "synthetic-replay", "synthetic replay", "nothing", _synthetic_replay, _SHARES, "share"
+        "synthetic-replay", "synthetic replay", "nothing", strengths=_SHARES, strength_of="share",
+        trainer=_synthetic_replay_trainer,
     ),
     LabMethod(
         "l2sp", "L2-SP", "nothing", lambda setting: [L2SP(setting.strength)], (0.01, 0.05), "weight"

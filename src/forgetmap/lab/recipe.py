@@ -2,14 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from forgetmap.evaluation import Settings, Suite
 
 Row = Mapping[str, Any]
 """An example: `prompt` and `completion`, or `messages`."""
+
+
+class MeasuredQuestions:
+    """Questions that no method may see, by their words alone.
+
+    Args:
+        questions: as they are asked.
+        template: how a plain model is asked them, with {question}.
+    """
+
+    def __init__(self, questions: Iterable[str], template: str) -> None:
+        self._asked = {
+            _words(text)
+            for question in questions
+            for text in (question, template.replace("{question}", question))
+        }
+
+    def has(self, prompt: str) -> bool:
+        """Whether a prompt, or one of its lines without its label (`Question: ...`), is one."""
+        return any(_words(part) in self._asked for part in _parts(prompt))
+
+    def may_be_in(self, text: str) -> bool:
+        """Whether a text, or one of its lines, begins with one: for texts that can be left out."""
+        return any(
+            words[:count] in self._asked
+            for part in _parts(text)
+            for words in [_words(part)]
+            for count in range(1, len(words) + 1)
+        )
+
+
+def _parts(text: str) -> Iterator[str]:
+    for part in (text, *text.splitlines()):
+        yield part
+        yield part.partition(":")[2]
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.casefold().split())
 
 
 @dataclass(frozen=True)
@@ -23,13 +63,14 @@ class LabRecipe:
         pool: old examples that a mitigation may see.
         near: questions on what the pool is about, without its items.
         far: questions on other things.
-        old_rows: near and far questions with their right answers, to measure KL on.
+        old_rows: near and far questions with their right answers, to measure KL on; not always all.
         target: share of the new examples that must be known; training stops there.
         rates: learning rates that are tried with every method.
         low_rates: further ones for plain fine-tuning, as the baseline of equal compute.
         batch_size: new examples per step.
         max_steps: training ends there, target or not.
         warm_up: steps in which the learning rate rises.
+        question_template: how a near or far question stands before a plain model.
         free_prompt: what a text begins with that the start model writes by itself.
         answer_mark: where a question ends in such a text, and the answer begins.
         question_tokens: of such a question, at most.
@@ -52,12 +93,21 @@ class LabRecipe:
     batch_size: int = 16
     max_steps: int = 1500
     warm_up: int = 10
+    question_template: str = "Question: {question}\nAnswer:"
     free_prompt: str = ""
     answer_mark: str = ""
     question_tokens: int = 32
     hint_template: str = "{prompt}\n\n{privileged_context}"
     max_tokens: int = 8
     settings: Settings = field(default_factory=Settings)
+
+    @cached_property
+    def measured(self) -> MeasuredQuestions:
+        """All near and far questions."""
+        tasks = (*self.near.tasks, *self.far.tasks)
+        return MeasuredQuestions(
+            (item.question for task in tasks for item in task.load()), self.question_template
+        )
 
     @property
     def single_rate(self) -> float:

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from forgetmap.errors import FieldError, InputError, MissingInputError, UsageError
 from forgetmap.evaluation import Suite, Task, load_suite
-from forgetmap.lab.recipe import LabRecipe, Row
+from forgetmap.lab.recipe import LabRecipe, MeasuredQuestions, Row
 from forgetmap.train import read_rows
 
 SEED = "{seed}"
@@ -84,13 +84,17 @@ def read_recipe(path: str | Path) -> LabRecipe:
     near, far = (file.read_suite(name) for name in ("near", "far"))
     file.require_different_tasks(near, far)
     template = fields.question_template
-    old_rows = _old_rows((*near.tasks, *far.tasks), template)
+    tasks = (*near.tasks, *far.tasks)
+    old_rows = _old_rows(tasks, template)
+    measured = MeasuredQuestions(
+        (item.question for task in tasks for item in task.load()), template
+    )
     before, after = template.split("{question}", 1)
     return LabRecipe(
         name=fields.name,
         start=file.start,
-        new_rows=file.read_new(),
-        pool=file.read_pool(old_rows),
+        new_rows=file.read_new(measured),
+        pool=file.read_pool(measured),
         near=near,
         far=far,
         old_rows=_sample(old_rows, MEASURED_ROWS),
@@ -100,6 +104,7 @@ def read_recipe(path: str | Path) -> LabRecipe:
         batch_size=fields.batch_size,
         max_steps=fields.max_steps,
         warm_up=fields.warm_up,
+        question_template=template,
         free_prompt=fields.free_prompt or before.rstrip() or "Question:",
         answer_mark=fields.answer_mark or after.rstrip() or "\n",
         question_tokens=fields.question_tokens,
@@ -163,28 +168,17 @@ class _RecipeFile:
             )
         return file
 
-    def read_new(self) -> partial[list[Row]]:
+    def read_new(self, measured: MeasuredQuestions) -> partial[list[Row]]:
         """New examples by seed; those of the first two seeds are checked now."""
         name = self.fields.new
         for seed in (0, 1):
-            _answered_rows(self.beside("new", name.replace(SEED, str(seed))))
-        return partial(_new_rows, str(self.path.parent / name))
+            self.beside("new", name.replace(SEED, str(seed)))
+            _new_rows(str(self.path.parent / name), measured, seed)
+        return partial(_new_rows, str(self.path.parent / name), measured)
 
-    def read_pool(self, measured: Sequence[Row]) -> list[Row]:
+    def read_pool(self, measured: MeasuredQuestions) -> list[Row]:
         """Old examples, none of which is measured."""
-        file = self.beside("pool", self.fields.pool)
-        rows = _answered_rows(file)
-        asked = {row["prompt"].strip() for row in measured}
-        for line, row in rows:
-            if row["prompt"].strip() in asked:
-                raise FieldError(
-                    "this question is also measured: near or far has it",
-                    file=str(file),
-                    line=line,
-                    field="prompt",
-                    hint="leave it out of the pool, or out of what is measured.",
-                )
-        return [row for _, row in rows]
+        return _unmeasured_rows(self.beside("pool", self.fields.pool), measured)
 
     def read_suite(self, field: str) -> Suite:
         """A suite with its items in memory, so that it can be sent to other processes."""
@@ -242,9 +236,28 @@ def _answered_rows(file: Path) -> list[tuple[int, Row]]:
     return rows
 
 
-def _new_rows(name: str, seed: int) -> list[Row]:
-    """Read where they are needed: only the name goes to other processes."""
-    return [row for _, row in _answered_rows(Path(name.replace(SEED, str(seed))))]
+def _new_rows(name: str, measured: MeasuredQuestions, seed: int) -> list[Row]:
+    """Read where they are needed: rows do not go to other processes."""
+    return _unmeasured_rows(Path(name.replace(SEED, str(seed))), measured)
+
+
+def _unmeasured_rows(file: Path, measured: MeasuredQuestions) -> list[Row]:
+    """Rows with answers, none of which asks what is measured.
+
+    Raises:
+        FieldError: one does.
+    """
+    rows = _answered_rows(file)
+    for line, row in rows:
+        if measured.has(row["prompt"]):
+            raise FieldError(
+                "this question is also measured: near or far has it",
+                file=str(file),
+                line=line,
+                field="prompt",
+                hint="leave it out here, or out of what is measured.",
+            )
+    return [row for _, row in rows]
 
 
 def _old_rows(tasks: Sequence[Task], template: str) -> list[Row]:

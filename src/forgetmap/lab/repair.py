@@ -12,23 +12,24 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from forgetmap._disk import whole_file
 from forgetmap.comparison import compare
-from forgetmap.errors import ConvergenceError, EmptyInputError, UsageError
+from forgetmap.errors import ConvergenceError
 from forgetmap.evaluation import Suite, evaluate
 from forgetmap.export import write_replay
-from forgetmap.lab.arms import Arm, Bench, finished_model, require_convergence
-from forgetmap.lab.folder import open_lab
+from forgetmap.lab.arms import MODEL, RUN, Arm, Bench, finished_model, require_convergence
+from forgetmap.lab.folder import kept_result, open_lab
 from forgetmap.lab.measure import right_items, run_items
 from forgetmap.lab.recipe import LabRecipe, Row
 from forgetmap.lab.result import LabCell, LabRun, RepairResult, RepairRun, RepairSummary
-from forgetmap.lab.summary import BASELINE, over_seeds
+from forgetmap.lab.seeds import DEVELOPMENT_SEED, reported_seeds
+from forgetmap.lab.start_texts import make_pool
+from forgetmap.lab.summary import BASELINE, head_by_sign, over_seeds
 from forgetmap.lab.training import (
     ComputeCounter,
     load_start,
@@ -37,7 +38,7 @@ from forgetmap.lab.training import (
 )
 from forgetmap.results import Estimate
 from forgetmap.text import listed, percent
-from forgetmap.train import Replay, protect, read_examples, sample_answers
+from forgetmap.train import Replay, protect, read_examples
 
 REPAIRS = ("targeted", "random", "none")
 """Kinds of replay; none is the new examples alone."""
@@ -94,22 +95,21 @@ def repair_model(
         EmptyInputError: the start model wrote no usable question.
         ConvergenceError: a training diverged.
     """
-    if seeds < 2:
-        raise UsageError(f"{seeds} seeds give no interval", hint="give --seeds 3 or more.")
+    reported = reported_seeds(seeds)
     plan = plan or RepairPlan()
     rate = recipe.single_rate if plan.rate is None else plan.rate
     bench = Bench(recipe, out)
     runs = []
-    with open_lab(recipe, out):
+    with open_lab(recipe, out, (DEVELOPMENT_SEED, *reported)):
         forgotten = [
-            _forgotten_model(bench, Arm(BASELINE, 0.0, rate, seed)) for seed in range(seeds + 1)
+            _forgotten_model(bench, Arm(BASELINE, 0.0, rate, seed))
+            for seed in (DEVELOPMENT_SEED, *reported)
         ]
         domains = worst_domains(forgotten[0].cells, plan.domains)
-        pool = written_pool(recipe, out / f"pool-{plan.written}.jsonl", plan.written)
         for model in forgotten[1:]:
-            shop = _Workshop(bench, plan, rate, domains, pool, model)
+            repair = ModelRepair(bench, plan, rate, domains, model)
             for kind in REPAIRS:
-                runs.append(shop.run(kind))
+                runs.append(repair.run(kind))
                 if on_run is not None:
                     on_run(runs[-1])
     return summarise_repairs(recipe.name, domains, forgotten[1:], runs, plan.rows)
@@ -138,89 +138,38 @@ def worst_domains(cells: Sequence[LabCell], count: int) -> list[str]:
     return ranked[:count]
 
 
-def written_pool(recipe: LabRecipe, file: Path, count: int) -> list[Row]:
-    """Questions that the start model makes up, with its own greedy answers; none that is measured.
-
-    Raises:
-        EmptyInputError: none can be used.
-    """
-    if not file.exists():
-        rows = _write_pool(recipe, count)
-        with whole_file(file) as out:
-            out.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    if not rows:
-        raise EmptyInputError(
-            "the start model wrote no question of its own that is not measured",
-            file=str(file),
-            hint="raise the number of written questions, or give another free prompt.",
-        )
-    return rows
-
-
-def _write_pool(recipe: LabRecipe, count: int) -> list[Row]:
-    model, tokenizer = load_start(recipe.start)
-    begin = tokenizer(recipe.free_prompt).input_ids
-    texts = sample_answers(
-        model,
-        [begin] * count,
-        tokenizer,
-        max_tokens=recipe.question_tokens,
-        temperature=1.0,
-        seed=0,
-    )
-    measured = {row["prompt"].strip() for row in recipe.old_rows}
-    new = {row["prompt"].strip() for row in recipe.new_rows(0)}
-    prompts = []
-    for text in texts:
-        question, mark, _ = tokenizer.decode([*begin, *text]).lstrip().partition(recipe.answer_mark)
-        prompt = question + mark
-        if mark and prompt.strip() not in measured | new:
-            prompts.append(prompt)
-    prompts = list(dict.fromkeys(prompts))
-    answers = sample_answers(
-        model, [tokenizer(prompt).input_ids for prompt in prompts], tokenizer,
-        max_tokens=recipe.max_tokens, temperature=0.0, seed=0,
-    )  # fmt: skip
-    rows: list[Row] = []
-    for prompt, tokens in zip(prompts, answers, strict=True):
-        answer = tokenizer.decode(tokens, skip_special_tokens=True).split("\n")[0]
-        if answer.strip():
-            rows.append({"prompt": prompt, "completion": answer})
-    return rows
-
-
 @dataclass(frozen=True)
-class _Workshop:
+class ModelRepair:
     """One forgotten model and everything to repair it with."""
 
     bench: Bench
     plan: RepairPlan
     rate: float
     domains: Sequence[str]
-    pool: Sequence[Row]
     forgotten: LabRun
 
     @property
     def folder(self) -> Path:
+        """Of the forgotten model."""
         return self.bench.out / self.forgotten.folder
+
+    @property
+    def pool_file(self) -> Path:
+        """What the start model wrote; the same for all repairs."""
+        return self.bench.out / f"pool-{self.plan.written}.jsonl"
 
     def run(self, kind: str) -> RepairRun:
         """Repair in one way, or read what an earlier attempt found."""
         plan = self.plan
         name = f"repair-{kind}-{plan.rows}-{plan.steps}-{len(self.domains)}-{plan.written}"
-        result = self.folder / f"{name}.json"
-        if result.exists():
-            return RepairRun.model_validate_json(result.read_text(encoding="utf-8"))
-        shutil.rmtree(result.with_suffix(""), ignore_errors=True)
-        run = self._train(kind, result.with_suffix(""))
-        with whole_file(result) as file:
-            file.write_text(run.to_json(), encoding="utf-8")
-        return run
+        return kept_result(
+            self.folder / f"{name}.json", RepairRun, lambda: self._train(kind, self.folder / name)
+        )
 
     def _train(self, kind: str, folder: Path) -> RepairRun:
+        shutil.rmtree(folder, ignore_errors=True)
         recipe, seed = self.bench.recipe, self.forgotten.seed
-        model, tokenizer = load_start(self.folder / "model")
+        model, tokenizer = load_start(self.folder / MODEL)
         examples = read_examples(recipe.new_rows(seed), tokenizer, eos=False)
         before = share_right(model, examples)
         counter = ComputeCounter(model)
@@ -228,28 +177,29 @@ class _Workshop:
         trainer = supervised_trainer(
             short, model, tokenizer, rate=self.rate, seed=seed, folder=folder
         )
-        rows = self._rows(kind)
+        rows = self._rows(kind, folder)
         if rows:
             protect(trainer, Replay(rows, share=SHARE, eos=False, seed=seed))
         require_convergence(trainer, f"the repair of {self.forgotten.folder}")
         with counter.paused():
             model = finished_model(trainer.model)
             score = share_right(model, examples)
-            run = run_items(recipe, model, tokenizer, folder / "run")
+            run = run_items(recipe, model, tokenizer, folder / RUN)
         return RepairRun(
             kind=kind, seed=seed, rows=len(rows), score_before=before, score=score,
             steps=self.plan.steps, compute=counter.tokens, **self._recovered(run),
         )  # fmt: skip
 
-    def _rows(self, kind: str) -> list[Row]:
+    def _rows(self, kind: str, folder: Path) -> list[Row]:
         if kind == "none":
             return []
-        if kind == "random":
-            count = min(self.plan.rows, len(self.pool))
-            return random.Random(self.forgotten.seed).sample(list(self.pool), count)  # noqa: S311
-        return self._targeted_rows()
+        pool = make_pool(self.bench.recipe, self.pool_file, self.plan.written)
+        if kind == "targeted":
+            return self._targeted_rows(folder)
+        count = self.run("targeted").rows  # less than asked for where few texts are like the items
+        return random.Random(self.forgotten.seed).sample(pool, count)  # noqa: S311
 
-    def _targeted_rows(self) -> list[Row]:
+    def _targeted_rows(self, folder: Path) -> list[Row]:
         """Those of the pool that are like what the targeted domains forgot."""
         recipe = self.bench.recipe
         tasks = tuple(
@@ -259,22 +209,21 @@ class _Workshop:
         )
         suite = Suite(f"{recipe.name}-targeted", tasks)
         before, after = (
-            self._ask(suite, name, start)
-            for name, start in (("start", recipe.start), ("forgotten", self.folder / "model"))
+            self._ask(suite, start, folder / f"domains-{name}")
+            for name, start in (("start", recipe.start), ("forgotten", self.folder / MODEL))
         )
         comparison = compare(before, after)
         if not comparison.result.total.n10:
             return []
-        out = self.folder / "targeted.jsonl"
+        out = folder / "replay.jsonl"
         write_replay(
-            comparison, out, pool=[self.bench.out / f"pool-{self.plan.written}.jsonl"],
+            comparison, out, pool=[self.pool_file],
             row_format="prompt-completion", per_item=PER_ITEM, limit=self.plan.rows, overwrite=True,
         )  # fmt: skip
         return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
 
-    def _ask(self, suite: Suite, name: str, model: str | Path) -> Path:
+    def _ask(self, suite: Suite, model: str | Path, out: Path) -> Path:
         loaded, tokenizer = load_start(model)
-        out = self.folder / f"targeted-{name}"
         return evaluate(
             loaded, suite, out, tokenizer=tokenizer, settings=self.bench.recipe.settings
         )
@@ -284,7 +233,7 @@ class _Workshop:
         recipe = self.bench.recipe
         tasks = (*recipe.near.tasks, *recipe.far.tasks)
         targeted = {task.name for task in tasks if task.category in self.domains}
-        paths = item_paths(self.bench.start_run, self.folder / "run", run)
+        paths = item_paths(self.bench.start_run, self.folder / RUN, run)
         counts: dict[str, Any] = {}
         for name, is_targeted in (("targeted", True), ("untouched", False)):
             known = [path for task, path in paths if (task in targeted) == is_targeted]
@@ -320,7 +269,7 @@ def summarise_repairs(
     targeted_less_random, untouched = (
         _difference(runs, part) for part in ("targeted", "untouched")
     )
-    lost = over_seeds([_lost(run) for run in forgotten])
+    lost = over_seeds([run.lost() for run in forgotten])
     return RepairResult(
         recipe=recipe,
         seeds=[run.seed for run in forgotten],
@@ -332,12 +281,8 @@ def summarise_repairs(
         untouched_difference=untouched,
         runs=list(runs),
         headline=_headline(summaries, targeted_less_random, domains),
-        notices=_notices(runs),
+        notices=_notices(runs, rows),
     )
-
-
-def _lost(run: LabRun) -> float:
-    return sum(cell.forgotten for cell in run.cells) / sum(cell.known for cell in run.cells)
 
 
 def _summary(kind: str, runs: Sequence[RepairRun]) -> RepairSummary:
@@ -380,20 +325,24 @@ def _headline(
         f"targeted replay recovered {percent(targeted)} of what {listed(list(domains))} had "
         f"forgotten, random replay of the same size {percent(chance)}"
     )
-    if difference.low is not None and difference.low > 0:
-        return f"Targeting helps: {figures}."
-    if difference.high is not None and difference.high < 0:
-        return f"Targeting does harm: {figures}."
-    return f"Cannot tell whether targeting helps: {figures}."
+    head = head_by_sign(
+        difference, "Targeting helps", "Targeting does harm", "Cannot tell whether targeting helps"
+    )
+    return f"{head}: {figures}."
 
 
-def _notices(runs: Sequence[RepairRun]) -> list[str]:
+def _range(values: Collection[int]) -> str:
+    low, high = min(values), max(values)
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def _notices(runs: Sequence[RepairRun], rows: int) -> list[str]:
     notices = []
     sizes = {run.rows for run in runs if run.kind != "none"}
-    if len(sizes) > 1:
+    if min(sizes) < rows:
         notices.append(
-            f"Replay sets have between {min(sizes)} and {max(sizes)} rows: fewer texts were like "
-            "what was forgotten than asked for."
+            f"Replay sets have {_range(sizes)} rows instead of {rows}: fewer texts were like what "
+            "was forgotten. Random replay has as many of each seed."
         )
     worst = min(run.score - run.score_before for run in runs)
     if worst < -0.01:

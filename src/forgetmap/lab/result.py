@@ -35,16 +35,19 @@ class LabRun(Value):
     strength: float
     rate: float
     seed: int
-    score: float = Field(description="Share of the new examples known at the end.")
+    score: float | None = Field(
+        description="Share of the new examples known at the end; none if the run diverged."
+    )
     reached: bool = Field(description="Whether that is the target.")
     steps: int
     compute: int = Field(description="Tokens through the model; a backward pass counts twice.")
     seconds: float
-    cells: list[LabCell]
+    cells: list[LabCell] = Field(description="None if the run diverged: it has no answers.")
     kl: Divergences | None = Field(description="None if the run diverged.")
     diverged: bool = Field(
         default=False,
-        description="The weights became infinite: it is not reached, and all is forgotten.",
+        description="The weights became infinite: the target is not reached, and nothing is known "
+        "of what was lost.",
     )
     peak: float | None = Field(
         default=None, description="Largest share lost at any look while training, near items."
@@ -52,17 +55,21 @@ class LabRun(Value):
     peak_step: int | None = None
     folder: str = Field(description="Runs and model, inside the lab's folder.")
 
-    def lost(self, part: str) -> float | None:
-        """Share of the known items of a part that was forgotten."""
-        known = sum(cell.known for cell in self.cells if cell.part == part)
-        forgotten = sum(cell.forgotten for cell in self.cells if cell.part == part)
-        return forgotten / known if known else None
+    def lost(self, part: str | None = None) -> float | None:
+        """Share of the known items of a part, or of all, that was forgotten."""
+        return _ratio(self._of(part), "forgotten", "known")
 
-    def gained(self, part: str) -> float | None:
-        """Share of the items of a part that were gained."""
-        items = sum(cell.items for cell in self.cells if cell.part == part)
-        gained = sum(cell.gained for cell in self.cells if cell.part == part)
-        return gained / items if items else None
+    def gained(self, part: str | None = None) -> float | None:
+        """Share of the items of a part, or of all, that were gained."""
+        return _ratio(self._of(part), "gained", "items")
+
+    def _of(self, part: str | None) -> list[LabCell]:
+        return [cell for cell in self.cells if part in (None, cell.part)]
+
+
+def _ratio(cells: list[LabCell], one: str, other: str) -> float | None:
+    total = sum(getattr(cell, other) for cell in cells)
+    return sum(getattr(cell, one) for cell in cells) / total if total else None
 
 
 class LabDifference(Value):
@@ -95,6 +102,9 @@ class MethodResult(Value):
     rate: float
     seeds: int
     reached: int = Field(description="Seeds that came to the target.")
+    diverged: int = Field(
+        default=0, description="Seeds whose weights became infinite; means leave them out."
+    )
     score: Estimate
     lost_near: Estimate
     lost_far: Estimate

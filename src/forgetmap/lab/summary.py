@@ -8,6 +8,7 @@ from itertools import groupby
 from statistics import fmean
 
 from forgetmap.errors import ConvergenceError
+from forgetmap.lab.arms import StartFacts
 from forgetmap.lab.methods import find_method
 from forgetmap.lab.recipe import LabRecipe
 from forgetmap.lab.result import (
@@ -36,11 +37,13 @@ MATCHED = 0.01
 def choose(runs: Sequence[LabRun]) -> LabRun:
     """The run that reached the target and lost least, or learned most where none reached it."""
     reached = [run for run in runs if run.reached]
-    return min(reached, key=mean_lost) if reached else max(runs, key=lambda run: run.score)
+    if reached:
+        return min(reached, key=mean_lost)
+    return max(runs, key=lambda run: -1.0 if run.score is None else run.score)
 
 
 def mean_lost(run: LabRun) -> float:
-    """Mean of the shares lost near and far."""
+    """Mean of the shares lost near and far, of a run that did not diverge."""
     return fmean(lost for part in PARTS if (lost := run.lost(part)) is not None)
 
 
@@ -50,8 +53,7 @@ def summarise(
     *,
     seeds: Sequence[int],
     development_seed: int,
-    parameters: int,
-    start_score: float,
+    start: StartFacts,
 ) -> LabResult:
     """Everything that the runs say."""
     reported = [run for run in runs if run.seed in seeds]
@@ -68,14 +70,14 @@ def summarise(
         )
     methods = [_method(name, settled[name], baselines) for name in names if name not in lost]
     methods = _mark_efficient(sorted(methods, key=_order))
-    one = runs[0]
+    one = next(run for run in runs if not run.diverged)
     return LabResult(
         recipe=recipe.name,
         target=recipe.target,
         seeds=list(seeds),
         development_seed=development_seed,
-        parameters=parameters,
-        start_score=start_score,
+        parameters=start.parameters,
+        start_score=start.score,
         known_near=_total(one, "near", "known"),
         known_far=_total(one, "far", "known"),
         items_near=_total(one, "near", "items"),
@@ -93,7 +95,8 @@ def _diverged(runs: Sequence[LabRun], lost: Sequence[str]) -> list[str]:
     names = [run.folder for run in runs if run.diverged]
     if names:
         notices.append(
-            f"{counted(len(names), 'run')} diverged, so that nothing was left: {listed(names)}."
+            f"{counted(len(names), 'run')} diverged and {'is' if len(names) == 1 else 'are'} in no "
+            f"mean: {listed(names)}."
         )
     if lost:
         titles = [find_method(name).title for name in lost]
@@ -131,20 +134,27 @@ class _Baselines:
 
     @property
     def compute(self) -> float:
-        return fmean(run.compute for run in self.best)
+        return _compute(self.best)
 
     def of_equal_compute(self, compute: float) -> list[LabRun]:
         """The rate whose runs lost least within that compute; the cheapest if none is within."""
-        reached = [runs for runs in self.by_rate.values() if all(run.reached for run in runs)]
-        candidates = reached or list(self.by_rate.values())
+        whole = [runs for runs in self.by_rate.values() if not any(run.diverged for run in runs)]
+        reached = [runs for runs in whole if all(run.reached for run in runs)]
+        candidates = reached or whole or [self.best]
         affordable = [runs for runs in candidates if _compute(runs) <= SLACK * compute]
         if not affordable:
             return min(candidates, key=_compute)
-        return min(affordable, key=lambda runs: fmean(map(mean_lost, runs)))
+        return min(affordable, key=lambda runs: fmean(map(mean_lost, _finite(runs))))
+
+
+def _finite(runs: Sequence[LabRun]) -> list[LabRun]:
+    """Those that did not diverge: of others nothing is known."""
+    return [run for run in runs if not run.diverged]
 
 
 def _compute(runs: Sequence[LabRun]) -> float:
-    return fmean(run.compute for run in runs)
+    """Mean of the runs that were not cut short."""
+    return fmean(run.compute for run in _finite(runs))
 
 
 def _method(name: str, runs: Sequence[LabRun], baselines: _Baselines) -> MethodResult:
@@ -161,17 +171,18 @@ def _method(name: str, runs: Sequence[LabRun], baselines: _Baselines) -> MethodR
         rate=runs[0].rate,
         seeds=len(runs),
         reached=sum(run.reached for run in runs),
+        diverged=sum(run.diverged for run in runs),
         score=over_seeds([run.score for run in runs]),
         lost_near=over_seeds([run.lost("near") for run in runs]),
         lost_far=over_seeds([run.lost("far") for run in runs]),
         compute=compute / baselines.compute,
-        steps=fmean(run.steps for run in runs),
+        steps=fmean(run.steps for run in _finite(runs)),
         kl=kl,
         peak=fmean(peak for peak, _ in peaks if peak is not None) if peaks else None,
         peak_step=fmean(step for _, step in peaks if step is not None) if peaks else None,
         differences=[] if name == BASELINE else _differences(runs, compute, baselines),
         categories=_categories(runs),
-        bound=min(1.0, math.sqrt(kl.old_reverse / 2)),
+        bound=min(1.0, math.sqrt(max(kl.old_reverse, 0.0) / 2)),  # -1e-9 is a 0 that was rounded
         is_efficient=False,
     )
 
@@ -234,7 +245,7 @@ def _mean_kl(runs: Sequence[LabRun]) -> Divergences:
 
 
 def _categories(runs: Sequence[LabRun]) -> list[LabCategory]:
-    names = [(cell.part, cell.category) for cell in runs[0].cells]
+    names = sorted({(cell.part, cell.category) for run in runs for cell in run.cells})
     categories = []
     for part, category in names:
         cells = [
@@ -299,9 +310,23 @@ def _total(run: LabRun, part: str, field: str) -> int:
     return sum(getattr(cell, field) for cell in run.cells if cell.part == part)
 
 
+def head_by_sign(difference: Estimate, above: str, below: str, unsure: str) -> str:
+    """How a headline begins: by the side of 0 on which the whole interval lies, if it does."""
+    if difference.low is not None and difference.low > 0:
+        return above
+    if difference.high is not None and difference.high < 0:
+        return below
+    return unsure
+
+
 def _headline(methods: Sequence[MethodResult], target: float) -> str:
     plain = next(method for method in methods if method.method == BASELINE)
     best = methods[0]
+    if plain.reached < plain.seeds:
+        return (
+            f"Nothing can be compared: plain fine-tuning came to {percent(target)} of the new task "
+            f"at {plain.reached} of {counted(plain.seeds, 'seed')} only."
+        )
     share = f"plain fine-tuning lost {_shares(plain)} at {percent(target)} of the new task"
     if best.method == BASELINE:
         return f"No method lost less than plain fine-tuning: {share}."

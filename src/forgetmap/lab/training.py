@@ -20,10 +20,8 @@ from transformers import (
 )
 
 from forgetmap.lab.recipe import LabRecipe, Row
-from forgetmap.train import TokenExample, collate, predict, read_examples
+from forgetmap.train import TokenExample, as_finished, predict_batches, read_examples
 
-SCORED_ROWS = 256
-"""Examples per forward pass when the score is taken."""
 INTERVALS = ((0.02, 1), (0.1, 4), (1.0, 10))
 """So far below the target, the score is taken every so many steps."""
 GENERATIONS = 8
@@ -74,25 +72,19 @@ def load_start(start: str | Path) -> tuple[Any, Any]:
     return model.to("cuda" if torch.cuda.is_available() else "cpu"), tokenizer
 
 
-@torch.no_grad()
 def are_right(model: Any, examples: Sequence[TokenExample]) -> list[bool]:
     """Whether greedy decoding writes the completion of each example, token by token.
 
     All tokens are predicted at once: the likeliest one is the given one at every position exactly
     if greedy decoding would have written the completion.
     """
-    was_training = model.training
-    model.eval()
-    device = next(model.parameters()).device
     right: list[bool] = []
-    for first in range(0, len(examples), SCORED_ROWS):
-        chunk = examples[first : first + SCORED_ROWS]
-        guesses = predict(model, collate(chunk, device)).argmax(-1).tolist()
-        for example in chunk:
-            answer = list(example.ids[example.begin :])
+    for chosen, logits in predict_batches(model, examples):
+        guesses = logits.argmax(-1).tolist()
+        for at in chosen:
+            answer = list(examples[at].ids[examples[at].begin :])
             right.append(guesses[: len(answer)] == answer)
             guesses = guesses[len(answer) :]
-    model.train(was_training)
     return right
 
 
@@ -109,14 +101,26 @@ def share_right(model: Any, examples: Sequence[TokenExample]) -> float:
 
 
 class StopAtScore(TrainerCallback):  # type: ignore[misc]
-    """Ends training as soon as the new examples are known."""
+    """Ends training as soon as the new examples are known.
+
+    Args:
+        examples: new ones.
+        target: share of them that must be known.
+        counter: does not count what is spent here.
+        trainer: where it ends with other weights than those it trains, such as their average,
+            these are what must know the examples.
+    """
 
     def __init__(
-        self, examples: Sequence[TokenExample], target: float, counter: ComputeCounter | None = None
+        self,
+        examples: Sequence[TokenExample],
+        target: float,
+        counter: ComputeCounter | None = None,
+        trainer: Any = None,
     ) -> None:
         self.examples, self.target, self.counter = examples, target, counter
+        self.trainer = trainer
         self.score, self.step = math.nan, 0
-        self.has_diverged = False
 
     @classmethod
     def of(cls, recipe: LabRecipe, seed: int, tokenizer: Any) -> StopAtScore:
@@ -130,10 +134,11 @@ class StopAtScore(TrainerCallback):  # type: ignore[misc]
         if self.step % self._interval and self.step < state.max_steps:
             return
         if not is_finite(model):
-            self.has_diverged = control.should_training_stop = True
+            control.should_training_stop = True
             return
-        with self.counter.paused() if self.counter else nullcontext():
-            self.score = share_right(model, self.examples)
+        finished = as_finished(self.trainer) if self.trainer else nullcontext(model)
+        with self.counter.paused() if self.counter else nullcontext(), finished as ended:
+            self.score = share_right(ended, self.examples)
         if self.score >= self.target:
             control.should_training_stop = True
 

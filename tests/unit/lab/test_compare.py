@@ -55,7 +55,7 @@ def test_slow_methods_are_left_out_unless_named() -> None:
     ("given", "message"),
     [
         ({"methods": ["nothing"]}, "there is no method 'nothing'"),
-        ({"seeds": 1}, "1 seeds"),
+        ({"seeds": 1}, "needs 2 of them or more, not 1"),
         ({"methods": ["lora"], "strengths": {"sft": [1]}}, "no strengths of 'sft'"),
         ({"methods": ["lora"], "strengths": {"ema": [1]}}, "no strengths of 'ema'"),
         ({"methods": ["lora"], "strengths": {"lora": []}}, "no strengths of 'lora'"),

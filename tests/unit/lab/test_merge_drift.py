@@ -61,6 +61,7 @@ def test_no_merge_is_worse_than_the_trained_model_itself() -> None:
 def test_nothing_is_said_of_a_loss_of_a_few_items() -> None:
     assert compensation([point(1.0, 0.04, 1.0)], 0.0, 100) == (None, None)
     assert compensation([point(1.0, 0.05, 1.0)], 0.0, 100) == (0.0, 1.0)
+    assert compensation([point(1.0, 1 - 0.9, 1.0)], 0.0, 50) == (0.0, 1.0)  # 4.999...: five of 50
 
 
 def level(share: float, seed: int, recovered: float | None) -> MergeLevel:

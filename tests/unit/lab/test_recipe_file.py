@@ -104,12 +104,16 @@ def test_rows_without_answers_are_told_with_their_line(folder: Path) -> None:
     assert error.value.file == str(folder / "pool.jsonl")
 
 
-def test_a_measured_question_must_not_be_in_the_pool(folder: Path) -> None:
-    row = '{"prompt": "Question: Who is far?\\nAnswer:", "completion": " me"}\n'
-    (folder / "pool.jsonl").write_text(ROW + row)
+@pytest.mark.parametrize("name", ["pool", "new-0", "new-1"])
+@pytest.mark.parametrize(
+    "prompt", ["Question: Who is far?\\nAnswer:", "Who is  far? ", "Q: who is far?"]
+)
+def test_a_measured_question_must_not_be_trained_on(folder: Path, name: str, prompt: str) -> None:
+    row = f'{{"prompt": "{prompt}", "completion": " me"}}\n'
+    (folder / f"{name}.jsonl").write_text(ROW + row)
     with pytest.raises(FieldError, match="also measured") as error:
         read_recipe(folder / "recipe.toml")
-    assert error.value.line == 2
+    assert (error.value.file, error.value.line) == (str(folder / f"{name}.jsonl"), 2)
 
 
 @pytest.mark.parametrize("starter", [name for name in STARTERS if name != "gpu"])
@@ -137,19 +141,19 @@ def test_the_template_for_gpus_has_no_unknown_key(folder: Path, tmp_path: Path) 
 
 def test_a_folder_belongs_to_one_recipe(folder: Path) -> None:
     recipe = read_recipe(folder / "recipe.toml")
-    with open_lab(recipe, folder / "lab"):
+    with open_lab(recipe, folder / "lab", [0]):
         pass
     (folder / "far.jsonl").write_text('{"question": "Who is far?", "gold": "you"}\n')
     changed = read_recipe(folder / "recipe.toml")
     with (
         pytest.raises(OSError, match="another recipe: far, old_rows changed"),
-        open_lab(changed, folder / "lab"),
+        open_lab(changed, folder / "lab", [0]),
     ):
         pass
     with (
         pytest.raises(OSError, match="is being written already"),
-        open_lab(recipe, folder / "lab"),
-        open_lab(recipe, folder / "lab"),
+        open_lab(recipe, folder / "lab", [0]),
+        open_lab(recipe, folder / "lab", [0]),
     ):
         pass
 

@@ -67,6 +67,14 @@ def test_targeted_is_held_against_random_seed_by_seed() -> None:
     assert result.notices == []
 
 
+def test_smaller_sets_than_asked_for_are_said() -> None:
+    runs = [repaired(kind, seed, 5) for kind in ("targeted", "random", "none") for seed in (1, 2)]
+    forgotten = [make_run(seed=seed) for seed in (1, 2)]
+    result = summarise_repairs("small", ["Law"], forgotten, runs, 50)
+    assert len(result.notices) == 1
+    assert result.notices[0].startswith("Replay sets have 20 rows instead of 50: fewer texts were")
+
+
 def test_what_a_repair_cost_is_said() -> None:
     runs = [
         repaired(kind, seed, 5, 0.9) for kind in ("targeted", "random", "none") for seed in (1, 2)

@@ -6,6 +6,7 @@ import pytest
 
 from forgetmap.errors import ConvergenceError
 from forgetmap.evaluation import Suite
+from forgetmap.lab.arms import StartFacts
 from forgetmap.lab.recipe import LabRecipe
 from forgetmap.lab.result import LabResult, LabRun
 from forgetmap.lab.summary import choose, mean_lost, over_seeds, paired_difference, summarise
@@ -17,7 +18,8 @@ RECIPE = LabRecipe("hand-made", "start", lambda _: [], [], EMPTY, EMPTY, [])
 
 
 def summed(runs: list[LabRun], seeds: tuple[int, ...] = (1, 2)) -> LabResult:
-    return summarise(RECIPE, runs, seeds=seeds, development_seed=0, parameters=5, start_score=0.1)
+    start = StartFacts(parameters=5, score=0.1)
+    return summarise(RECIPE, runs, seeds=seeds, development_seed=0, start=start)
 
 
 def test_the_setting_that_reached_the_target_and_lost_least_is_chosen() -> None:
@@ -141,18 +143,66 @@ def test_scores_more_than_a_point_apart_are_said() -> None:
 
 def test_a_method_that_diverged_everywhere_is_left_out_and_named() -> None:
     runs = [make_run(seed=seed) for seed in (0, 1, 2)]
-    runs += [
-        make_run("l2sp", seed=seed, lost=(100, 100), score=0.0, reached=False, diverged=True)
-        for seed in (0, 1, 2)
-    ]
+    runs += [make_run("l2sp", seed=seed, diverged=True) for seed in (0, 1, 2)]
     result = summed(runs)
     assert [one.method for one in result.methods] == ["sft"]
-    assert result.notices[0].startswith("3 runs diverged")
+    assert result.notices[0].startswith("3 runs diverged and are in no mean")
     assert result.notices[1] == "L2-SP: diverged at every seed, and is left out."
     assert len(result.runs) == 6
 
 
+def test_a_seed_that_diverged_is_missing_not_lost() -> None:
+    runs = [make_run(seed=seed, lost=(30, 20)) for seed in (0, 1, 2, 3)]
+    runs += [
+        make_run("l2sp", seed=seed, lost=(10, 8), compute=2000, diverged=seed == 2)
+        for seed in (0, 1, 2, 3)
+    ]
+    result = summed([make_run("l2sp", rate=9.0, diverged=True), *runs], (1, 2, 3))
+    found = next(one for one in result.methods if one.method == "l2sp")
+    assert (found.seeds, found.reached, found.diverged) == (3, 2, 1)
+    assert (found.lost_near.value, found.lost_far.value) == pytest.approx((0.10, 0.08))
+    assert (found.score.value, found.compute) == pytest.approx((0.95, 2.0))
+    assert found.differences[0].difference.value == pytest.approx(-0.20)
+    assert found.categories[0].forgetting.value == pytest.approx(8 / 125)
+    assert result.notices[0] == (
+        "2 runs diverged and are in no mean: l2sp-0-rate9-seed0, l2sp-0-rate0.1-seed2."
+    )
+    assert any(notice.startswith("L2-SP: not every seed came") for notice in result.notices)
+    assert (result.known_near, result.methods[-1].method) == (100, "l2sp")
+
+
+def test_a_rate_that_diverged_is_no_baseline() -> None:
+    runs = [make_run(seed=seed, lost=(30, 30)) for seed in (0, 1, 2)]
+    runs += [
+        make_run(rate=0.4, seed=seed, lost=(1, 1), compute=10, diverged=seed == 1)
+        for seed in (0, 1, 2)
+    ]
+    runs += [make_run("replay", seed=seed, lost=(5, 5)) for seed in (0, 1, 2)]
+    runs[3] = make_run(rate=0.4, diverged=True)
+    replay = next(one for one in summed(runs).methods if one.method == "replay")
+    assert {row.rate for row in replay.differences} == {0.1}
+
+
+def test_nothing_is_compared_with_a_baseline_that_learned_less() -> None:
+    runs = [make_run(seed=seed, score=0.5, reached=False) for seed in (0, 1, 2)]
+    runs += [make_run("replay", seed=seed, lost=(5, 5)) for seed in (0, 1, 2)]
+    assert summed(runs).headline == (
+        "Nothing can be compared: plain fine-tuning came to 95.0% of the new task at 0 of 2 seeds "
+        "only."
+    )
+
+
+def test_a_kl_that_was_rounded_below_0_is_0() -> None:
+    runs = [make_run(seed=seed, lost=(0, 0)) for seed in (0, 1, 2)]
+    runs = [
+        run.model_copy(update={"kl": run.kl.model_copy(update={"old_reverse": -1e-9})})
+        for run in runs
+        if run.kl is not None
+    ]
+    assert summed(runs).methods[0].bound == 0.0
+
+
 def test_without_plain_fine_tuning_there_is_nothing_to_compare_with() -> None:
-    runs = [make_run(seed=seed, score=0.0, reached=False, diverged=True) for seed in (0, 1, 2)]
+    runs = [make_run(seed=seed, diverged=True) for seed in (0, 1, 2)]
     with pytest.raises(ConvergenceError, match="plain fine-tuning diverged"):
         summed(runs)

@@ -148,11 +148,16 @@ def methods_sheet(result: LabResult) -> Sheet:
             share(method.lost_far.value),
             limits_of(method.lost_far),
             f"{method.compute:.2g}x",
-            f"{method.reached} of {method.seeds}",
+            _came_there(method),
         )
         for method in result.methods
     ]
     return Sheet(heads, rows, spare=("came there", "95% far", "95% near", "needs"))
+
+
+def _came_there(method: MethodResult) -> str:
+    diverged = f", {method.diverged} diverged" if method.diverged else ""
+    return f"{method.reached} of {method.seeds}{diverged}"
 
 
 def settings_sheet(result: LabResult) -> Sheet:
@@ -251,7 +256,7 @@ def _run(run: LabRun) -> tuple[str, ...]:
     return (
         run.method, f"{run.strength:g}", f"{run.rate:g}", str(run.seed), share(run.score),
         share(run.lost("near")), share(run.lost("far")), f"{run.steps:,}", f"{run.compute:,}",
-        "yes" if run.reached else "no",
+        "diverged" if run.diverged else "yes" if run.reached else "no",
     )  # fmt: skip
 
 
@@ -338,8 +343,9 @@ def repair_facts(result: RepairResult) -> dict[str, str]:
     return {
         "Start": "The model that forgot, of each seed; it is trained on, and what it had learned "
         "stays among the examples.",
-        "Same size": f"Targeted and random replay have {result.rows:,} rows, written by the "
-        "model before it forgot; no row asks an item that is measured.",
+        "Same size": "At every seed targeted and random replay have as many rows, at most "
+        f"{result.rows:,}, written by the model before it forgot; no row asks an item that is "
+        "measured.",
         "Domains": "The targeted domains are those that lost most on a development seed, which is "
         "not reported.",
         "Seeds": f"Numbers are means over {_seeds(result.seeds)}, with 95% t intervals over seeds.",

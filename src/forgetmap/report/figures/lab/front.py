@@ -11,7 +11,7 @@ from forgetmap.report.figures.lab import axes
 from forgetmap.report.figures.lab.labels import place_names
 from forgetmap.report.payloads.lab import BASELINE, NEEDS, Part
 from forgetmap.results import Estimate
-from forgetmap.text import percent
+from forgetmap.text import counted, percent
 
 WIDTH = 440
 """For which names are placed: of a card on a page of usual width."""
@@ -170,12 +170,14 @@ def swept_runs(result: LabResult, part: Part) -> Figure | None:
     records = [
         _run_record(run, part, names.get(run.method, run.method), needs.get(run.method, "nothing"))
         for run in result.runs
-        if run.lost(part) is not None
+        if run.score is not None and run.lost(part) is not None
     ]
     if not records:
         return None
     reached = sum(record["reached"] for record in records)
-    alt = f"{len(records):,} training runs, {reached:,} of which came to the target."
+    diverged = sum(run.diverged for run in result.runs)
+    missing = f" {counted(diverged, 'run')} diverged: not drawn." if diverged else ""
+    alt = f"{len(records):,} training runs, {reached:,} of which came to the target.{missing}"
     ends = axes.domain([*_of(records, "score"), result.target])
     left = axes.part_of(result.target, ends) < 0.5
     x = axes.share_axis("score", "known of the new task", ends)
@@ -188,7 +190,7 @@ def swept_runs(result: LabResult, part: Part) -> Figure | None:
         caption=f"{axes.PART_WORDS[part]} Every training run of the sweep over learning rates and "
         "strengths. Best is the upper right: all of the new task and nothing lost. Hollow "
         "points did not come to the target; the others stopped there, which is what "
-        "makes methods comparable.",
+        f"makes methods comparable.{missing}",
         alt=alt,
         table=as_table(records),
         spec=look.base_spec(alt)
@@ -233,6 +235,6 @@ def _of(records: list[Record], name: str) -> list[float]:
 def _run_record(run: LabRun, part: Part, title: str, needs: str) -> Record:
     return {
         "method": title, "needs": NEEDS[needs], "strength": run.strength, "rate": run.rate,
-        "seed": run.seed, "score": axes.cut(run.score), "value": 1 - (run.lost(part) or 0.0),
+        "seed": run.seed, "score": axes.cut(run.score or 0.0), "value": 1 - (run.lost(part) or 0.0),
         "reached": run.reached, "compute": run.compute,
     }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 
 from forgetmap.lab import LabResult, LabRun, MethodResult
 from forgetmap.report.figures import look
@@ -67,22 +68,27 @@ def differences(result: LabResult, part: Part) -> Figure | None:
         | {
             "data": {"values": records},
             "height": axes.LINE_HEIGHT * len(names),
-            "layer": [
-                {"mark": look.ZERO_MARK, "encoding": {"x": {"datum": 0}}},
-                {
-                    "transform": [{"filter": "isValid(datum.low)"}],
-                    "mark": {"type": "rule", "strokeWidth": 2},
-                    "encoding": own | {"x": x | {"field": "low"}, "x2": {"field": "high"}},
-                },
-                {
-                    "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-                    "encoding": own
-                    | {"x": x, "tooltip": _difference_tips(),
-                       "shape": {"field": "baseline", "scale": shape}},
-                },
-            ],
+            "layer": _difference_layers(own, x, shape),
         },
-    )  # fmt: skip
+    )
+
+
+def _difference_layers(own: Spec, x: Spec, shape: Spec) -> list[Spec]:
+    """Intervals and points beside the line of no difference."""
+    ends = {"x": x | {"field": "low"}, "x2": {"field": "high"}}
+    points = {"x": x, "tooltip": _difference_tips(), "shape": {"field": "baseline", "scale": shape}}
+    return [
+        {"mark": look.ZERO_MARK, "encoding": {"x": {"datum": 0}}},
+        {
+            "transform": [{"filter": "isValid(datum.low)"}],
+            "mark": {"type": "rule", "strokeWidth": 2},
+            "encoding": own | ends,
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
+            "encoding": own | points,
+        },
+    ]
 
 
 def _difference_records(result: LabResult, part: Part) -> list[Record]:
@@ -257,7 +263,7 @@ def _rate_records(result: LabResult, method: MethodResult, order: int, name: str
         }
         for kind, runs in lines
         for rate in sorted({run.rate for run in runs})
-        if (at := [run for run in runs if run.rate == rate])
+        if (at := [run for run in runs if run.rate == rate and not run.diverged])
     ]  # fmt: skip
 
 
@@ -352,7 +358,7 @@ def _learned_ends(records: list[Record]) -> list[float]:
 def _strength_records(
     result: LabResult, method: MethodResult, order: int, name: str
 ) -> list[Record]:
-    own = [run for run in result.runs if run.method == method.method]
+    own = [run for run in result.runs if run.method == method.method and run.score is not None]
     tried = sorted({run.strength for run in own})
     if len(tried) < 2:
         return []
@@ -363,7 +369,7 @@ def _strength_records(
         records.append(
             {
                 "panel": name, "order": order, "strength": strength,
-                "rate": runs[0].rate, "score": sum(run.score for run in runs) / len(runs),
+                "rate": runs[0].rate, "score": _mean_score(runs),
                 "value": 1 - (lost or 0.0), "label": f"{method.strength_of} {strength:g}",
                 "runs": len(runs),
             }
@@ -377,7 +383,12 @@ def _best_rate(runs: list[LabRun]) -> list[LabRun]:
     reached = [group for group in by_rate if all(run.reached for run in group)]
     if reached:
         return min(reached, key=lambda group: axes.mean_lost(group) or 0.0)
-    return max(by_rate, key=lambda group: sum(run.score for run in group) / len(group))
+    return max(by_rate, key=_mean_score)
+
+
+def _mean_score(runs: list[LabRun]) -> float:
+    """Of runs that did not diverge."""
+    return fmean(run.score for run in runs if run.score is not None)
 
 
 def _strength_layers(x: Spec, y: Spec) -> list[Spec]:

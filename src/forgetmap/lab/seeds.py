@@ -1,0 +1,23 @@
+"""Which seeds are trained: one that chooses, and those that are reported."""
+
+from __future__ import annotations
+
+from forgetmap.errors import UsageError
+
+DEVELOPMENT_SEED = 0
+"""Chooses the settings and is not reported; its trainings are not watched."""
+FEWEST_SEEDS = 2
+
+
+def reported_seeds(count: int) -> list[int]:
+    """All but the one that chooses.
+
+    Raises:
+        UsageError: there are too few for an interval.
+    """
+    if count < FEWEST_SEEDS:
+        raise UsageError(
+            f"an interval over seeds needs {FEWEST_SEEDS} of them or more, not {count}",
+            hint="give --seeds 3 or more.",
+        )
+    return [DEVELOPMENT_SEED + number for number in range(1, count + 1)]

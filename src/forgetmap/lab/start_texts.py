@@ -1,0 +1,133 @@
+"""Texts that the start model writes itself; none of them asks what is measured."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from forgetmap._disk import whole_file
+from forgetmap.errors import EmptyInputError, UnreadableError
+from forgetmap.lab.folder import as_output_error
+from forgetmap.lab.recipe import LabRecipe, Row
+from forgetmap.lab.training import load_start
+from forgetmap.train import sample_answers
+
+LEAST_USABLE = 0.05
+"""Share of the texts that must ask nothing that is measured."""
+SEEDS_APART = 1000
+"""More than the times that texts are written for one seed."""
+
+
+def free_texts(
+    recipe: LabRecipe, model: Any, tokenizer: Any, *, count: int, max_tokens: int, seed: int
+) -> list[Row]:
+    """So many texts of the model as it is, as tokens; those that ask what is measured are replaced.
+
+    Without that, methods that need no old data would be trained on the very items that are
+    measured, as the start model was.
+
+    Raises:
+        EmptyInputError: almost all of them do.
+    """
+    begin = tokenizer(recipe.free_prompt).input_ids
+    rows: list[Row] = []
+    wrote, usable = 0, 1.0
+    for turn in range(SEEDS_APART):
+        wanted = math.ceil((count - len(rows)) / usable)
+        texts = sample_answers(
+            model, [begin] * wanted, tokenizer,
+            max_tokens=max_tokens, temperature=1.0, seed=seed * SEEDS_APART + turn,
+        )  # fmt: skip
+        rows += [
+            {"input_ids": [*begin, *text], "labels": [-100] * len(begin) + list(text)}
+            for text in texts
+            if not recipe.measured.may_be_in(tokenizer.decode([*begin, *text]))
+        ]
+        wrote += wanted
+        usable = len(rows) / wrote
+        if len(rows) >= count or usable < LEAST_USABLE:
+            break
+    if len(rows) < count:
+        raise EmptyInputError(
+            f"of {wrote} texts that the start model wrote, {len(rows)} ask nothing that is "
+            "measured",
+            hint="measure on fewer questions, or give another `free_prompt`.",
+        )
+    return rows[:count]
+
+
+def make_pool(recipe: LabRecipe, file: Path, count: int) -> list[Row]:
+    """Questions that the start model makes up, with its own greedy answers; none that is measured.
+
+    Args:
+        recipe: the world.
+        file: keeps them; what is there is not written again.
+        count: questions, before those are left out that cannot be used.
+
+    Raises:
+        EmptyInputError: none can be used.
+    """
+    if not file.exists():
+        rows = _write_pool(recipe, count)
+        with as_output_error(file), whole_file(file) as partial:
+            partial.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    pool = _read_pool(file)
+    if not pool:
+        raise EmptyInputError(
+            "the start model wrote no question of its own that is not measured",
+            file=str(file),
+            hint="raise the number of written questions, or give another free prompt.",
+        )
+    return pool
+
+
+def _read_pool(file: Path) -> list[Row]:
+    try:
+        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError) as error:
+        raise UnreadableError(
+            f"it is no file of examples: {error}",
+            file=str(file),
+            hint="remove it, so that it is written again.",
+        ) from None
+
+
+def _write_pool(recipe: LabRecipe, count: int) -> list[Row]:
+    model, tokenizer = load_start(recipe.start)
+    prompts = _write_questions(recipe, model, tokenizer, count)
+    answers = sample_answers(
+        model, [tokenizer(prompt).input_ids for prompt in prompts], tokenizer,
+        max_tokens=recipe.max_tokens, temperature=0.0, seed=0,
+    )  # fmt: skip
+    texts = [tokenizer.decode(tokens, skip_special_tokens=True) for tokens in answers]
+    firsts = [text.split("\n")[0] for text in texts]
+    return [
+        {"prompt": prompt, "completion": first}
+        for prompt, first in zip(prompts, firsts, strict=True)
+        if first.strip()
+    ]
+
+
+def _write_questions(recipe: LabRecipe, model: Any, tokenizer: Any, count: int) -> list[str]:
+    """As prompts, each once; without what is measured or new."""
+    begin = tokenizer(recipe.free_prompt).input_ids
+    texts = sample_answers(
+        model, [begin] * count, tokenizer,
+        max_tokens=recipe.question_tokens, temperature=1.0, seed=0,
+    )  # fmt: skip
+    return usable_prompts(recipe, [tokenizer.decode([*begin, *text]) for text in texts])
+
+
+def usable_prompts(recipe: LabRecipe, texts: Sequence[str]) -> list[str]:
+    """Questions in texts, up to the mark of an answer; each once, without measured and new ones."""
+    new = {row["prompt"].strip() for row in recipe.new_rows(0)}
+    prompts = []
+    for text in texts:
+        question, mark, _ = text.lstrip().partition(recipe.answer_mark)
+        prompt = question + mark
+        if mark and prompt.strip() not in new and not recipe.measured.may_be_in(prompt):
+            prompts.append(prompt)
+    return list(dict.fromkeys(prompts))
