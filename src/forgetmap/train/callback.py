@@ -100,6 +100,8 @@ class ForgettingCallback(TrainerCallback):  # type: ignore[misc]
         if self._looked < state.global_step and not args.load_best_model_at_end:
             moment = self._moment(state, given)
             self._act(lambda: self._first.look_at_end(moment), args, state, control, given)
+        if self._watcher is not None:
+            self._watcher.write_rest()
         self._reporters.close()
 
     def _act(self, decide: Any, args: Any, state: Any, control: Any, given: dict[str, Any]) -> None:

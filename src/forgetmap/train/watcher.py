@@ -96,6 +96,7 @@ class Watcher:
         self._is_planned = settings.every is not None
         self._lowered_at: float | None = None
         self._counted = 0.0
+        self._is_written = True
         items = count_items(settings.suite)
         self.history = WatchHistory(
             suite=settings.suite.name,
@@ -160,10 +161,15 @@ class Watcher:
         """Record that something is missing; the same is recorded once until something else is."""
         gap = WatchGap(step=step, kind=kind, message=message)
         last = self.history.gaps[-1:]
-        if last and (last[0].kind, last[0].message) == (kind, message):
-            return
-        self._change(gaps=[*self.history.gaps, gap])
-        self._write()
+        if not last or (last[0].kind, last[0].message) != (kind, message):
+            self._change(gaps=[*self.history.gaps, gap])
+            self._is_written = False
+        self.write_rest()
+
+    def write_rest(self) -> None:
+        """Write what could not be written before, as on a disk that was full."""
+        if not self._is_written:
+            self._write()
 
     def count(self, seconds: float) -> None:
         """Count the time that a call took, reports included."""
@@ -395,7 +401,9 @@ class Watcher:
         """Write the history; what cannot be written now is written with what comes next."""
         try:
             write_history(self.history, self.folder)
+            self._is_written = True
         except OSError as error:
+            self._is_written = False
             LOGGER.warning("%s could not be written: %s", self.folder / WATCH_FILE, error)
 
     def _say(self, line: str) -> None:

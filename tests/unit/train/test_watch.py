@@ -163,6 +163,33 @@ def test_a_full_disk_under_the_history_is_made_up_for_later(
     assert [look.step for look in read_history(tmp_path).curve] == [0, 2, 4]
 
 
+def test_a_gap_that_could_not_be_written_is_written_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same gap again is not recorded again, and was then never written."""
+    usual, full = history.write_history, []
+
+    def write(kept: Any, folder: Path) -> None:
+        if kept.gaps and not full:
+            full.append(folder)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        usual(kept, folder)
+
+    def answer(probe: LiveProbe, training: Any, parent: str | None) -> str:
+        if training.step:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return asked(probe, training, parent)
+
+    asked = LiveProbe.answer
+    monkeypatch.setattr(watcher, "write_history", write)
+    monkeypatch.setattr(LiveProbe, "answer", answer)
+    trainer = trainer_of(tmp_path)
+    watched(trainer)
+    trainer.train()
+    assert full
+    assert [(gap.step, gap.kind) for gap in read_history(tmp_path).gaps] == [(2, "probe")]
+
+
 def test_a_full_disk_under_the_kept_checkpoint_is_a_gap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
