@@ -183,7 +183,6 @@ def swept_runs(result: LabResult, part: Part) -> Figure | None:
     x = axes.share_axis("score", "known of the new task", ends)
     y = axes.share_axis("value", "known items kept", axes.domain(_of(records, "value")))
     colour, shape = axes.by_needs(result)
-    target = [{"score": result.target, "words": f"target {percent(result.target, 0)}"}]
     return Figure(
         name=f"lab_runs_{part}",
         title=f"Kept against learned: {part} items",
@@ -198,34 +197,42 @@ def swept_runs(result: LabResult, part: Part) -> Figure | None:
             "data": {"values": records},
             "height": axes.HEIGHT,
             "layer": [
-                {
-                    "data": {"values": target},
-                    "mark": {"type": "rule", "strokeDash": [2, 4], "color": look.NEVER},
-                    "encoding": {"x": x},
-                },
-                {
-                    "data": {"values": target},
-                    "mark": {"type": "text", "align": "left" if left else "right",
-                             "dx": 5 if left else -5, "y": 8},
-                    "encoding": {"x": x, "text": {"field": "words"}},
-                },
-                {
-                    "mark": {"type": "point", "size": 24, "opacity": 0.7},
-                    "encoding": {
-                        "x": x, "y": y, "color": colour, "fill": colour, "shape": shape,
-                        "fillOpacity": {"condition": {"test": "datum.reached", "value": 0.6},
-                                        "value": 0},
-                        "tooltip": [
-                            {"field": "method"}, {"field": "rate", "format": ".1e"},
-                            {"field": "strength"}, {"field": "seed"},
-                            {"field": "score", "format": ".1%"},
-                            {"field": "value", "title": "kept", "format": ".1%"},
-                        ],
-                    },
-                },
+                *_target_layers(result.target, x, left=left),
+                _run_points(x, y, colour, shape),
             ],
         },
-    )  # fmt: skip
+    )
+
+
+def _target_layers(target: float, x: Spec, *, left: bool) -> list[Spec]:
+    """A line at the target, and its name where there is room."""
+    data = {"values": [{"score": target, "words": f"target {percent(target, 0)}"}]}
+    words = {"type": "text", "align": "left" if left else "right", "dx": 5 if left else -5, "y": 8}
+    return [
+        {
+            "data": data,
+            "mark": {"type": "rule", "strokeDash": [2, 4], "color": look.NEVER},
+            "encoding": {"x": x},
+        },
+        {"data": data, "mark": words, "encoding": {"x": x, "text": {"field": "words"}}},
+    ]
+
+
+def _run_points(x: Spec, y: Spec, colour: Spec, shape: Spec) -> Spec:
+    """A point for each run; hollow where it did not come to the target."""
+    return {
+        "mark": {"type": "point", "size": 24, "opacity": 0.7},
+        "encoding": {
+            "x": x, "y": y, "color": colour, "fill": colour, "shape": shape,
+            "fillOpacity": {"condition": {"test": "datum.reached", "value": 0.6}, "value": 0},
+            "tooltip": [
+                {"field": "method"}, {"field": "rate", "format": ".1e"},
+                {"field": "strength"}, {"field": "seed"},
+                {"field": "score", "format": ".1%"},
+                {"field": "value", "title": "kept", "format": ".1%"},
+            ],
+        },
+    }  # fmt: skip
 
 
 def _of(records: list[Record], name: str) -> list[float]:
