@@ -167,7 +167,8 @@ def test_a_gap_that_could_not_be_written_is_written_when_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same gap again is not recorded again, and was then never written."""
-    usual, full = history.write_history, []
+    usual = history.write_history
+    full: list[Path] = []
 
     def write(kept: Any, folder: Path) -> None:
         if kept.gaps and not full:
