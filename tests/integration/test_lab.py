@@ -248,6 +248,26 @@ def test_two_workers_find_what_one_finds(finished: Path, recipe: Path, tmp_path:
     assert {row.group for row in two.capabilities} >= {"CAN", "WILL", "HOW"}
 
 
+@pytest.mark.filterwarnings("ignore:You are importing from 'trl.experimental'")
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(name, marks=() if name in {"grpo", "sdft"} else pytest.mark.slow)
+        for name, method in METHODS.items()
+        if method.is_slow
+    ],
+)
+def test_methods_that_sample_train_and_are_measured(
+    recipe: Path, tmp_path: Path, method: str
+) -> None:
+    short = replace(read_recipe(recipe), max_steps=2)
+    strength = METHODS[method].strengths[0]
+    run = Bench(short, tmp_path).run(Arm(method, strength, 0.003, 1))
+    assert (run.method, run.steps, run.diverged) == (method, 2, False)
+    assert run.compute > 0
+    assert sum(cell.known for cell in run.cells) > 0
+
+
 @pytest.mark.slow
 def test_ranks_of_adapters_are_a_curve(recipe: Path, tmp_path: Path) -> None:
     done = call(

@@ -149,7 +149,10 @@ class StopAtScore(TrainerCallback):  # type: ignore[misc]
 
 
 def trainer_options(recipe: LabRecipe, *, rate: float, seed: int) -> dict[str, Any]:
-    """What every trainer is told: a constant learning rate, and nothing but training."""
+    """What every trainer is told: a constant learning rate, full precision, nothing but training.
+
+    TRL's trainers would compute in bf16, which not every processor can.
+    """
     return {
         "max_steps": recipe.max_steps,
         "per_device_train_batch_size": recipe.batch_size,
@@ -164,6 +167,8 @@ def trainer_options(recipe: LabRecipe, *, rate: float, seed: int) -> dict[str, A
         "logging_strategy": "no",
         "disable_tqdm": True,
         "dataloader_pin_memory": False,
+        "bf16": False,
+        "gradient_checkpointing": False,
     }
 
 
