@@ -147,7 +147,7 @@ def _method(name: str, runs: list[LabRun], plain: list[LabRun]) -> MethodResult:
     return MethodResult(
         method=name, title=title, needs=needs, strength=strengths[-1], strength_of=strength_of,
         rate=RATES[1], seeds=3, reached=2 if name == "ewc" else 3,
-        score=over([run.score for run in runs]),
+        score=over([run.score or 0 for run in runs]),
         lost_near=over([run.lost("near") or 0 for run in runs]),
         lost_far=over([run.lost("far") or 0 for run in runs]),
         compute=compute, steps=200, kl=kl, peak=fmean(run.peak or 0 for run in runs),
@@ -221,7 +221,7 @@ def _repair_summary(kind: str, runs: list[RepairRun]) -> RepairSummary:
         recovered_untouched=over([run.recovered_untouched / 200 for run in runs]),
         lost_targeted=over([run.lost_targeted or 0.0 for run in runs]),
         lost_untouched=over([run.lost_untouched or 0.0 for run in runs]),
-        score=over([run.score for run in runs]),
+        score=over([run.score or 0 for run in runs]),
         score_change=over([run.score - run.score_before for run in runs]),
     )
 

@@ -17,7 +17,7 @@ def test_a_warning_about_a_run_names_it_once() -> None:
         Caution("unknown_tasks", f"{one}: the taxonomy does not know poems.", one),
         Caution("few_items", "sums rests on 19 items.", other),
     ]
-    blocks = tell_drift(replace(result, cautions=warnings))
+    blocks = tell_drift(replace(result, cautions=tuple(warnings)))
     lines = [block.text for block in blocks if isinstance(block, Line) and block.look == "warning"]
     assert lines == [
         f"{one}: the taxonomy does not know poems.",
