@@ -84,6 +84,8 @@ class DriftOptions(TypedDict, total=False):
     run: str | Sequence[str] | None
     strict: bool
     progress: Progress | None
+    score_range: tuple[float, float] | None
+    mapping: str | Path | None
 
 
 def drift(before: Any, after: Any, /, *more: Any, **options: Unpack[DriftOptions]) -> DriftResult:
@@ -263,6 +265,8 @@ def _open_runs(inputs: Sequence[LabelledInput], options: DriftOptions) -> list[R
             "strict": options.get("strict", False),
             "cached": options.get("cached", True),
             "progress": options.get("progress"),
+            "score_range": options.get("score_range"),
+            "mapping": options.get("mapping"),
         },
         len(inputs),
     )

@@ -118,7 +118,7 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
 
     result: PlanResult | AdviceResult
     if runs:
-        names = ("column_map", "task", "min_paired", *VERDICT_NAMES)
+        names = ("column_map", "task", "score_range", "mapping", "min_paired", *VERDICT_NAMES)
         settings = {name: options[name] for name in names if options[name] is not None}
         comparison = _read(runs, **settings)
         result = advise(comparison, by=options["by"], loss=options["loss"])

@@ -1,4 +1,4 @@
-"""`forgetmap records`: check, show, convert, import, schema."""
+"""`forgetmap records`: check, show, convert, import, map, schema."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forgetmap.cli.groups import CommandGroup
-from forgetmap.cli.options import Command, json_option, overwrite_option, with_options
+from forgetmap.cli.options import (
+    Command,
+    json_option,
+    overwrite_option,
+    refuse_existing,
+    with_options,
+)
 from forgetmap.cli.options.logs import log_options, reading_progress, table_options
 from forgetmap.errors import ChecksumError, UsageError
 
@@ -20,12 +26,14 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from forgetmap.records import FileStatus, Run, Survey, TaskSurvey
+    from forgetmap.sources import ColumnProfile, MapProposal
 
 COMMANDS = {
     "check": "Name the first fault with file, line and field.",
     "show": "Say what is in a table or run.",
     "convert": "Write a run folder or one table.",
     "import": "Write the logs of a harness as a run folder.",
+    "map": "Propose how to read a table or JSON of unknown shape.",
     "schema": "Print a published JSON schema.",
 }
 EXAMPLES = """\b
@@ -39,7 +47,7 @@ MAX_PROBLEMS = 10
 _save_map_option = click.option(
     "--save-map",
     is_flag=True,
-    help="Keep --columns and --task next to the table, and use them from now on.",
+    help="Keep --columns, --task and --range next to the table, and use them from now on.",
 )
 
 
@@ -79,7 +87,7 @@ def _open_checked(path: str, options: dict[str, Any]) -> Run:
     from rich.console import Console
 
     from forgetmap.records import check_run
-    from forgetmap.sources import Reading, open_run, save_map
+    from forgetmap.sources import Reading, TableMap, open_run, save_map
     from forgetmap.text import printable
 
     columns, task = options["column_map"], options["task"]
@@ -90,11 +98,14 @@ def _open_checked(path: str, options: dict[str, Any]) -> Run:
             cached=options["cached"],
             processes=options["processes"],
             progress=reading_progress(status),
+            score_range=options["score_range"],
+            mapping=options["mapping"],
         )
         run = open_run(path, column_map=columns, task=task, reading=reading)
     check_run(run, unique=True)
     if options["save_map"]:
-        saved = save_map(path, columns, task=task)
+        table_map = TableMap().merged(columns, task, options["score_range"])
+        saved = save_map(path, table_map)
         click.echo(printable(f"Columns are kept in {saved}."), err=True)
     return run
 
@@ -392,6 +403,130 @@ def import_(path: str, out: Path, **options: Any) -> None:
     write_run(run, out, overwrite=options["overwrite"])
     click.echo(printable(f"Written to {out}. {_summary(survey(run))}"))
     _print_problems(Console(), run)
+
+
+MAP_EXAMPLES = """\b
+Examples:
+  forgetmap records map answers.json
+  forgetmap records map answers.jsonl --columns item=uid --range 1:10 --out answers.toml
+"""
+PROFILE_HEADS = ("column", "type", "filled", "different", "range", "examples")
+
+
+@command.command("map", epilog=MAP_EXAMPLES)
+@click.argument("path", type=click.Path(path_type=Path))
+@table_options
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="File for the map [default: PATH.map.toml, which every command then uses].",
+)
+@json_option
+@overwrite_option
+def map_(path: Path, out: Path | None, *, as_json: bool, overwrite: bool, **options: Any) -> None:
+    """Look at a table or JSON file, propose how to read it, and write that as TOML.
+
+    Shown are the columns with types, ranges and examples, the map, and three rows as they are read.
+    """
+    from forgetmap.sources import TableMap, map_file, propose_map, save_map
+
+    known = TableMap().merged(options["column_map"], options["task"], options["score_range"])
+    target = out or map_file(path)
+    refuse_existing(target, (str(path),), overwrite=overwrite)
+    proposal = propose_map(path, known)
+    save_map(path, proposal.table_map, out=target)
+    if as_json:
+        click.echo(json.dumps(_proposal_facts(proposal, target), indent=2))
+        return
+    _print_proposal(proposal, target)
+
+
+def _proposal_facts(proposal: MapProposal, target: Path) -> dict[str, Any]:
+    rows = _first_rows(proposal)
+    return {
+        "shape": proposal.shape,
+        "rows": proposal.rows,
+        "columns": [asdict(column) for column in proposal.columns],
+        "map": asdict(proposal.table_map),
+        "models": list(proposal.models),
+        "notes": list(proposal.notes),
+        "problem": proposal.problem,
+        "written_to": str(target),
+        "first": rows,
+    }
+
+
+def _first_rows(proposal: MapProposal) -> list[dict[str, Any]]:
+    if proposal.run is None:
+        return []
+    rows: list[dict[str, Any]] = proposal.run.scores.head(3).collect().rows(named=True)
+    return rows
+
+
+def _print_proposal(proposal: MapProposal, target: Path) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from forgetmap.sources import map_text
+    from forgetmap.text import counted, printable
+
+    console = Console()
+    looked_at = f", {counted(proposal.rows, 'row')} looked at" if proposal.rows else ""
+    title = f"{proposal.path}: {proposal.shape}{looked_at}."
+    console.print(Text(printable(title), style="bold"))
+    if proposal.columns:
+        console.print(_profiles(proposal.columns))
+    console.print(Text(f"\nProposed map, written to {printable(str(target))}", style="bold"))
+    for line in map_text(proposal.table_map).splitlines()[1:]:
+        console.print(Text(printable(line)), soft_wrap=True)
+    for note in proposal.notes:
+        console.print(Text(printable(f"! {note}"), style="yellow"))
+    first = _first_rows(proposal)
+    if first:
+        console.print(Text("\nFirst results", style="bold"))
+        console.print(_examples(first))
+    console.print()
+    if proposal.models:
+        shown = ", ".join(f"#{name}" for name in proposal.models[:MAX_MODELS])
+        more = ", ..." if len(proposal.models) > MAX_MODELS else ""
+        console.print(Text(printable(f"{len(proposal.models):,} models: {shown}{more}")))
+    for line in _next_step(proposal, target).splitlines():
+        console.print(Text(printable(line)), soft_wrap=True)
+
+
+MAX_PROFILES, MAX_MODELS = 40, 12
+
+
+def _profiles(columns: Sequence[ColumnProfile]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    from forgetmap.text import printable
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for head in PROFILE_HEADS[:-1]:
+        table.add_column(head, no_wrap=True)
+    table.add_column(PROFILE_HEADS[-1], no_wrap=True, overflow="ellipsis", max_width=EXAMPLE_WIDTH)
+    for column in columns[:MAX_PROFILES]:
+        span = "" if column.low is None else f"{column.low:g} to {column.high:g}"
+        counts = (f"{column.filled:,}", f"{column.different:,}")
+        cells = (column.path, column.kind, *counts, span, ", ".join(column.examples))
+        table.add_row(*(Text(printable(cell)) for cell in cells))
+    return table
+
+
+def _next_step(proposal: MapProposal, target: Path) -> str:
+    from forgetmap.sources import map_file
+
+    option = "" if target == map_file(proposal.path) else f" --mapping {target}"
+    if proposal.problem:
+        return (
+            f"This map does not read the file yet: {proposal.problem}\n"
+            f"Correct {target}, or name columns with --columns."
+        )
+    if len(proposal.sources) > 1:
+        return f"Next: forgetmap compare {' '.join(proposal.sources)}{option}"
+    return f"Next: forgetmap records show {proposal.sources[0]}{option}"
 
 
 SCHEMA_EXAMPLES = """\b

@@ -21,7 +21,7 @@ from forgetmap.comparison.task_tables import load_table
 from forgetmap.errors import ColumnError, UsageError
 from forgetmap.pairing import PairBy, align, prepare
 from forgetmap.records import BY_NAME, ColumnMap, Run
-from forgetmap.sources import Progress, Reading, open_run
+from forgetmap.sources import Progress, Reading, ScoreRange, open_run
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -77,6 +77,8 @@ class Options(TypedDict, total=False):
     texts: bool
     processes: int | None
     progress: Progress | None
+    score_range: tuple[float, float] | None
+    mapping: str | Path | None
 
 
 RANGES: dict[int | str, str] = {
@@ -121,7 +123,7 @@ def compare(
         level: confidence of intervals, and so of verdicts; 0.95 by default.
         pair_by: content where both sides have it, else id (`auto`); or only `content` or `id`.
         column_map: canonical field -> column, for tables that name them otherwise.
-        task: name of the task, for tables without such a column.
+        task: name of the only task of a log or table; refused where there are several.
         estimator: what the headline is made of; `auto` follows from what the data allow.
         noise: path, dataframe or run of a repeat of the model before: then its disagreement with
             itself is taken out.
@@ -136,6 +138,8 @@ def compare(
         texts: read questions, prompts and responses of logs too, for `flips(texts=True)`.
         processes: how many read large logs; by default one per core.
         progress: told now and then, in words, how far the reading is.
+        score_range: the worst and the best score, where they are not 0 and 1, such as `(1, 10)`.
+        mapping: file of `forgetmap records map` that says how tables are read.
 
     Returns:
         A `Comparison`; a `FanOut` for several models after; a `Chain` for checkpoints.
@@ -202,12 +206,15 @@ def make_readings(options: Options, count: int) -> list[Reading]:
             f"{len(names)} runs are named for {count} sides",
             hint="give --run once for all sides, or once for each of them in order.",
         )
+    scale, mapping = options.get("score_range"), options.get("mapping")
     common = Reading(
         texts=options.get("texts", True),
         strict=options.get("strict", False),
         cached=options.get("cached", True),
         processes=options.get("processes"),
         progress=options.get("progress"),
+        score_range=ScoreRange(*scale) if scale else None,
+        mapping=Path(mapping) if mapping else None,
     )
     return [replace(common, run=names[index % len(names)]) for index in range(count)]
 
@@ -291,7 +298,7 @@ def _open_mapped(
     try:
         run = open_run(source, name=name, column_map=column_map, task=task, reading=reading)
     except ColumnError as error:
-        if error.field not in column_map or error.field not in BY_NAME:
+        if error.field not in column_map or error.field not in {*BY_NAME, "rows", "model"}:
             raise
         rest = {field: column for field, column in column_map.items() if field != error.field}
         try:

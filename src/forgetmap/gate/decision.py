@@ -68,6 +68,8 @@ class GateOptions(TypedDict, total=False):
     cached: bool
     processes: int | None
     progress: Progress | None
+    score_range: tuple[float, float] | None
+    mapping: str | Path | None
 
 
 def run_gate(

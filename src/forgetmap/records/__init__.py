@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         write_run,
     )
     from forgetmap.records.frames import (
+        MORE_SYNONYMS,
+        SYNONYMS,
         ColumnMap,
         by_synonyms,
         canonical_run,
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
         TrainingInfo,
         read_manifest,
     )
+    from forgetmap.records.only_task import name_only_task
     from forgetmap.records.outcome import FAILED, MISSING, Outcome
     from forgetmap.records.repeats import as_repeats, count_repeats
     from forgetmap.records.run import Frame, Run
@@ -99,9 +102,11 @@ __all__ = [
     "MANIFEST",
     "METADATA_KEYS",
     "MISSING",
+    "MORE_SYNONYMS",
     "MORE_TEXTS",
     "SCORES",
     "SCORE_NAMES",
+    "SYNONYMS",
     "TEXTS",
     "TEXT_NAMES",
     "ColumnMap",
@@ -141,6 +146,7 @@ __all__ = [
     "literal",
     "locate_error",
     "match_columns",
+    "name_only_task",
     "needs_content",
     "normalise",
     "option_text",

@@ -23,6 +23,7 @@ from forgetmap.errors import ColumnError, FieldError, UnknownFormatError
 from forgetmap.records.content import ContentDeriver
 from forgetmap.records.engine import fresh_name, scan
 from forgetmap.records.manifest import RunInfo
+from forgetmap.records.only_task import name_only_task
 from forgetmap.records.run import Frame, Rows, Run
 from forgetmap.records.schema import BY_NAME, HASHES, KEY, SCORE_NAMES, TEXT_NAMES
 
@@ -46,6 +47,11 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "score": ("correct", "is_correct", "acc", "accuracy", "exact_match"),
 }  # fmt: skip
 """What other tables call the fields that every table must have."""
+MORE_SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    "item": ("problem_id", "task_id", "unique_id", "uid", "qid"),
+    "score": ("pass@1", "pass_at_1", "passed", "success", "resolved", "solved", "reward"),
+}
+"""Names that may mean something else as well, in lower case; they count where no other one fits."""
 UNHASHED_TEXTS = ("response", "error")
 """Texts that no identity is derived from."""
 
@@ -63,7 +69,7 @@ def run_from_frame(
         native: pandas, Polars, PyArrow, DuckDB or PySpark; eager or lazy.
         name: what to call it in messages.
         column_map: canonical name -> name in the frame, for columns named otherwise.
-        task: name of the task, where the frame has no such column.
+        task: name of the only task.
     """
     wrapped = _wrapped(native, name)
     frame = rename_columns(wrapped.lazy(), column_map or {}, origin=name, task=task)
@@ -72,7 +78,18 @@ def run_from_frame(
     is_eager = isinstance(wrapped, nw.DataFrame)
     rows = _eager_rows(frame) if is_eager else None
     run = canonical_run(frame, info=RunInfo(), name=name, origin=name, rows=rows)
-    return replace(run, handed_in="eager" if is_eager else "lazy")
+    run = replace(run, handed_in="eager" if is_eager else "lazy")
+    return (
+        run
+        if task is None or not _has_tasks(wrapped, column_map or {})
+        else (name_only_task(run, task))
+    )
+
+
+def _has_tasks(frame: Any, column_map: ColumnMap) -> bool:
+    present = frame.collect_schema().names()
+    known = {name: name for name in BY_NAME if name in present} | dict(column_map)
+    return "task" in {**by_synonyms(present, known), **known}
 
 
 def _wrapped(native: Any, name: str) -> Any:
@@ -118,7 +135,7 @@ def rename_columns(frame: Frame, column_map: ColumnMap, *, origin: str, task: st
     present = [name for name in schema.names() if name not in foreign]
     chosen = match_columns(present, column_map, origin=origin, task=task)
     columns: list[nw.Expr] = [nw.col(column).alias(field) for field, column in chosen.items()]
-    if task is not None:
+    if task is not None and "task" not in chosen:
         columns.append(nw.lit(task).alias("task"))
     return frame.select(*columns)
 
@@ -132,8 +149,6 @@ def match_columns(
     chosen = {name: name for name in BY_NAME if name in present and name not in mapped}
     chosen |= dict(column_map)
     chosen = by_synonyms(present, chosen) | chosen
-    if task is not None:
-        chosen.pop("task", None)
     needed = {"score"} if task is not None else {"task", "score"}
     missing = sorted(needed - chosen.keys(), key=list(BY_NAME).index)
     if "item" not in chosen and "question" not in chosen:
@@ -154,7 +169,9 @@ def by_synonyms(present: Sequence[str], chosen: ColumnMap) -> dict[str, str]:
     columns: dict[str, str] = {}
     free = set(present) - set(chosen.values())
     for name, synonyms in SYNONYMS.items():
-        fitting = [column for column in synonyms if column in free]
+        fitting = [column for column in synonyms if column in free] or [
+            column for column in free if column.lower() in MORE_SYNONYMS.get(name, ())
+        ]
         if name not in chosen and len(fitting) == 1:
             columns[name] = fitting[0]
     if "question" in chosen:

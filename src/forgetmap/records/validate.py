@@ -30,8 +30,8 @@ from forgetmap.records.run import Frame, Run
 from forgetmap.records.schema import BY_NAME, CONTENT_HASHES, RESULT_KEY
 
 SCORE_HINT = (
-    "scores lie between 0 and 1; divide percents by 100, and leave the cell empty (null) where "
-    "there is no score."
+    "scores lie between 0 and 1; name another scale with --range WORST:BEST, such as --range 0:100 "
+    "for percents, and leave the cell empty (null) where there is no score."
 )
 Fault = tuple[str, str, str]
 """Field, sentence, hint."""

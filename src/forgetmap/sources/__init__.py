@@ -8,31 +8,42 @@ from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
     from forgetmap.sources.adapter import Adapter, Log, Problems, Sample, Score
-    from forgetmap.sources.column_maps import save_map
+    from forgetmap.sources.column_maps import map_file, map_text, save_map
     from forgetmap.sources.files import LogFile
     from forgetmap.sources.harnesses.captrack import PROVISIONAL_SCORER, captrack_samples
     from forgetmap.sources.logs import Progress, Reading, choose, label, open_logs, recognise
     from forgetmap.sources.open import is_remote, open_run
+    from forgetmap.sources.profile import ColumnProfile
+    from forgetmap.sources.proposal import MapProposal, propose_map
     from forgetmap.sources.registry import ADAPTERS
     from forgetmap.sources.remote import typed_failures, without_secrets
+    from forgetmap.sources.table_map import ScoreRange, TableMap, parse_range
 
 __all__ = [
     "ADAPTERS",
     "PROVISIONAL_SCORER",
     "Adapter",
+    "ColumnProfile",
     "Log",
     "LogFile",
+    "MapProposal",
     "Problems",
     "Progress",
     "Reading",
     "Sample",
     "Score",
+    "ScoreRange",
+    "TableMap",
     "captrack_samples",
     "choose",
     "is_remote",
     "label",
+    "map_file",
+    "map_text",
     "open_logs",
     "open_run",
+    "parse_range",
+    "propose_map",
     "recognise",
     "save_map",
     "typed_failures",

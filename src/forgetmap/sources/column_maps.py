@@ -1,43 +1,34 @@
 """How to read a table, written down next to it.
 
 `base.csv.map.toml` belongs to `base.csv`; `forgetmap.toml` to the folder it lies in and to all
-tables there that have no map of their own:
+tables there that have no map of their own; any other file is named with --mapping:
 
-    task = "arc"
+    task = "arc"                 # name of the only task
+    rows = "performances"        # the list that holds the results of a JSON document
+    model = "model"              # the column that says whose result a row is: TABLE#NAME
+    range = [0, 100]             # worst and best score, where they are not 0 and 1
 
     [columns]
     item = "question_id"
-    score = "correct"
+    score = "scores.pass@1"      # a column, or a path into one
 """
 
 from __future__ import annotations
 
 import json
 import tomllib
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from forgetmap.errors import ColumnError, OutputError
-from forgetmap.records import BY_NAME, ColumnMap
+from forgetmap.records import BY_NAME
 from forgetmap.sources.selection import parse_selection
 from forgetmap.sources.sniff import readable_file
+from forgetmap.sources.table_map import ScoreRange, TableMap
 
 ENDING = ".map.toml"
 OF_FOLDER = "forgetmap.toml"
-
-
-@dataclass(frozen=True, slots=True)
-class SavedMap:
-    """A map from a file.
-
-    Attributes:
-        columns: canonical field -> column.
-        task: name of the task, for tables without such a column.
-    """
-
-    columns: ColumnMap = field(default_factory=dict)
-    task: str | None = None
 
 
 def map_file(table: Path) -> Path:
@@ -50,35 +41,47 @@ def is_map(path: Path) -> bool:
     return path.name == OF_FOLDER or path.name.endswith(ENDING)
 
 
-def saved_map(table: Path) -> SavedMap:
-    """The map of a table or folder; an empty one if nobody saved any."""
+def saved_map(table: Path, mapping: Path | None = None) -> TableMap:
+    """The map that is named, else the one of a table or folder, else an empty one."""
+    if mapping is not None:
+        return _read(mapping)
     for path in (map_file(table), table.parent / OF_FOLDER):
         if path.is_file():
             return _read(path)
-    return SavedMap()
+    return TableMap()
 
 
-def save_map(source: str | Path, columns: ColumnMap, *, task: str | None = None) -> Path:
+def save_map(source: str | Path, table_map: TableMap, *, out: Path | None = None) -> Path:
     """Write a map next to its table, for the next time.
 
     Args:
         source: file or folder of the table, or `TABLE#NAME`.
-        columns: canonical field -> column.
-        task: name of the task, for tables without such a column.
+        table_map: how to read it.
+        out: where to write it instead.
     """
-    lines = ["# How forgetmap reads this table: its name of a field = the column here."]
-    if task is not None:
-        lines.append(f"task = {_quoted(task)}")
-    lines += ["", "[columns]", *(f"{name} = {_quoted(column)}" for name, column in columns.items())]
-    path = map_file(parse_selection(str(source)).path)
+    path = out or map_file(parse_selection(str(source)).path)
     try:
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        path.write_text(map_text(table_map), encoding="utf-8")
     except OSError as error:
         raise OutputError(
             f"the map cannot be written to {path}: {error.strerror}",
-            hint="leave out --save-map, or copy the table to where you may write.",
+            hint="copy the table to where you may write, and try again.",
         ) from None
     return path
+
+
+def map_text(table_map: TableMap) -> str:
+    """A map as TOML."""
+    lines = ["# How forgetmap reads this table: its name of a field = the column here."]
+    for name in ("task", "rows", "model"):
+        value = getattr(table_map, name)
+        if value is not None:
+            lines.append(f"{name} = {_quoted(value)}")
+    if table_map.score_range is not None:
+        lines.append(f"range = [{', '.join(f'{end:g}' for end in table_map.score_range)}]")
+    columns = table_map.columns.items()
+    lines += ["", "[columns]", *(f"{name} = {_quoted(column)}" for name, column in columns)]
+    return "\n".join(lines) + "\n"
 
 
 def _quoted(text: str) -> str:
@@ -86,22 +89,44 @@ def _quoted(text: str) -> str:
     return json.dumps(text).replace("\x7f", "\\u007f")
 
 
-def _read(path: Path) -> SavedMap:
+def _read(path: Path) -> TableMap:
     try:
         with readable_file(path), path.open("rb") as stream:
             settings = tomllib.load(stream)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _wrong(path, f"this map is not valid TOML: {error}") from None
-    columns, task = settings.get("columns", {}), settings.get("task")
+    columns = settings.get("columns", {})
     if not isinstance(columns, dict):
         raise _wrong(path, "'columns' is no table of fields and columns", "columns")
-    if task is not None and not isinstance(task, str):
-        raise _wrong(path, f"'task' is {task!r:.40}, not a name", "task")
-    for name in settings.keys() - {"columns", "task"}:
-        raise _wrong(path, f"there is no setting {name!r}; only 'task' and [columns]", name)
+    for name in settings.keys() - {"columns", "range", *_NAMES}:
+        raise _wrong(
+            path,
+            f"there is no setting {name!r}; only {', '.join(_NAMES)}, range and [columns]",
+            name,
+        )
     for name, column in columns.items():
         _check(path, name, column)
-    return SavedMap(columns, task)
+    named = {name: _name(path, settings, name) for name in _NAMES}
+    return TableMap(columns, **named, score_range=_range(path, settings.get("range")))
+
+
+_NAMES = ("task", "rows", "model")
+
+
+def _name(path: Path, settings: Mapping[str, Any], name: str) -> str | None:
+    value = settings.get(name)
+    if value is not None and not isinstance(value, str):
+        raise _wrong(path, f"{name!r} is {value!r:.40}, not a name", name)
+    return value
+
+
+def _range(path: Path, ends: Any) -> ScoreRange | None:
+    if ends is None:
+        return None
+    is_pair = isinstance(ends, list) and len(ends) == len(ScoreRange._fields)
+    if not is_pair or not all(type(end) in (int, float) for end in ends) or ends[0] == ends[1]:
+        raise _wrong(path, f"'range' is {ends!r:.40}, not two different numbers", "range")
+    return ScoreRange(*map(float, ends))
 
 
 def _check(path: Path, name: str, column: Any) -> None:

@@ -29,6 +29,8 @@ from forgetmap.sources.adapter import Adapter, Log, Problems
 from forgetmap.sources.files import LogFile, find_files
 from forgetmap.sources.gather import LogPart, RunWriter, describe, read_part, samples_of
 from forgetmap.sources.registry import adapter, adapters
+from forgetmap.sources.table_map import ScoreRange
+from forgetmap.sources.unknown import map_command
 
 FORMAT = 5
 """Rises when the same log is to be read otherwise than before."""
@@ -57,6 +59,8 @@ class Reading:
         cached: whether what was read before is used again.
         processes: how many read; None is one per core for large logs, and one for others.
         progress: told now and then, in words, how far it is.
+        score_range: the scale of scores that do not lie between 0 and 1.
+        mapping: file that says how to read a table; None is the one next to it.
     """
 
     texts: bool = True
@@ -65,6 +69,8 @@ class Reading:
     cached: bool = True
     processes: int | None = None
     progress: Progress | None = None
+    score_range: ScoreRange | None = None
+    mapping: Path | None = None
 
 
 def recognise(path: Path) -> list[Log]:
@@ -135,7 +141,7 @@ def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> 
         with RunWriter(partial, texts=reading.texts, problems=problems) as writer:
             _read(path, logs, writer, problems, reading)
         if not writer.samples:
-            raise _empty_error(path, problems)
+            raise _empty_error(path, logs, problems)
         known = {
             "format": ", ".join(sorted({log.format or log.adapter for log in logs})),
             "problem_count": problems.count,
@@ -219,12 +225,20 @@ def _work(log: Log) -> float:
     )
 
 
-def _empty_error(path: Path, problems: Problems) -> EmptyInputError:
+LOGGING = {"lm-eval": "--log_samples", "lighteval": "--save-details"}
+"""Options by which a harness logs samples, where it does not without."""
+
+
+def _empty_error(path: Path, logs: Sequence[Log], problems: Problems) -> EmptyInputError:
     first = f"; the first problem: {problems.kept[0]}" if problems.kept else ""
+    option = LOGGING.get(logs[0].adapter)
     return EmptyInputError(
         f"there is no result of a single item in it{first}",
         file=str(path),
-        hint="did the harness log samples? lm-eval: --log_samples; lighteval: --save-details.",
+        hint=f"evaluate again with {option} of {logs[0].adapter}, to the end."
+        if option
+        else f"let {logs[0].adapter} finish the evaluation; where its rows hold scores all the "
+        f"same, {map_command(logs[0].files[0].path)} proposes how to read them as a table.",
     )
 
 

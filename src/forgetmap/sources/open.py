@@ -9,7 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from forgetmap.errors import MissingInputError, UnknownFormatError, UnreadableError
+from forgetmap.errors import (
+    ColumnError,
+    EmptyInputError,
+    MissingInputError,
+    UnknownFormatError,
+    UnreadableError,
+)
 from forgetmap.records import (
     MANIFEST,
     SCORES,
@@ -18,20 +24,31 @@ from forgetmap.records import (
     Run,
     as_repeats,
     is_run_folder,
+    name_only_task,
     read_run,
     run_from_frame,
 )
 from forgetmap.sources.column_maps import is_map, saved_map
 from forgetmap.sources.logs import Reading, open_logs, recognise
-from forgetmap.sources.selection import parse_selection, read_selection
+from forgetmap.sources.scale import rescale_frame, rescale_run
+from forgetmap.sources.selection import ModelSelection, parse_selection, read_selection
 from forgetmap.sources.sniff import TableFile, readable_file, sniff
 from forgetmap.sources.table import read_table
+from forgetmap.sources.table_map import TableMap
+from forgetmap.sources.unknown import (
+    accepted,
+    empty_folder,
+    explain_path,
+    find_pointers,
+    pointer_error,
+)
 
 if TYPE_CHECKING:
     from forgetmap.sources.remote import OnProgress
 
 MAX_FILES = 10_000
 MAX_NAMES = 8
+_UNREADABLE = (ColumnError, EmptyInputError, UnknownFormatError, UnreadableError)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
@@ -50,19 +67,20 @@ def open_run(
             or of repeats; `TABLE#NAME` for one model of a table of several; a dataframe; a `Run`.
         name: what to call it; by default its run id, or else the name of file or folder.
         column_map: canonical field -> column, for tables that name them otherwise.
-        task: name of the task, for tables without such a column.
-        reading: how to read the logs of a harness.
+        task: name of the only task of a log or table; where there are several it is refused.
+        reading: how to read logs, and on which scale scores are.
     """
     if isinstance(source, Run):
         return source
     if not isinstance(source, str | os.PathLike):
-        return run_from_frame(source, name=name or "dataframe", column_map=column_map, task=task)
+        run = run_from_frame(source, name=name or "dataframe", column_map=column_map, task=task)
+        return rescale_frame(run, reading.score_range if reading else None)
     if is_remote(source):
         return _open_remote(str(source), name, column_map or {}, task, reading or Reading())
     selection = parse_selection(os.fspath(source))
     with readable_file(selection.path):
         if selection.model is not None:
-            return _open_selection(selection.path, selection.model, name, column_map or {}, task)
+            return _open_selection(selection, name, column_map or {}, task, reading or Reading())
         return _open_path(selection.path, name, column_map or {}, task, reading or Reading())
 
 
@@ -72,17 +90,23 @@ def is_remote(source: object) -> bool:
 
 
 def _open_selection(
-    path: Path, model: str, name: str | None, column_map: ColumnMap, task: str | None
+    selection: ModelSelection,
+    name: str | None,
+    column_map: ColumnMap,
+    task: str | None,
+    reading: Reading,
 ) -> Run:
     """One model of a table that holds several."""
-    saved = saved_map(path)
-    return read_selection(
-        sniff(path),
-        model,
-        name=name or model,
-        column_map={**saved.columns, **column_map},
-        task=task or saved.task,
-    )
+    path, model = selection.path, str(selection.model)
+    table_map = _table_map(path, column_map, task, reading)
+    try:
+        return read_selection(sniff(path), model, name=name or model, table_map=table_map)
+    except _UNREADABLE as error:
+        raise explain_path(path, error) from None
+
+
+def _table_map(path: Path, column_map: ColumnMap, task: str | None, reading: Reading) -> TableMap:
+    return saved_map(path, reading.mapping).merged(column_map, task, reading.score_range)
 
 
 def _open_remote(
@@ -115,24 +139,48 @@ def _open_path(
         raise MissingInputError(
             "there is no such file or folder", file=str(path), hint=_nearby(path)
         )
+    known = _known_run(path)
+    if known is None:
+        table_map = _table_map(path, column_map, task, reading)
+        # Whoever names columns has a table.
+        logs = [] if table_map.names_columns else recognise(path)
+        if not logs:
+            return _open_table(path, name, table_map)
+        known = _with_pointers(path, open_logs(path, logs, reading))
+        task, scale = table_map.task, table_map.score_range
+    else:
+        scale = reading.score_range
+    known = known if task is None else name_only_task(known, task)
+    return _with_name(known if scale is None else rescale_run(known, scale), name)
+
+
+def _known_run(path: Path) -> Run | None:
+    """A run folder, or several that are repeats."""
     if is_run_folder(path):
-        return _with_name(read_run(path), name)
+        return read_run(path)
     runs = _run_folders(path)
-    if runs:
-        return _with_name(as_repeats([read_run(folder) for folder in runs], origin=str(path)), name)
-    saved = saved_map(path)
-    column_map, task = {**saved.columns, **column_map}, task or saved.task
-    # Whoever names columns has a table.
-    logs = [] if column_map else recognise(path)
-    if logs:
-        return _with_name(open_logs(path, logs, reading), name)
-    return read_table(
-        _table_files(path),
-        name=name or path.name.split(".")[0] or str(path),
-        origin=str(path),
-        column_map=column_map,
-        task=task,
-    )
+    return as_repeats([read_run(folder) for folder in runs], origin=str(path)) if runs else None
+
+
+def _open_table(path: Path, name: str | None, table_map: TableMap) -> Run:
+    try:
+        return read_table(
+            _table_files(path),
+            name=name or path.name.split(".")[0] or str(path),
+            origin=str(path),
+            table_map=table_map,
+        )
+    except _UNREADABLE as error:
+        raise explain_path(path, error) from None
+
+
+def _with_pointers(path: Path, run: Run) -> Run:
+    """The run with a notice of the files that Git has not fetched."""
+    pointers = find_pointers(path) if path.is_dir() else []
+    if not pointers:
+        return run
+    error = pointer_error(path, pointers)
+    return replace(run, notices=(*run.notices, f"{error.message}: left out; {error.hint}"))
 
 
 def _with_name(run: Run, name: str | None) -> Run:
@@ -155,6 +203,8 @@ def _table_files(path: Path) -> list[TableFile]:
             hint="results are read more than once: save what comes out of a pipe to a file first.",
         )
     _refuse_half_a_run(path)
+    if not any(path.iterdir()):
+        raise empty_folder(path)
     children = [child for child in sorted(path.iterdir()) if _is_visible_file(child)]
     if len(children) > MAX_FILES:
         raise UnknownFormatError(
@@ -184,8 +234,7 @@ def _recognise_tables(folder: Path, children: Sequence[Path]) -> list[TableFile]
     raise UnknownFormatError(
         f"this folder is no run and holds no table{first}",
         file=str(folder),
-        hint="give a folder with manifest.json and scores.parquet, or with CSV, JSON lines or "
-        "Parquet tables.",
+        hint=f"give {accepted()}.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Reads a table file row by row, slowly, with line numbers: only to point at a fault."""
+"""Reads a table file row by row, slowly: to point at a fault, and what lies below its columns."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import codecs
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 from forgetmap.errors import TRUNCATED_HINT, ColumnError, UnreadableError
-from forgetmap.records import FileRow, parquet_rows, unquote_formula
+from forgetmap.records import FileRow, parquet_columns, parquet_rows, unquote_formula
+from forgetmap.sources.decode import Malformed, decode
+from forgetmap.sources.documents import document_rows, row_lines
+from forgetmap.sources.paths import NOTHING, split_every, value_at
 from forgetmap.sources.sniff import (
     MAX_LINE_BYTES,
     PEEK,
+    UTF8_MARK,
+    Flattening,
     TableFile,
     not_utf8,
     readable_file,
@@ -30,15 +36,97 @@ def raw_rows(file: TableFile, chosen: Mapping[str, str]) -> Iterator[tuple[int, 
         file: the table.
         chosen: canonical name -> column; other columns are left out.
     """
-    reader = {"csv": _csv, "jsonl": _jsonl, "json": _json}.get(file.kind)
-    rows = (
-        reader(file) if reader else parquet_rows(file.data, chosen.values(), origin=str(file.path))
-    )
-    for line, row in rows:
+    for line, row in _checked_rows(file, chosen.values()):
         cells = {field: row.get(column) for field, column in chosen.items()}
         # An empty text is nothing.
         known = {name: None if cell == "" else cell for name, cell in cells.items()}
         yield line, FileRow(known, file=str(file.path))
+
+
+def _checked_rows(
+    file: TableFile, columns: Iterable[str]
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    if file.flattening is not None:
+        return flat_rows(file.flattening, with_lines=True)
+    reader = {"csv": _csv, "jsonl": _jsonl, "json": _json}.get(file.kind)
+    if reader is not None:
+        return reader(file)
+    return parquet_rows(file.data, columns, origin=str(file.path))
+
+
+def object_rows(
+    file: TableFile, rows: str | None, *, columns: Sequence[str] = (), with_lines: bool = False
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The rows of a file as they are, with all that they hold.
+
+    Args:
+        file: the table.
+        rows: path of the list that holds them, in a JSON document.
+        columns: those of a Parquet file that are needed; all others ignore it.
+        with_lines: whether the lines in a document are wanted, which takes longer.
+    """
+    if rows is not None:
+        lines = row_lines(file, rows) if with_lines else repeat(1)
+        yield from zip(lines, document_rows(file, rows), strict=False)
+    elif file.kind == "jsonl":
+        yield from _quick_lines(file)
+    else:
+        yield from _checked_rows(file, columns)
+
+
+def flat_rows(
+    flattening: Flattening, *, with_lines: bool
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """What the columns and paths of a flattening name, row by row; `*` gives several rows."""
+    columns = flattening.columns
+    starred = {column: split for column in columns if (split := split_every(column))}
+    roots = [column.split(".")[0] for column in columns]
+    source = flattening.source
+    if source.kind == "parquet":
+        roots = parquet_roots(source, columns)
+    for line, row in object_rows(source, flattening.rows, columns=roots, with_lines=with_lines):
+        plain = {column: _cell(row, column) for column in columns if column not in starred}
+        if not starred:
+            yield line, plain
+            continue
+        for place, parts in enumerate(_every(row, starred)):
+            yield line, {"repeat": place, **plain, **parts}
+
+
+def all_columns(file: TableFile) -> list[str]:
+    """The columns of a Parquet file; other formats are read whole."""
+    return parquet_columns(file.data, origin=str(file.path)) if file.kind == "parquet" else []
+
+
+def parquet_roots(file: TableFile, columns: Sequence[str]) -> list[str]:
+    """The columns of a Parquet file that these paths lead into."""
+    present = parquet_columns(file.data, origin=str(file.path))
+    return [
+        name
+        for name in present
+        if any(column == name or column.startswith(f"{name}.") for column in columns)
+    ]
+
+
+def _cell(row: Mapping[str, Any], column: str) -> Any:
+    if column in row:
+        return row[column]
+    value = value_at(row, column)
+    return None if value is NOTHING else value
+
+
+def _every(
+    row: Mapping[str, Any], starred: Mapping[str, tuple[str, str]]
+) -> Iterator[dict[str, Any]]:
+    """The cells of each element of the lists in a row; one of nothing where there are none."""
+    lists = {prefix: _cell(row, prefix) for prefix, _ in starred.values()}
+    count = max((len(one) for one in lists.values() if isinstance(one, list)), default=0)
+    for place in range(max(count, 1)):
+        cells = {
+            column: value_at(lists[prefix], f"{place}.{rest}".removesuffix("."))
+            for column, (prefix, rest) in starred.items()
+        }
+        yield {column: None if cell is NOTHING else cell for column, cell in cells.items()}
 
 
 def csv_header(file: TableFile) -> list[str]:
@@ -147,6 +235,23 @@ def _ending(line: str) -> str | None:
     if not line.endswith("\n"):
         return None
     return "\r\n" if line.endswith("\r\n") else "\n"
+
+
+def _quick_lines(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The objects of JSON lines; what is none is read again with care, to say what is wrong."""
+    with readable_file(file.path), file.open() as stream:
+        for number, data in enumerate(stream, start=1):
+            text = data.removeprefix(UTF8_MARK) if number == 1 else data
+            if not text.isspace():
+                yield number, _quick_object(text, file, number)
+
+
+def _quick_object(data: bytes, file: TableFile, line: int) -> Mapping[str, Any]:
+    try:
+        value = decode(data)
+    except Malformed:
+        value = None
+    return value if isinstance(value, dict) else _object(data.decode("utf-8"), file, line)
 
 
 def _jsonl(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -1,28 +1,53 @@
 """One model out of a table that holds several: `TABLE#NAME`.
 
 `scores.csv#tuned` takes the column `tuned` as score, or the rows in which the column `model` says
-so. In a matrix of numbers without header `#2` is the second column; `#row2` the second row.
+so, or the row that begins with `tuned`. `log.jsonl#tuned.is_correct` is a path into the rows, and
+`log.json#tuned` a list in a document. Matrices of numbers are chosen from by number: matrix.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
-import pyarrow as pa
-
-from forgetmap.errors import TRUNCATED_HINT, ColumnError, EmptyInputError, FieldError
-from forgetmap.records import ColumnMap, FileRow, Run, RunInfo, canonical_run, connection, listed
-from forgetmap.sources.rows import csv_cells, raw_rows
+from forgetmap.errors import ColumnError
+from forgetmap.records import Run, listed
+from forgetmap.sources.documents import as_rows, read_document
+from forgetmap.sources.matrix import (
+    MARK,
+    TASK,
+    ScoreLine,
+    line_of_lists,
+    line_of_name,
+    line_of_numbers,
+    line_of_value,
+    names_in,
+    read_line,
+)
+from forgetmap.sources.models import (
+    MODELS,
+    model_column,
+    score_columns,
+    score_within,
+    selector,
+)
+from forgetmap.sources.paths import NOTHING, value_at
+from forgetmap.sources.rows import all_columns, object_rows, raw_rows
 from forgetmap.sources.sniff import TableFile
-from forgetmap.sources.table import TASK, column_names, has_items, read_table
+from forgetmap.sources.table import (
+    column_names,
+    distinct_texts,
+    has_items,
+    leads_into,
+    prepare_table,
+    read_table,
+)
+from forgetmap.sources.table_map import TableMap
 
-MARK = "#"
-MODELS = ("model", "model_name", "template", "system")
-"""Columns that say whose result a row is."""
+ROWS_LOOKED_AT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,33 +71,91 @@ def parse_selection(source: str) -> ModelSelection:
     return ModelSelection(Path(path), model)
 
 
-def read_selection(
-    file: TableFile, model: str, *, name: str, column_map: ColumnMap, task: str | None
-) -> Run:
+def read_selection(file: TableFile, model: str, *, name: str, table_map: TableMap) -> Run:
     """The results of one model in a table of several."""
     origin = f"{file.path}{MARK}{model}"
-    if file.headerless:
-        scores, lines = _of_matrix(file, model)
-        return _by_position(file, scores, lines, name=name, origin=origin, task=task)
-    present = column_names(file)
-    if model in present:
-        mapped = {**column_map, "score": model}
-        if has_items(present, mapped):
-            return read_table([file], name=name, origin=origin, column_map=mapped, task=task)
+    line = line_of_numbers(file, model) if file.headerless else _of_document(file, model, table_map)
+    if isinstance(line, ScoreLine):
+        return read_line(file, line, name=name, origin=origin, table_map=table_map)
+    if line is not None:
+        table_map = replace(table_map, rows=line)
+        return read_table([file], name=name, origin=origin, table_map=_with_task(table_map))
+    return _of_table(file, model, name, origin, table_map)
+
+
+def _of_document(file: TableFile, model: str, table_map: TableMap) -> ScoreLine | str | None:
+    """Scores in a JSON document, or the path of a list of results; None if it has no such path."""
+    if file.kind != "json" and not file.single:
+        return None
+    document = read_document(file)
+    if isinstance(document, list):
+        is_matrix = bool(document) and all(isinstance(row, list) for row in document)
+        return line_of_lists(file, document, model) if is_matrix else None
+    value = value_at(document, model)
+    if value is NOTHING or table_map.rows is not None:
+        return None
+    if as_rows(value) is not None and line_of_value(value) is None:
+        return model
+    return line_of_value(value)
+
+
+def _of_table(file: TableFile, model: str, name: str, origin: str, table_map: TableMap) -> Run:
+    whole = file
+    file = prepare_table(file, table_map)
+    source = file.flattening.source if file.flattening else file
+    rows = _looked_at(file)
+    present = list(dict.fromkeys(key for row in rows for key in row)) or column_names(file)
+    if file.kind in {"csv", "parquet"} and file.flattening is None:
+        present = column_names(file)
+    column = _score_path(rows, present, model)
+    if column is not None:
+        mapped = table_map.with_columns(score=column)
+        if has_items(present, mapped.columns):
+            mapped = _with_task(mapped, present)
+            return read_table([whole], name=name, origin=origin, table_map=mapped)
         cells = [(line, row["score"]) for line, row in raw_rows(file, {"score": model})]
-        lines, scores = [line for line, _ in cells], [cell for _, cell in cells]
-        return _by_position(file, scores, lines, name=name, origin=origin, task=task)
-    by = [column for column in MODELS if column in present and column not in column_map.values()]
-    known = _models(file, by[0]) if len(by) == 1 else []
-    if model not in known:
+        by_place = ScoreLine([cell for _, cell in cells], [line for line, _ in cells])
+        return read_line(file, by_place, name=name, origin=origin, table_map=table_map)
+    by = model_column(file.path, present, table_map, MODELS)
+    known = distinct_texts(file, by) if by is not None and by in column_names(file) else []
+    if model in known and by is not None and _is_long(present, table_map):
+        only, mapped = (by, model), _with_task(table_map, present)
+        return read_table([whole], name=name, origin=origin, table_map=mapped, only=only)
+    first = by or (present[0] if present else "")
+    named = line_of_name(source, first, model) if file.flattening is None else None
+    if named is None:
+        known = known or score_columns(rows) or names_in(source, first)
         raise _no_such(file, model, known or present)
-    only = (by[0], model)
-    return read_table([file], name=name, origin=origin, column_map=column_map, task=task, only=only)
+    return read_line(file, named, name=name, origin=origin, table_map=table_map)
 
 
-def _models(file: TableFile, column: str) -> list[str]:
-    models = {str(row["model"]): None for _, row in raw_rows(file, {"model": column})}
-    return list(models)
+def _looked_at(file: TableFile) -> list[Any]:
+    source, rows = file, None
+    if file.flattening is not None:
+        source, rows = file.flattening.source, file.flattening.rows
+    some = object_rows(source, rows, columns=all_columns(source))
+    return [row for _, row in islice(some, ROWS_LOOKED_AT)]
+
+
+def _score_path(rows: Sequence[Any], present: Sequence[str], model: str) -> str | None:
+    """The column or path of a model's scores: a column of objects stands for the score in them."""
+    if model in present:
+        holds_objects = any(isinstance(row.get(model), dict) for row in rows)
+        return score_within(rows, model) if holds_objects else model
+    if leads_into(model, present) and any(value_at(row, model) is not NOTHING for row in rows):
+        return model
+    return None
+
+
+def _is_long(present: Sequence[str], table_map: TableMap) -> bool:
+    """Whether the table has a row per result, rather than one per model."""
+    return has_items(present, table_map.columns)
+
+
+def _with_task(table_map: TableMap, present: Sequence[str] = ()) -> TableMap:
+    """Rows without a task of their own are all of one."""
+    has_task = "task" in table_map.columns or "task" in present
+    return table_map if table_map.task or has_task else replace(table_map, fallback_task=TASK)
 
 
 def _no_such(file: TableFile, model: str, known: Sequence[str]) -> ColumnError:
@@ -80,90 +163,5 @@ def _no_such(file: TableFile, model: str, known: Sequence[str]) -> ColumnError:
         f"there is no column or model {model!r}; there are {listed(list(known))}",
         file=str(file.path),
         field=model,
-        hint=f"choose one of them, such as {file.path.name}{MARK}{known[0]}.",
+        hint=f"choose one of them, such as {selector(file.path, known[0])}.",
     )
-
-
-def _of_matrix(file: TableFile, model: str) -> tuple[list[Any], list[int]]:
-    """The numbers of one column or row, and the lines they stand in."""
-    rows = list(csv_cells(file))
-    width = len(rows[0][1])
-    for line, cells in rows:
-        if len(cells) != width:
-            raise FieldError(
-                f"{len(cells)} numbers where the first line has {width}",
-                file=str(file.path),
-                line=line,
-                hint="give every line as many numbers.",
-            )
-    kind, index = _matrix_index(file, model, len(rows), width)
-    if kind == "row":
-        line, cells = rows[index]
-        return list(cells), [line] * width
-    return [cells[index] for _, cells in rows], [line for line, _ in rows]
-
-
-def _matrix_index(file: TableFile, model: str, height: int, width: int) -> tuple[str, int]:
-    """Row or column, and which of them from 0."""
-    kind = next((kind for kind in ("row", "col") if model.startswith(kind)), "")
-    digits = model.removeprefix(kind)
-    most = height if kind == "row" else width
-    name = file.path.name
-    if not digits.isdecimal() or not 1 <= int(digits[:9]) <= most:
-        raise ColumnError(
-            f"this table has no header, {height} rows and {width} columns; there is no {model!r}",
-            file=str(file.path),
-            field=model,
-            hint=f"choose a column such as {name}{MARK}1, or a row such as {name}{MARK}row1.",
-        )
-    if not kind and width > height:
-        raise ColumnError(
-            f"this table has no header and more columns ({width}) than rows ({height}): are the "
-            "rows items or models?",
-            file=str(file.path),
-            field=model,
-            hint=f"say {name}{MARK}row{digits} if each row is a model, {name}{MARK}col{digits} if "
-            "each column is one.",
-        )
-    return kind or "col", int(digits[:9]) - 1
-
-
-def _by_position(
-    file: TableFile, cells: Sequence[Any], lines: Sequence[int], *, name: str, origin: str,
-    task: str | None,
-) -> Run:  # fmt: skip
-    """Items are known by their place in this one file."""
-    if not cells:
-        raise EmptyInputError("there is no result in it", file=str(file.path), hint=TRUNCATED_HINT)
-    scores = [_score(file, cell, line) for cell, line in zip(cells, lines, strict=True)]
-    items = [str(number) for number in range(1, len(scores) + 1)]
-    tasks = [task or TASK] * len(scores)
-    kinds = [("task", pa.string()), ("item", pa.string()), ("score", pa.float64())]
-    table = pa.table([tasks, items, scores], schema=pa.schema(kinds))
-
-    def rows() -> Iterator[tuple[int, Mapping[str, Any]]]:
-        for line, row in zip(lines, table.to_pylist(), strict=True):
-            yield line, FileRow(row, file=str(file.path))
-
-    frame = nw.from_native(connection().from_arrow(table))
-    run = canonical_run(frame, info=RunInfo(), name=name, origin=origin, rows=rows)
-    return replace(run, positions_of=str(file.path.resolve()))
-
-
-_TRUTH = {"true": 1.0, "false": 0.0}
-
-
-def _score(file: TableFile, cell: Any, line: int) -> float | None:
-    text = "" if cell is None else str(cell).strip()
-    if not text:
-        return None
-    try:
-        return _TRUTH[text.lower()] if text.lower() in _TRUTH else float(text)
-    except ValueError:
-        raise FieldError(
-            f"{text[:60]!r} is no score",
-            file=str(file.path),
-            line=line,
-            field="score",
-            hint="give a number, true or false, or leave the cell empty.",
-        ) from None

@@ -26,6 +26,9 @@ Kind = Literal["parquet", "csv", "jsonl", "json"]
 PEEK = 1 << 20
 MAX_LINE_BYTES = 64 << 20
 MAX_COLUMNS = 10_000
+"""Columns that the engine is asked to read; of wider tables only those that are needed."""
+MAX_WIDTH = 500_000
+"""Columns of a table with a header."""
 MAX_RATIO = 500
 """Unpacked bytes per packed byte; what is denser holds no answers of a model."""
 MIN_DENSE_BYTES = 32 << 20
@@ -34,7 +37,23 @@ MAX_DIGITS = 4_000
 """Of a whole number; Python itself refuses to read those of more than 4,300."""
 DELIMITERS = ",\t;|"
 GZIP_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
+BLANKS = b"\xef\xbb\xbf \t\r\n"
 UTF8_MARK, UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True, slots=True)
+class Flattening:
+    """What was taken out of the rows of a file, to be read as a flat table.
+
+    Attributes:
+        source: the file.
+        rows: path of the list that holds its rows; None if they are those of the file.
+        columns: names of columns, and paths into them.
+    """
+
+    source: TableFile
+    rows: str | None
+    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +67,9 @@ class TableFile:
         marked: whether it begins with a byte order mark.
         delimiter: between the cells of a CSV.
         headerless: whether its first line is already results: nothing but numbers.
+        single: whether it holds one JSON object, over one line or several.
         unpacked: where its bytes were unpacked to, if they were.
+        flattening: what `unpacked` was made of, if not of all its bytes.
     """
 
     path: Path
@@ -57,7 +78,9 @@ class TableFile:
     marked: bool = False
     delimiter: str = ","
     headerless: bool = False
+    single: bool = False
     unpacked: Path | None = None
+    flattening: Flattening | None = None
 
     @property
     def data(self) -> Path:
@@ -75,6 +98,7 @@ def sniff(path: Path) -> TableFile:
         gzipped = is_gzipped(path)
         with open_unpacked(path) as stream:
             head = stream.read(PEEK)
+            single = head.lstrip(BLANKS)[:1] == b"{" and not _has_second_line(head, stream)
     if head.startswith(PARQUET_MAGIC):
         return TableFile(path, "parquet", gzipped)
     marked = head.startswith(UTF8_MARK)
@@ -88,7 +112,8 @@ def sniff(path: Path) -> TableFile:
         )
     _refuse_binary(path, head)
     if start == b"{":
-        return TableFile(path, _object_kind(head), gzipped, marked)
+        kind = _object_kind(head)
+        return TableFile(path, kind, gzipped, marked, single=single or kind == "json")
     if start == b"[":
         return TableFile(path, "json", gzipped, marked)
     numbers = _separator_of_numbers(head)
@@ -113,13 +138,13 @@ def readable_file(path: Path) -> Iterator[None]:
 
 
 def require_few_columns(path: Path, count: int) -> None:
-    """Refuse a table of more columns than any evaluation has."""
-    if count > MAX_COLUMNS:
+    """Refuse a table of more columns than any evaluation has items."""
+    if count > MAX_WIDTH:
         raise UnknownFormatError(
             f"the header has {count:,} columns or more",
             file=str(path),
             line=1,
-            hint=f"a table has at most {MAX_COLUMNS:,}; is this file turned on its side?",
+            hint=f"a table has at most {MAX_WIDTH:,}; is this a table at all?",
         )
 
 
@@ -219,12 +244,25 @@ def _object_kind(head: bytes) -> Kind:
     return "jsonl"
 
 
+def _has_second_line(head: bytes, stream: IO[bytes]) -> bool:
+    """Whether anything but blanks stands after the first line that holds anything."""
+    _, newline, rest = head.lstrip(BLANKS).partition(b"\n")
+    while not (newline and rest.strip()):
+        chunk = stream.read(PEEK)
+        if not chunk:
+            return False
+        _, newline, rest = ("", newline, chunk) if newline else chunk.partition(b"\n")
+    return True
+
+
 def _separator_of_numbers(head: bytes) -> str | None:
     """What stands between the cells of a first line that holds nothing but numbers."""
-    line = head.split(b"\n", 1)[0].decode("utf-8", "replace").strip(" \r")
+    first, newline, _ = head.partition(b"\n")
+    is_cut = not newline and len(head) >= PEEK
+    line = first.decode("utf-8", "replace").strip(" \r")
     for mark in f"{DELIMITERS} ":
         cells = line.split() if mark == " " else line.split(mark)
-        if len(cells) <= MAX_COLUMNS and all(map(_is_number, cells)):
+        if all(map(_is_number, cells[:-1] if is_cut and len(cells) > 1 else cells)):
             return mark
     return None
 
@@ -233,21 +271,18 @@ def _is_number(cell: str) -> bool:
     try:
         float(cell)
     except ValueError:
-        return cell.strip().lower() in {"true", "false"}
+        return cell.strip().lower() in {"true", "false", "na"}
     return True
 
 
 def _delimiter(path: Path, head: bytes) -> str:
-    header, newline, _ = head.partition(b"\n")
+    header = head.partition(b"\n")[0]
     bare = re.sub(rb'"[^"]*"', b"", header)
     counts = {mark: bare.count(mark.encode()) for mark in DELIMITERS}
     best = max(counts, key=lambda mark: counts[mark])
-    require_few_columns(path, counts[best] + 1)
-    if not counts[best] or (not newline and len(head) >= PEEK):
+    if not counts[best]:
         raise UnknownFormatError(
-            "this is no table: its first line has no delimiter"
-            if not counts[best]
-            else f"the first line is longer than {PEEK:,} bytes",
+            "this is no table: its first line has no delimiter",
             file=str(path),
             line=1,
             hint="the first line of a CSV names its columns, such as: task,item,score.",

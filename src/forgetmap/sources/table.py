@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 import duckdb
 import narwhals as nw
 import pyarrow as pa
 
 from forgetmap._cache import temporary_path
-from forgetmap.errors import ColumnError, EmptyInputError, FieldError
+from forgetmap.errors import ColumnError, EmptyInputError, FieldError, UnreadableError
 from forgetmap.records import (
     BY_NAME,
     HASHES,
     KEY,
+    MORE_SYNONYMS,
+    SYNONYMS,
     TEXT_NAMES,
     ColumnMap,
     FileRow,
@@ -34,6 +37,7 @@ from forgetmap.records import (
     literal,
     locate_error,
     match_columns,
+    name_only_task,
     needs_content,
     parquet_columns,
     quote,
@@ -41,74 +45,215 @@ from forgetmap.records import (
     scan,
     unquoted_sql,
 )
-from forgetmap.sources.rows import csv_header, raw_rows, require_text
+from forgetmap.sources.documents import document_rows, find_row_lists, read_document
+from forgetmap.sources.flatten import flatten
+from forgetmap.sources.matrix import TASK
+from forgetmap.sources.models import (
+    MODELS,
+    empty_path,
+    explain_columns,
+    model_column,
+    several_lists,
+    several_models,
+)
+from forgetmap.sources.repeated_ids import find_repeated_ids, number_rows
+from forgetmap.sources.rows import (
+    all_columns,
+    csv_header,
+    object_rows,
+    raw_rows,
+    require_text,
+)
+from forgetmap.sources.scale import rescaled, rescaled_rows
 from forgetmap.sources.sniff import (
     MAX_COLUMNS,
     MAX_LINE_BYTES,
+    MAX_WIDTH,
     UTF8_MARK,
     TableFile,
     readable_file,
     require_few_columns,
 )
+from forgetmap.sources.table_map import TableMap
+from forgetmap.sources.unknown import summary_error, unknown_document
 
+ROWS_LOOKED_AT = 200
+MAX_LISTS = 20
+"""Lists of results in a document that may be models."""
 Chosen = Mapping[str, str]
 """Canonical name -> column of the file."""
 Cell = tuple[str, str]
 """A column and what stands in it."""
-TASK = "all"
-"""What the task is called in a table of another tool that knows no tasks."""
 EVALSTATS = frozenset({"template", "input", "score"})
 """Columns of a table of evalstats, which may have `run` and `evaluator` as well."""
+_OF_EVALSTATS = {"repeat": "run", "scorer": "evaluator"}
+_OTHER_TOOLS = frozenset(_OF_EVALSTATS.values())
 
 
 def read_table(
-    files: Sequence[TableFile],
-    *,
-    name: str,
-    origin: str,
-    column_map: ColumnMap,
-    task: str | None,
+    files: Sequence[TableFile], *, name: str, origin: str, table_map: TableMap,
     only: Cell | None = None,
-) -> Run:
+) -> Run:  # fmt: skip
     """One run from one or several table files.
 
     Args:
         files: the tables.
         name: what to call the run.
         origin: where it came from.
-        column_map: canonical field -> column, for tables that name them otherwise.
-        task: name of the task, for tables without such a column.
+        table_map: how to read them.
         only: take only the rows that say this.
     """
-    files = [_prepared(file) for file in files]
-    task = task or _implied_task(files, column_map)
-    chosen = [_chosen(file, column_map, task) for file in files]
+    column_map, scale = table_map.columns, table_map.score_range
+    files = [prepare_table(file, table_map, only) for file in files]
+    task = table_map.task or _implied_task(files, column_map) or table_map.fallback_task
+    if task is None and all(file.flattening and file.flattening.rows for file in files):
+        task = TASK  # nobody writes a document by hand for us
+    chosen = [_chosen(file, table_map, task, only) for file in files]
 
     def rows() -> Iterator[tuple[int, FileRow]]:
-        return _all_rows(files, chosen, only)
+        return rescaled_rows(_all_rows(files, chosen, only), scale)
+
+    def as_run(scores: duckdb.DuckDBPyRelation, texts: duckdb.DuckDBPyRelation) -> Run:
+        frames = nw.from_native(scores), nw.from_native(texts)
+        return canonical_run(
+            frames[0], info=RunInfo(), name=name, origin=origin, rows=rows, texts=frames[1]
+        )
 
     try:
         selects = (
-            _select(file, columns, only) for file, columns in zip(files, chosen, strict=True)
+            _select(file, columns, only, task) for file, columns in zip(files, chosen, strict=True)
         )
-        texts = relation = _union(selects, task)
-        is_text = any(file.kind != "parquet" for file in files)
+        texts = relation = rescaled(_union(selects), scale)
+        is_text = any(file.kind != "parquet" or file.flattening for file in files)
         if is_text and not needs_content(relation.columns):
             relation = _materialised(relation)
-        return canonical_run(
-            nw.from_native(relation),
-            info=RunInfo(),
-            name=name,
-            origin=origin,
-            rows=rows,
-            texts=nw.from_native(texts),
-        )
+        run = as_run(relation, texts)
+        repeated = find_repeated_ids(run)
+        numbered = None if repeated is None else number_rows(texts, repeated)
+        if repeated is not None and numbered is not None:
+            run = replace(as_run(numbered, numbered), notices=(repeated.notice,))
     except (duckdb.Error, pa.ArrowException, OSError, FieldError) as error:
         raise locate_error(rows(), origin, error) from None
+    has_tasks = any("task" in columns for columns in chosen)
+    return name_only_task(run, table_map.task) if has_tasks and table_map.task else run
 
 
-def _prepared(file: TableFile) -> TableFile:
+def prepare_table(file: TableFile, table_map: TableMap, only: Cell | None = None) -> TableFile:
     """What the engine can read in place; text must be text throughout."""
+    if file.flattening is not None or file.headerless:
+        return file
+    rows = table_map.rows or (_find_rows(file, table_map) if file.single else None)
+    if rows is not None:
+        names = _names_of_rows(file, rows)
+        return _flat(file, names, table_map, only, rows)
+    file = _readable(file)
+    asked_for = [*table_map.columns.values(), *(only[:1] if only else ())]
+    # The columns of JSON are only known by a pass over all of it.
+    if file.kind == "csv" or any("." in column for column in asked_for):
+        present = column_names(file)
+        require_few_columns(file.path, len(present))
+        is_deep = any(column not in present and leads_into(column, present) for column in asked_for)
+        if is_deep or len(present) > MAX_COLUMNS:
+            return _flat(file, present, table_map, only)
+    return file
+
+
+def _flat(
+    file: TableFile, present: Sequence[str], table_map: TableMap, only: Cell | None,
+    rows: str | None = None,
+) -> TableFile:  # fmt: skip
+    """The file as a flat table.
+
+    Raises:
+        ColumnError: a path of the map leads nowhere in any row.
+    """
+    own = _flat_names(file, present, rows)
+    flat = flatten(file, _needed(own, present, table_map, only), rows=rows)
+    for field, column in table_map.columns.items():
+        if column in present or not leads_into(column, present):
+            continue
+        counted = f"SELECT count({quote(column)}) FROM {_parquet_scan(flat)}"
+        if connection().sql(counted).fetchall() == [(0,)]:
+            raise empty_path(file, field, column, rows)
+    return flat
+
+
+def _flat_names(file: TableFile, present: Sequence[str], rows: str | None) -> list[str]:
+    """The columns without those that hold objects: a field stands in them, but none is one."""
+    some = islice(object_rows(file, rows, columns=all_columns(file)), ROWS_LOOKED_AT)
+    objects = {name for _, row in some for name, cell in row.items() if isinstance(cell, dict)}
+    return [name for name in present if name not in objects]
+
+
+def leads_into(path: str, present: Collection[str]) -> bool:
+    """Whether a path begins with one of these columns."""
+    parts = path.split(".")
+    return any(".".join(parts[:count]) in present for count in range(1, len(parts)))
+
+
+def _needed(
+    flat: Sequence[str], present: Sequence[str], table_map: TableMap, only: Cell | None
+) -> list[str]:
+    """Of the flat columns of a file those that may be fields, and all that the map names."""
+    synonyms = {column for columns in SYNONYMS.values() for column in columns}
+    asked_for = [*table_map.columns.values(), *(only[:1] if only else ())]
+    asked_for += [table_map.model] if table_map.model else []
+    mapped = [column for column in asked_for if column in present or leads_into(column, present)]
+    further = {column for columns in MORE_SYNONYMS.values() for column in columns}
+    known = {*BY_NAME, *synonyms, *MODELS, *_OTHER_TOOLS}
+    own = [name for name in flat if name in known or name.lower() in further]
+    return [*own, *mapped] or list(present[:1])
+
+
+def _find_rows(file: TableFile, table_map: TableMap) -> str | None:
+    """The list that holds the results of a document; None if the document is itself a result.
+
+    Raises:
+        UnknownFormatError: there is none, or there are several and nothing says which.
+    """
+    try:
+        document = read_document(file)
+    except UnreadableError:
+        return None  # the reader of rows says in which line it is broken
+    if not isinstance(document, dict) or _fits(list(document), table_map):
+        return None
+    require_few_columns(file.path, len(document))
+    summary = summary_error(file.path, document)
+    if summary is not None:
+        raise summary
+    lists = [one for one in find_row_lists(document) if one.is_list]
+    fitting = [one for one in lists if _fits(one.names, table_map)]
+    alike = [one for one in fitting if one.names == fitting[0].names]
+    if len(alike) > MAX_LISTS:
+        # So many lists of the same kind are not models: each is named by its item.
+        named = [one for one in find_row_lists(document) if not one.is_list]
+        return next((one.path for one in named if one.count >= len(alike)), alike[0].path)
+    if len(alike) > 1:
+        raise several_lists(file.path, alike)
+    if not lists:
+        raise unknown_document(file.path, document)
+    return (fitting or lists)[0].path
+
+
+def _fits(present: Sequence[str], table_map: TableMap) -> bool:
+    """Whether rows with these columns have what every result needs."""
+    columns = table_map.columns
+    named = {
+        field: column
+        for field, column in columns.items()
+        if column in present or leads_into(column, present)
+    }
+    known = _named_columns(present, named)
+    fields = {*known, *by_synonyms(present, known)}
+    return "score" in fields and not fields.isdisjoint({"item", "question"})
+
+
+def _names_of_rows(file: TableFile, rows: str) -> list[str]:
+    """All columns that any row of a list in a document has."""
+    return list(dict.fromkeys(name for row in document_rows(file, rows) for name in row))
+
+
+def _readable(file: TableFile) -> TableFile:
     if file.kind != "parquet":
         require_text(file)
     if file.kind == "parquet" and file.gzipped:
@@ -152,22 +297,23 @@ def _of_other_tools(present: Sequence[str]) -> dict[str, str]:
     """Fields that tables of other tools have under names too common to go by alone."""
     if not EVALSTATS.issubset(present):
         return {}
-    names = {"repeat": "run", "scorer": "evaluator"}
-    return {field: column for field, column in names.items() if column in present}
+    return {field: column for field, column in _OF_EVALSTATS.items() if column in present}
 
 
-def _chosen(file: TableFile, column_map: ColumnMap, task: str | None) -> dict[str, str]:
+def _chosen(
+    file: TableFile, table_map: TableMap, task: str | None, only: Cell | None
+) -> dict[str, str]:
     if file.headerless:
         raise ColumnError(
             "this table has no header: its first line holds nothing but numbers",
             file=str(file.path),
             line=1,
-            hint=f"choose the column of a model by its number, such as {file.path.name}#1, or its "
-            f"row, such as {file.path.name}#row1.",
+            hint=f"choose the column of a model by its number, such as {file.path.name}#col1, or "
+            f"its row, such as {file.path.name}#row1.",
         )
     present = column_names(file)
-    column_map = _of_other_tools(present) | dict(column_map)
     require_few_columns(file.path, len(present))
+    column_map = _of_other_tools(present) | dict(table_map.columns)
     # Spreadsheets write columns without name behind the last one.
     for name, count in Counter(filter(None, present)).most_common(1):
         if count > 1:
@@ -178,7 +324,17 @@ def _chosen(file: TableFile, column_map: ColumnMap, task: str | None) -> dict[st
                 field=name,
                 hint="give each column its own name.",
             )
-    chosen = match_columns(present, column_map, origin=str(file.path), task=task)
+    try:
+        chosen = match_columns(present, column_map, origin=str(file.path), task=task)
+    except ColumnError as error:
+        if error.field in column_map:
+            raise
+        raise explain_columns(file, error) from None
+    column = model_column(file.path, present, table_map) if only is None else None
+    if column is not None and column not in chosen.values():
+        models = distinct_texts(file, column)
+        if len(models) > 1:
+            raise several_models(file.path, models)
     foreign = [name for name in HASHES if name in chosen and name not in column_map]
     return {
         field: column
@@ -203,7 +359,7 @@ def column_names(file: TableFile) -> list[str]:
         return csv_header(file)
     if file.kind == "parquet":
         return parquet_columns(file.data, origin=str(file.path))
-    names = f"SELECT DISTINCT unnest(json_keys(json)) FROM {_objects(file)} LIMIT {MAX_COLUMNS + 1}"
+    names = f"SELECT DISTINCT unnest(json_keys(json)) FROM {_objects(file)} LIMIT {MAX_WIDTH + 1}"
     try:
         names_found = connection().sql(names).fetchall()
     except duckdb.Error as error:
@@ -219,6 +375,24 @@ def column_names(file: TableFile) -> list[str]:
     return sorted(name for (name,) in names_found)
 
 
+def distinct_texts(file: TableFile, column: str) -> list[str]:
+    """What stands in a column, each text once, in order."""
+    if file.kind == "parquet":
+        place = column_names(file).index(column)
+        names = [f"c{index}" for index in range(len(column_names(file)))]
+        source, cell = f"{_parquet_scan(file)} AS scan({', '.join(names)})", names[place]
+    elif file.kind == "csv":
+        names = [f"c{index}" for index in range(len(column_names(file)))]
+        source, cell = _csv_scan(file, names), names[column_names(file).index(column)]
+    else:
+        source, cell = _json_scan(file, {column: column}), quote(column)
+    query = f"SELECT DISTINCT CAST({cell} AS VARCHAR) FROM {source} WHERE {cell} IS NOT NULL"
+    try:
+        return sorted(text for (text,) in connection().sql(query).fetchall())
+    except duckdb.Error as error:
+        raise locate_error(raw_rows(file, {}), str(file.path), error) from None
+
+
 def _all_rows(
     files: Sequence[TableFile], chosen: Sequence[Chosen], only: Cell | None
 ) -> Iterator[tuple[int, FileRow]]:
@@ -232,10 +406,9 @@ def _all_rows(
                 yield line, FileRow(blank | known, file=row.file)
 
 
-def _union(parts: Iterable[str], task: str | None) -> duckdb.DuckDBPyRelation:
-    constant = f", {literal(task)} AS task" if task is not None else ""
+def _union(parts: Iterable[str]) -> duckdb.DuckDBPyRelation:
     every = " UNION ALL BY NAME ".join(f"({part})" for part in parts)
-    return connection().sql(f"SELECT *{constant} FROM ({every})")
+    return connection().sql(f"SELECT * FROM ({every})")
 
 
 def _materialised(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
@@ -249,9 +422,10 @@ def _materialised(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
 _WHOSE = "whose"
 
 
-def _select(file: TableFile, chosen: Chosen, only: Cell | None) -> str:
+def _select(file: TableFile, chosen: Chosen, only: Cell | None, task: str | None) -> str:
+    constant = [] if task is None or "task" in chosen else [f"{literal(task)} AS task"]
     if file.kind in {"json", "jsonl"}:
-        cells = [_cell(field, quote(column), None) for field, column in chosen.items()]
+        cells = [_cell(field, quote(column), None) for field, column in chosen.items()] + constant
         selection = dict(chosen) | ({_WHOSE: only[0]} if only else {})
         rows = f"{_json_scan(file, selection)}{_where(quote(only[0]), only[1]) if only else ''}"
         return f"SELECT {', '.join(cells)} FROM {rows}"
@@ -262,9 +436,10 @@ def _select(file: TableFile, chosen: Chosen, only: Cell | None) -> str:
     names = [f"c{index}" for index in range(len(present))]
     where = _where(names[present.index(only[0])], only[1]) if only else ""
     if file.kind == "csv":
-        cells = [_csv_cell(field, names[index]) for field, index in indexes.items()]
+        cells = [_csv_cell(field, names[index]) for field, index in indexes.items()] + constant
         return f"SELECT {', '.join(cells)} FROM {_csv_scan(file, names)}{where}"
     cells = [_cell(field, names[index], kinds[index]) for field, index in indexes.items()]
+    cells += constant
     rows = f"{_parquet_scan(file)} AS scan({', '.join(names)}){where}"
     return f"SELECT {', '.join(cells)} FROM {rows}"
 

@@ -9,6 +9,7 @@ import pytest
 from forgetmap.errors import ColumnError, OutputError
 from forgetmap.sources.column_maps import map_file, save_map, saved_map
 from forgetmap.sources.open import open_run
+from forgetmap.sources.table_map import TableMap
 
 TABLE = "q,ok,other\na,1,0\nb,0,0\n"
 COLUMNS = {"item": "q", "score": "ok"}
@@ -29,30 +30,30 @@ def scores(path: Path, **options: object) -> list[tuple[str, float]]:
 def test_saved_map_is_used_the_next_time(table: Path) -> None:
     with pytest.raises(ColumnError):
         open_run(table)
-    assert save_map(table, COLUMNS, task="t") == table.with_name("base.csv.map.toml")
+    assert save_map(table, TableMap(COLUMNS, task="t")) == table.with_name("base.csv.map.toml")
     assert scores(table) == [("a", 1.0), ("b", 0.0)]
 
 
 def test_folder_has_one_map_for_all_its_tables(table: Path) -> None:
-    save_map(table.parent, COLUMNS, task="t")
+    save_map(table.parent, TableMap(COLUMNS, task="t"))
     assert (table.parent / "forgetmap.toml").is_file()
     assert scores(table) == scores(table.parent) == [("a", 1.0), ("b", 0.0)]
 
 
 def test_what_is_said_now_wins(table: Path) -> None:
-    save_map(table, COLUMNS, task="t")
+    save_map(table, TableMap(COLUMNS, task="t"))
     assert scores(table, column_map={"score": "other"}) == [("a", 0.0), ("b", 0.0)]
 
 
 def test_map_of_the_table_wins_over_that_of_the_folder(table: Path) -> None:
-    save_map(table.parent, {"item": "q", "score": "other"}, task="t")
-    save_map(table, COLUMNS, task="t")
+    save_map(table.parent, TableMap({"item": "q", "score": "other"}, task="t"))
+    save_map(table, TableMap(COLUMNS, task="t"))
     assert scores(table) == [("a", 1.0), ("b", 0.0)]
 
 
 @pytest.mark.parametrize("name", ['a "b"', "back\\slash", "tab\t", "é\x7f", "a.b = [c]", "#1"])
 def test_any_name_survives(name: str, table: Path) -> None:
-    save_map(table, {"item": name}, task=name)
+    save_map(table, TableMap({"item": name}, task=name))
     found = saved_map(table)
     assert (found.columns, found.task) == ({"item": name}, name)
 
@@ -79,4 +80,4 @@ def test_wrong_map_is_a_typed_error(text: str, field: str | None, table: Path) -
 
 def test_map_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cannot be written"):
-        save_map(tmp_path / "gone" / "base.csv", COLUMNS)
+        save_map(tmp_path / "gone" / "base.csv", TableMap(COLUMNS))

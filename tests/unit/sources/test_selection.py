@@ -138,7 +138,7 @@ def test_matrix_as_a_whole_is_no_run(tmp_path: Path) -> None:
     path = write(tmp_path / "m.csv", MATRIX)
     with pytest.raises(ColumnError, match="no header") as caught:
         open_run(path)
-    assert "m.csv#1" in caught.value.hint
+    assert "m.csv#col1" in caught.value.hint
 
 
 @pytest.mark.parametrize(("text", "line"), [("1,0\n1\n", 2), ("1,0\n1,x\n0,1\n", 2)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,6 +34,21 @@ class ColumnsType(click.ParamType[dict[str, str]]):
         return columns
 
 
+class RangeType(click.ParamType[tuple[float, float]]):
+    """`1:10` or `percent` as the worst and the best score."""
+
+    name = "WORST:BEST"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, float]:
+        """Read the scale."""
+        from forgetmap.sources import parse_range
+
+        del param, ctx
+        return value if isinstance(value, tuple) else parse_range(str(value))
+
+
 def table_options(command: Command) -> Command:
     """How to read a table whose columns are named otherwise."""
     options = [
@@ -41,10 +57,26 @@ def table_options(command: Command) -> Command:
             "column_map",
             type=ColumnsType(),
             default={},
-            help="Names of the columns of a table, such as item=question_id,score=correct "
-            "[default: recognised by their names].",
+            help="Names of the columns of a table, or paths into them, such as "
+            "item=question_id,score=scores.pass@1; rows=PATH names the list in a JSON document, "
+            "model=COLUMN whose result a row is [default: recognised by their names].",
         ),
-        click.option("--task", help="Task of all rows, for a table without a task column."),
+        click.option(
+            "--task", help="Name of the only task of logs or tables; refused where there are more."
+        ),
+        click.option(
+            "--range",
+            "score_range",
+            type=RangeType(),
+            help="Scale of scores that do not lie between 0 and 1, such as 1:10, 2:1 where 1 is "
+            "best, or percent; they become shares of it.",
+        ),
+        click.option(
+            "--mapping",
+            type=click.Path(path_type=Path, dir_okay=False, exists=True),
+            help="File of `forgetmap records map` that says all this [default: FILE.map.toml next "
+            "to the table].",
+        ),
     ]
     return with_options(command, options)
 

@@ -1,5 +1,6 @@
 """verifiers of Prime Intellect: one rollout per line of results.jsonl, metadata.json beside it.
 
+0.1.2-  no id at all: prompt, completion, answer, reward; completions of failed rollouts are empty
 0.1.3   id (numbered across rollouts: no key), prompt, completion, task, answer, reward, metrics
         as columns
 0.1.4+  example_id instead of id
@@ -28,6 +29,8 @@ from forgetmap.sources.files import LogFile, nearest_file
 
 KEYS = ("prompt", "completion", "reward")
 IDS = frozenset({"example_id", "id"})
+BESIDES = IDS | {"answer", "info"}
+"""At least one of these stands beside prompt, completion and reward."""
 EPISODE = ("env", "task", "traces", "ok")
 METADATA = ("model", "num_examples", "rollouts_per_example")
 REWARD = "reward"
@@ -52,7 +55,7 @@ class Verifiers:
         results = [
             file
             for file in files
-            if (file.peek.has(*KEYS) and file.peek.keys & IDS) or file.peek.has(*EPISODE)
+            if (file.peek.has(*KEYS) and file.peek.keys & BESIDES) or file.peek.has(*EPISODE)
         ]
         return [_log(file, nearest_file(file, metadata, results)) for file in results]
 

@@ -1,0 +1,171 @@
+"""Lists of results inside of a JSON document: `{"performances": [...]}`.
+
+What counts as rows: a list of objects; objects by name, whose names are then the items; lists of
+objects by name; numbers or truth values by name, which are the scores of the items so named.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from forgetmap.errors import TRUNCATED_HINT, ColumnError, UnreadableError
+from forgetmap.sources.decode import Malformed, decode
+from forgetmap.sources.paths import NOTHING, value_at
+from forgetmap.sources.sniff import TableFile, readable_file, whole_number
+
+TOP = "."
+"""The path of the document itself."""
+MAX_DEPTH = 4
+ROWS_LOOKED_AT = 200
+Row = Mapping[str, Any]
+_DECODER = json.JSONDecoder(parse_int=whole_number)
+_BLANKS = " \t\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class RowList:
+    """Rows inside of a document.
+
+    Attributes:
+        path: where they stand.
+        count: how many there are.
+        names: columns of the first of them.
+        is_list: whether they stand in a list; what is only named may be averages as well.
+    """
+
+    path: str
+    count: int
+    names: tuple[str, ...]
+    is_list: bool
+
+
+def read_document(file: TableFile) -> Any:
+    """The one JSON value of a file.
+
+    Raises:
+        UnreadableError: it is none.
+    """
+    with readable_file(file.path), file.open() as stream:
+        data = stream.read()
+    try:
+        return decode(data.removeprefix(b"\xef\xbb\xbf"))
+    except Malformed as error:
+        raise UnreadableError(str(error), file=str(file.path), hint=TRUNCATED_HINT) from None
+
+
+def find_row_lists(document: Any) -> list[RowList]:
+    """All rows in a document, those with most rows first."""
+    lists = sorted(_row_lists(document, TOP, MAX_DEPTH), key=lambda one: -one.count)
+    return sorted(lists, key=lambda one: not one.is_list)
+
+
+def as_rows(value: Any) -> list[Any] | None:
+    """The rows that a value holds; None if it holds none."""
+    if isinstance(value, list):
+        return value if value and isinstance(value[0], dict) else None
+    if not isinstance(value, dict) or not value:
+        return None
+    members = value.values()
+    if all(isinstance(member, dict) for member in members):
+        return [{"item": name, **member} for name, member in value.items()]
+    if all(isinstance(member, list) and as_rows(member) is not None for member in members):
+        return [{"item": name, **row} for name, rows in value.items() for row in rows]
+    if all(isinstance(member, bool | int | float) for member in members):
+        return [{"item": name, "score": member} for name, member in value.items()]
+    return None
+
+
+def document_rows(file: TableFile, path: str) -> list[Row]:
+    """The rows at a path of a document.
+
+    Raises:
+        ColumnError: there are none.
+    """
+    document = read_document(file)
+    value = document if path == TOP else value_at(document, path)
+    rows = None if value is NOTHING else as_rows(value)
+    if rows is None or not all(isinstance(row, dict) for row in rows):
+        known = ", ".join(one.path for one in find_row_lists(document)[:6])
+        raise ColumnError(
+            f"there is no list of objects at {path!r}" + (f"; there is {known}" if known else ""),
+            file=str(file.path),
+            field="rows",
+            hint=f"name the list with --columns rows={known.split(', ')[0] or 'PATH'}.",
+        )
+    return rows
+
+
+def row_lines(file: TableFile, path: str) -> Iterator[int]:
+    """The line in which each of these rows begins."""
+    with readable_file(file.path), file.open() as stream:
+        text = stream.read().decode("utf-8-sig", "replace")
+    at = next((place for place, char in enumerate(text) if char not in _BLANKS), 0)
+    start = at if path == TOP else _located(text, at, path.split("."))
+    if start is None:
+        return
+    line, before = 1, 0
+    for place in _row_starts(text, start):
+        line += text.count("\n", before, place)
+        before = place
+        yield line
+
+
+def _row_lists(value: Any, path: str, depth: int) -> Iterator[RowList]:
+    rows = as_rows(value)
+    if rows is not None and len(rows) > 1 - isinstance(value, list):
+        looked_at = [row for row in islice(rows, ROWS_LOOKED_AT) if isinstance(row, dict)]
+        names = dict.fromkeys(name for row in looked_at for name in row)
+        yield RowList(path, len(rows), tuple(names), isinstance(value, list))
+    if isinstance(value, dict) and depth:
+        for name, part in value.items():
+            if isinstance(part, dict | list):
+                inner = name if path == TOP else f"{path}.{name}"
+                yield from _row_lists(part, inner, depth - 1)
+
+
+def _row_starts(text: str, at: int) -> Iterator[int]:
+    """Where the rows of a list, or of lists by name, begin."""
+    for _, start in _parts(text, at):
+        if text[at] == "{" and text[start] == "[":
+            yield from (inner for _, inner in _parts(text, start))
+        else:
+            yield start
+
+
+def _located(text: str, at: int, parts: list[str]) -> int | None:
+    """Where the value at a path begins."""
+    if not parts:
+        return at
+    for name, start in _parts(text, at):
+        for count in range(len(parts), 0, -1):
+            if name == ".".join(parts[:count]):
+                inner = _located(text, start, parts[count:])
+                if inner is not None:
+                    return inner
+    return None
+
+
+def _parts(text: str, at: int) -> Iterator[tuple[str, int]]:
+    """Name or place and beginning of each part of the object or list that begins here."""
+    is_object = text[at : at + 1] == "{"
+    if text[at : at + 1] not in {"{", "["}:
+        return
+    place, at = 0, _skip(text, at + 1, _BLANKS)
+    while text[at : at + 1] not in {"", "]", "}"}:
+        name = str(place)
+        if is_object:
+            name, at = _DECODER.raw_decode(text, at)
+            at = _skip(text, at, _BLANKS + ":")
+        yield name, at
+        _, at = _DECODER.raw_decode(text, at)
+        place, at = place + 1, _skip(text, at, _BLANKS + ",")
+
+
+def _skip(text: str, at: int, characters: str) -> int:
+    while text[at : at + 1] and text[at] in characters:
+        at += 1
+    return at

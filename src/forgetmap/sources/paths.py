@@ -1,0 +1,74 @@
+"""Dotted paths into JSON values: `scores.pass@1`, `trials.0.reward`, `trials.*.reward`.
+
+A part of a path is the name of a member or the place in a list, from 0; -1 is the last one. A name
+may have dots itself: of several ways to read a path the one with the longest first name wins. `*`
+stands for every element of a list, one result each. A text that holds JSON, as in a cell of a CSV,
+is looked into.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from forgetmap.sources.decode import Malformed, decode
+
+NOTHING: Final = object()
+"""Stands for what is not there, which null is."""
+EVERY = "*"
+MAX_DEPTH = 6
+_INDEX = re.compile(r"-?\d{1,9}")
+
+
+def value_at(value: Any, path: str) -> Any:
+    """What stands at a path; `NOTHING` where there is no such path."""
+    return _at(value, path.split("."))
+
+
+def split_every(path: str) -> tuple[str, str] | None:
+    """What stands before and after the `*` of a path; None if it has none."""
+    parts = path.split(".")
+    if EVERY not in parts:
+        return None
+    place = parts.index(EVERY)
+    return ".".join(parts[:place]), ".".join(parts[place + 1 :])
+
+
+def scalar_paths(value: Any, prefix: str = "", depth: int = MAX_DEPTH) -> Iterator[tuple[str, Any]]:
+    """Every text, number and truth value below an object, with its path; lists as a whole."""
+    if not isinstance(value, Mapping) or not depth:
+        yield prefix, value
+        return
+    for name, part in value.items():
+        yield from scalar_paths(part, f"{prefix}.{name}" if prefix else str(name), depth - 1)
+
+
+def _at(value: Any, parts: Sequence[str]) -> Any:
+    if not parts or parts == [""]:
+        return value
+    if isinstance(value, str) and value[:1] in {"{", "["}:
+        value = _parsed(value)
+    if isinstance(value, Mapping):
+        return _member(value, parts)
+    if isinstance(value, list) and _INDEX.fullmatch(parts[0]):
+        place = int(parts[0])
+        return _at(value[place], parts[1:]) if -len(value) <= place < len(value) else NOTHING
+    return NOTHING
+
+
+def _member(value: Mapping[str, Any], parts: Sequence[str]) -> Any:
+    for count in range(len(parts), 0, -1):
+        name = ".".join(parts[:count])
+        if name in value:
+            part = _at(value[name], parts[count:])
+            if part is not NOTHING:
+                return part
+    return NOTHING
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return decode(text.encode("utf-8", "replace"))
+    except Malformed:
+        return None

@@ -1,0 +1,324 @@
+"""A map proposed for a table that nobody described: which column is probably which field.
+
+Names decide first, types and ranges then; whatever is guessed is said, and shown on three rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from forgetmap.errors import InputError
+from forgetmap.records import Run, check_run
+from forgetmap.sources.documents import find_row_lists, read_document
+from forgetmap.sources.matrix import TASK, line_of_value
+from forgetmap.sources.models import score_columns, selector
+from forgetmap.sources.paths import EVERY, value_at
+from forgetmap.sources.profile import ColumnProfile, profile_columns
+from forgetmap.sources.rows import all_columns, csv_cells, object_rows
+from forgetmap.sources.selection import read_selection
+from forgetmap.sources.sniff import TableFile, sniff
+from forgetmap.sources.table import distinct_texts, prepare_table, read_table
+from forgetmap.sources.table_map import ScoreRange, TableMap
+from forgetmap.sources.unknown import explain_path, summary_error, unknown_document
+
+ROWS_LOOKED_AT = 2_000
+MAX_ID_LENGTH = 32
+MAX_LISTS = 4
+MAX_ENDS = (1, 2, 5, 10, 100)
+"""Best scores of the scales that are in use."""
+SHAPES = {"csv": "CSV", "jsonl": "JSON lines", "json": "a JSON list", "parquet": "Parquet"}
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "score": (
+        "score", "correct", "iscorrect", "acc", "accuracy", "exactmatch", "pass@1", "passat1",
+        "passed", "pass", "success", "resolved", "solved", "reward", "em", "grade", "rating",
+        "preference", "verdict", "judgment", "judgement", "graded", "gradedlist", "f1", "value",
+    ),
+    "item": (
+        "item", "id", "itemid", "questionid", "sampleid", "docid", "promptid", "exampleid",
+        "instanceid", "problemid", "taskid", "uniqueid", "uid", "uuid", "qid", "key", "index",
+        "idx",
+    ),
+    "question": ("question", "problem", "instruction", "query"),
+    "gold": ("gold", "groundtruth", "expectedanswer", "expected", "correctanswer", "reference"),
+    "response": ("response", "completion", "output", "modeloutput", "generation", "prediction"),
+    "task": ("task", "benchmark", "dataset", "taskname", "subject", "eval", "suite", "testname"),
+    "category": ("category", "difficulty", "domain", "topic"),
+    "repeat": ("repeat", "trial", "trialid", "epoch", "attempt", "iteration", "turn"),
+}  # fmt: skip
+"""What a column of each field may be called, most likely first; without case and separators."""
+MODEL_WORDS = ("model", "modelname", "modelid", "system", "generator", "agent")
+_SEPARATORS = re.compile(r"[^a-z0-9@]+")
+
+
+@dataclass(frozen=True, slots=True)
+class MapProposal:
+    """How a table might be read.
+
+    Attributes:
+        path: the table.
+        shape: what kind of file it is, in words.
+        rows: how many rows were looked at.
+        columns: what stands in its columns.
+        table_map: the map that is proposed.
+        models: names to choose from after `#`, where the table holds several models.
+        notes: what was guessed, and what is left to decide.
+        run: the table, or its first model, read by the map; None if that fails.
+        problem: why it cannot be read yet.
+    """
+
+    path: Path
+    shape: str
+    rows: int
+    columns: Sequence[ColumnProfile]
+    table_map: TableMap
+    models: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    run: Run | None = None
+    problem: str = ""
+
+    @property
+    def sources(self) -> list[str]:
+        """What to type for one run of it; the first two models where there are several."""
+        return [selector(self.path, name) for name in self.models[:2]] or [str(self.path)]
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A proposal while it is made."""
+
+    shape: str
+    rows: Sequence[Mapping[str, Any]]
+    table_map: TableMap
+    models: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def propose_map(path: Path, known: TableMap | None = None) -> MapProposal:
+    """Look at a table and propose how to read it.
+
+    Args:
+        path: any table, or JSON document.
+        known: what is known of it already, which is kept.
+    """
+    known = known or TableMap()
+    try:
+        file = sniff(path)
+        draft = _matrix(file) if file.headerless else _draft(file, known)
+    except InputError as error:
+        raise explain_path(path, error) from None
+    profiles = profile_columns(draft.rows)
+    proposal = MapProposal(
+        path, draft.shape, len(draft.rows), profiles, draft.table_map, draft.models, draft.notes
+    )
+    return _tried(file, proposal)
+
+
+def _tried(file: TableFile, proposal: MapProposal) -> MapProposal:
+    """The proposal with what comes out of it."""
+    path, table_map = proposal.path, proposal.table_map
+    name = path.name.split(".")[0]
+    try:
+        if proposal.models:
+            run = read_selection(file, proposal.models[0], name=name, table_map=table_map)
+        else:
+            run = read_table([file], name=name, origin=str(path), table_map=table_map)
+        check_run(run, unique=True)
+    except InputError as error:
+        return replace(proposal, problem=str(error))
+    return replace(proposal, run=run, notes=(*proposal.notes, *run.notices))
+
+
+def _matrix(file: TableFile) -> _Draft:
+    rows = list(csv_cells(file))
+    height, width = len(rows), len(rows[0][1])
+    shape = f"a matrix of {height:,} rows and {width:,} columns without header"
+    kind, count = ("row", height) if width > height else ("col", width)
+    note = (
+        f"{'rows' if kind == 'row' else 'columns'} are taken for models, because there are fewer "
+        "of them; #col1 is the first column, #row1 the first row."
+    )
+    models = [f"{kind}{number}" for number in range(1, count + 1)]
+    return _Draft(shape, [], TableMap(), models, [note])
+
+
+def _draft(file: TableFile, known: TableMap) -> _Draft:
+    if not file.single or known.rows is not None:
+        return _of_rows(file, known, SHAPES[file.kind])
+    document = read_document(file)
+    summary = summary_error(file.path, document)
+    if summary is not None:
+        raise summary
+    lines = [name for name, value in document.items() if line_of_value(value) is not None]
+    lists = find_row_lists(document)
+    drafts = [
+        _of_rows(file, replace(known, rows=one.path), f"a JSON document, rows in {one.path}")
+        for one in lists[:MAX_LISTS]
+    ]
+    if not drafts and len(lines) > 1 and len(lines) == len(document):
+        return _Draft("a JSON document of scores by model", [], known, lines)
+    if not drafts:
+        raise unknown_document(file.path, document)
+    paths = {one.path for one in lists if one.is_list}
+    return max(drafts, key=lambda draft: _completeness(draft, paths))
+
+
+def _completeness(draft: _Draft, lists: Collection[str]) -> tuple[bool, bool, bool, int]:
+    """How much of a result the rows hold; lists go before objects that are only named."""
+    columns = draft.table_map.columns
+    has_score = "score" in columns or bool(draft.models)
+    has_item = "item" in columns or "question" in columns
+    return has_score, has_item, draft.table_map.rows in lists, len(draft.rows)
+
+
+def _of_rows(file: TableFile, known: TableMap, shape: str) -> _Draft:
+    some = object_rows(file, known.rows, columns=all_columns(file))
+    rows = [row for _, row in islice(some, ROWS_LOOKED_AT)]
+    profiles = {profile.path: profile for profile in profile_columns(rows)}
+    draft = _Draft(shape, rows, known)
+    model = known.model or _named(profiles, MODEL_WORDS, lambda one: one.kind == "text")
+    columns = dict(known.columns)
+    for name in WORDS:
+        if name not in columns:
+            chosen = _choose(name, profiles, rows, model, set(columns.values()))
+            columns |= {} if chosen is None else {name: chosen}
+    wide = score_columns(rows) if "score" not in known.columns else []
+    if len(wide) > 1 and columns.get("score") not in rows[0]:
+        columns.pop("score", None)
+        draft.models = wide
+    draft.table_map = replace(known, columns=_ordered(columns))
+    _settle(file, draft, profiles, model)
+    return draft
+
+
+def _ordered(columns: Mapping[str, str]) -> dict[str, str]:
+    ours = {name: columns[name] for name in WORDS if name in columns}
+    return {**ours, **columns}
+
+
+def _settle(
+    file: TableFile, draft: _Draft, profiles: Mapping[str, ColumnProfile], model: str | None
+) -> None:
+    """Task, scale and models, which hold for the whole table."""
+    columns = draft.table_map.columns
+    if "task" not in columns and draft.table_map.task is None:
+        draft.table_map = replace(draft.table_map, task=TASK)
+        draft.notes.append(f"no column names a task: all rows are of the task {TASK!r}.")
+    score = profiles.get(columns.get("score", ""))
+    if score is not None and draft.table_map.score_range is None:
+        scale = _guess_range(score)
+        if scale is not None:
+            draft.table_map = replace(draft.table_map, score_range=scale)
+            draft.notes.append(
+                f"the range {scale} is guessed from scores of {score.low:g} to {score.high:g}; "
+                "turn it round if less is better."
+            )
+    if "score" not in columns and not draft.models:
+        draft.notes.append("no column looks like a score: name it with --columns score=COLUMN.")
+    if model is not None and not draft.models:
+        names = _models(file, draft.table_map, model)
+        if len(names) > 1:
+            draft.models = names
+            if model not in ("model", "model_name"):
+                draft.table_map = replace(draft.table_map, model=model)
+
+
+def _models(file: TableFile, table_map: TableMap, model: str) -> list[str]:
+    try:
+        flat = prepare_table(file, replace(table_map, model=model), (model, ""))
+        return distinct_texts(flat, model)
+    except InputError:
+        return []
+
+
+def _choose(
+    name: str,
+    profiles: Mapping[str, ColumnProfile],
+    rows: Sequence[Mapping[str, Any]],
+    model: str | None,
+    taken: set[str],
+) -> str | None:
+    free = {path: one for path, one in profiles.items() if path not in taken and path != model}
+    if name == "score":
+        return _choose_score(free)
+    if name == "item":
+        return _choose_item(free, rows, model)
+    texts = {"question", "gold", "response"}
+    return _named(
+        free,
+        WORDS[name],
+        lambda one: one.kind in {"text", "mixed"} if name in texts else one.kind != "list",
+    )
+
+
+def _choose_score(profiles: Mapping[str, ColumnProfile]) -> str | None:
+    named = _named(profiles, WORDS["score"], lambda one: one.is_number)
+    if named is not None:
+        return named
+    shares = [
+        one.path
+        for one in profiles.values()
+        if one.is_number and one.low is not None and one.high is not None
+        and one.low >= 0 and one.high <= 1
+    ]  # fmt: skip
+    return shares[0] if len(shares) == 1 else None
+
+
+def _choose_item(
+    profiles: Mapping[str, ColumnProfile], rows: Sequence[Mapping[str, Any]], model: str | None
+) -> str | None:
+    """Of the columns named like an id the one that tells most rows of a model apart."""
+    named = [
+        one
+        for one in profiles.values()
+        if _word(one.path) in WORDS["item"] and one.kind not in {"list", "empty"}
+        and EVERY not in one.path
+    ]  # fmt: skip
+    if not named:
+        # Whatever is different in every row tells rows apart.
+        named = [
+            one
+            for one in profiles.values()
+            if one.kind in {"whole number", "text"} and one.different == one.filled == len(rows)
+            and len(one.examples[0]) < MAX_ID_LENGTH and _word(one.path) not in WORDS["question"]
+        ]  # fmt: skip
+        return named[0].path if named and len(rows) > 1 else None
+    order = WORDS["item"].index
+    return min(named, key=lambda one: (-_told_apart(rows, one.path, model), order(_word(one.path)),
+                                       one.path.count("."))).path  # fmt: skip
+
+
+def _told_apart(rows: Sequence[Mapping[str, Any]], path: str, model: str | None) -> int:
+    return len({(str(value_at(row, path)), str(row.get(model or ""))) for row in rows})
+
+
+def _named(profiles: Mapping[str, ColumnProfile], words: Sequence[str], fits: Any) -> str | None:
+    """The column that is called by the most likely word, the shallowest first."""
+    fitting = [one for one in profiles.values() if _word(one.path) in words and fits(one)]
+    if not fitting:
+        return None
+    return min(
+        fitting,
+        key=lambda one: (EVERY in one.path, words.index(_word(one.path)), one.path.count(".")),
+    ).path
+
+
+def _word(path: str) -> str:
+    """The last name of a path, without case and separators."""
+    names = [part for part in path.split(".") if part != EVERY]
+    return _SEPARATORS.sub("", names[-1].lower())
+
+
+def _guess_range(score: ColumnProfile) -> ScoreRange | None:
+    low, high = score.low, score.high
+    if low is None or high is None or (low >= 0 and high <= 1):
+        return None
+    if low < 0:
+        return ScoreRange(-max(-low, high), max(-low, high))
+    best = next((float(end) for end in MAX_ENDS if high <= end), high)
+    starts_at_1 = low >= 1 and best in {2.0, 5.0, 10.0}
+    return ScoreRange(1.0 if starts_at_1 else 0.0, best)

@@ -1,0 +1,102 @@
+"""Ids that stand in several rows of a table which has no column of repeats.
+
+- Every id occurs equally often: these are repeats, numbered in the order of the file.
+- Most ids occur several times, but not equally often: the id names a group, such as a question
+  asked with several inputs. Its rows are items of their own, `ID#1`, `ID#2`, ..., in one cluster.
+- A few ids occur again, or all rows of an id are the same in every column: a mistake, which
+  validation refuses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import narwhals as nw
+
+from forgetmap.records import CONTENT_HASHES, Run, connection, fresh_name, quote
+from forgetmap.text import counted
+
+if TYPE_CHECKING:
+    import duckdb
+
+MAX_ROWS_OF_ID = 1000
+"""More rows of one id are no repeats."""
+MIN_SHARE = 0.5
+"""Of the ids that must occur several times before rows are taken for items of a group."""
+_PLACE = "forgetmap_place"
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedIds:
+    """How often ids occur in a table.
+
+    Attributes:
+        ids: how many there are.
+        repeated: those that occur several times.
+        most: rows of the id that occurs most often.
+        are_repeats: whether each id occurs as often.
+    """
+
+    ids: int
+    repeated: int
+    most: int
+    are_repeats: bool
+
+    @property
+    def notice(self) -> str:
+        """What a reader must know of how they are read."""
+        if self.are_repeats:
+            return (
+                f"every id occurs {self.most} times: read as {counted(self.most, 'repeat')}, in "
+                "the order of the file."
+            )
+        return (
+            f"{self.repeated:,} of {counted(self.ids, 'id')} occur several times, not equally "
+            "often: their rows are items of their own, numbered in the order of the file, in one "
+            "cluster each."
+        )
+
+
+def find_repeated_ids(run: Run) -> RepeatedIds | None:
+    """How often ids occur, where that is no mistake; None if each occurs once, or some rarely."""
+    if "repeat" in run.columns or run.ids_are_occurrences:
+        return None
+    names = ("task", "item", "metric", "scorer", *CONTENT_HASHES)
+    key = ", ".join(quote(name) for name in names if name in run.columns)
+    groups = nw.to_native(run.scores).aggregate(f"{key}, count(*) AS n", key)
+    (row,) = groups.aggregate("count(*), count(*) FILTER (n > 1), min(n), max(n)").fetchall()
+    ids, repeated, least, most = (int(number or 0) for number in row)
+    are_repeats = least == most and ids > 1
+    are_groups = repeated > MIN_SHARE * ids and ids > 1
+    if not repeated or most > MAX_ROWS_OF_ID or not (are_repeats or are_groups):
+        return None
+    return RepeatedIds(ids, repeated, most, are_repeats)
+
+
+def number_rows(
+    rows: duckdb.DuckDBPyRelation, repeated: RepeatedIds
+) -> duckdb.DuckDBPyRelation | None:
+    """The rows with their repeats or items numbered; None if the file holds its rows twice."""
+    source, numbered = fresh_name(), fresh_name()
+    rows.create(source)
+    names = ("task", "item", "metric", "scorer", "question", "options", "gold")
+    key = ", ".join(quote(name) for name in names if name in rows.columns)
+    place = f"row_number() OVER (PARTITION BY {key} ORDER BY rowid) - 1 AS {_PLACE}"
+    connection().sql(f"SELECT *, {place} FROM {source} ORDER BY rowid").create(numbered)
+    table = connection().table(numbered)
+    if not repeated.are_repeats:
+        cluster = "" if "cluster" in rows.columns else ", item AS cluster"
+        item = f"concat(item, '#', {_PLACE} + 1)"
+        return table.project(f"* EXCLUDE {_PLACE} REPLACE ({item} AS item){cluster}")
+    if _are_copies(table, rows.columns, key):
+        return None
+    return table.project(f"* EXCLUDE {_PLACE}, CAST({_PLACE} AS VARCHAR) AS repeat")
+
+
+def _are_copies(table: duckdb.DuckDBPyRelation, columns: list[str], key: str) -> bool:
+    """Whether the rows of each id are the same in every column: a file that was appended twice."""
+    every = ", ".join(quote(name) for name in columns)
+    rows = table.project(every).distinct().aggregate("count(*)").fetchall()
+    ids = table.project(key).distinct().aggregate("count(*)").fetchall()
+    return bool(rows == ids)

@@ -1,0 +1,180 @@
+"""What to say of a path that holds no results that can be read, and what to type next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from forgetmap.errors import InputError, UnknownFormatError
+from forgetmap.records import listed
+from forgetmap.sources.files import find_files
+from forgetmap.sources.registry import ADAPTERS
+
+FORMATS: Final[Mapping[str, frozenset[str]]] = {
+    "lm-eval samples": frozenset({"doc_id", "doc", "target", "arguments", "resps"}),
+    "lm-eval 0.3 write-out": frozenset({"doc_id", "prompt_0", "logit_0", "truth"}),
+    "Inspect": frozenset({"version", "status", "eval", "plan", "results", "samples"}),
+    "HELM": frozenset({"adapter_spec", "request_states"}),
+    "EvalScope reviews": frozenset({"index", "target", "messages", "sample_score"}),
+    "OpenCompass results": frozenset({"accuracy", "details"}),
+    "OLMES predictions": frozenset({"doc_id", "native_id", "metrics", "model_output", "label"}),
+    "MMLU-Pro": frozenset({"question_id", "question", "options", "answer", "pred"}),
+    "verifiers": frozenset({"example_id", "prompt", "completion", "reward"}),
+    "NeMo Evaluator": frozenset({"problem_idx", "reward", "model_response"}),
+    "every_eval_ever": frozenset(
+        {"schema_version", "evaluation_id", "evaluation_name", "sample_id", "input"}
+    ),
+    "a table": frozenset({"task", "item", "score"}),
+}
+"""Names by which a format is known."""
+MIN_SHARED = 0.5
+MAX_NEAREST = 2
+ACCEPTED = (
+    "a run folder (manifest.json, scores.parquet), logs of {harnesses}, or tables (CSV, "
+    "JSON lines, JSON, Parquet)"
+)
+LFS_MARK, ANNEX_MARK = b"version https://git-lfs.github.com/spec/", b"/annex/objects/"
+MAX_POINTER_BYTES = 1024
+
+
+def map_command(path: Path) -> str:
+    """What proposes how to read a file."""
+    return f"`forgetmap records map {shlex.quote(str(path))}`"
+
+
+def nearest_formats(names: Collection[str]) -> str:
+    """The known formats that share most of their names with these, and what is missing."""
+    shares = {
+        form: len(wanted.intersection(names)) / len(wanted) for form, wanted in FORMATS.items()
+    }
+    nearest = sorted(
+        (form for form in shares if shares[form] >= MIN_SHARED), key=shares.__getitem__
+    )
+    if not nearest:
+        return f"none of the {len(FORMATS)} known shapes is near"
+    described = [
+        f"{form} (here without {', '.join(sorted(FORMATS[form].difference(names))) or 'nothing'})"
+        for form in nearest[::-1][:MAX_NEAREST]
+    ]
+    return f"nearest: {' and '.join(described)}"
+
+
+def unknown_document(path: Path, document: Any) -> UnknownFormatError:
+    """The error for a JSON document in which no list of results is found."""
+    names = list(document) if isinstance(document, Mapping) else []
+    return UnknownFormatError(
+        f"not a format I know: one JSON object with {listed(names) or 'nothing in it'}, and no "
+        f"list of results in it; {nearest_formats(names)}",
+        file=str(path),
+        hint=f"{map_command(path)} shows what is in it and proposes how to read it.",
+    )
+
+
+def summary_error(path: Path, names: Collection[str]) -> UnknownFormatError | None:
+    """The error for a file that holds averages only, if its names say so."""
+    if "results" not in names:
+        return None
+    folder = shlex.quote(str(path if path.is_dir() else path.parent))
+    if {"config_general", "config_tasks"}.intersection(names):
+        return _averages(path, "lighteval", "--save-details", folder)
+    if "configs" in names:
+        return _averages(path, "lm-eval", "--log_samples", folder)
+    if {"config", "versions"}.issubset(names):
+        return _averages(path, "lm-eval", "--log_samples (in 0.3: --write_out)", folder)
+    return None
+
+
+def _averages(path: Path, harness: str, option: str, folder: str) -> UnknownFormatError:
+    return UnknownFormatError(
+        f"these results of {harness} hold averages of tasks, not a single item",
+        file=str(path),
+        hint=f"evaluate again with {option} and the same output folder, then "
+        f"`forgetmap records show {folder}`.",
+    )
+
+
+def is_pointer(head: bytes) -> bool:
+    """Whether a file holds only the address of what Git keeps elsewhere."""
+    return head.startswith(LFS_MARK) or (
+        len(head) < MAX_POINTER_BYTES and head.lstrip(b"./").startswith(b"git" + ANNEX_MARK)
+    )
+
+
+def find_pointers(path: Path) -> list[Path]:
+    """The files at or below a path that are pointers of Git LFS or git-annex."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return [file for file in files if file.is_file() and is_pointer(_head(file))]
+
+
+def pointer_error(path: Path, pointers: list[Path]) -> UnknownFormatError:
+    """The error for files whose content Git has not fetched yet."""
+    first = pointers[0]
+    kind = "Git LFS" if _head(first).startswith(LFS_MARK) else "git-annex"
+    what = (
+        f"this is a pointer of {kind}, not the file itself{_stated_size(first)}"
+        if path == first
+        else f"{len(pointers):,} files here are pointers of {kind}, not the files themselves"
+    )
+    return UnknownFormatError(what, file=str(path), hint=_fetching(path, kind))
+
+
+def _fetching(path: Path, kind: str) -> str:
+    """The command that fetches what a pointer stands for."""
+    root = next((one for one in path.resolve().parents if (one / ".git").exists()), None)
+    if root is None:
+        return f"this is no clone: fetch the file again with {kind}, or download it by itself."
+    inside = path.resolve().relative_to(root).as_posix() + ("/**" if path.is_dir() else "")
+    where, what = shlex.quote(str(root)), shlex.quote(inside)
+    if kind == "Git LFS":
+        return f"fetch it: `git -C {where} lfs pull --include {what}`."
+    return f"fetch it: `git -C {where} annex get {what}`."
+
+
+def _stated_size(pointer: Path) -> str:
+    lines = dict(line.partition(" ")[::2] for line in _head(pointer).decode("latin-1").splitlines())
+    size = lines.get("size", "")
+    return f" of {int(size):,} bytes" if size.isdecimal() and len(size) < 20 else ""
+
+
+def _head(file: Path) -> bytes:
+    try:
+        if file.stat().st_size > MAX_POINTER_BYTES:
+            return b""
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+def empty_folder(folder: Path) -> UnknownFormatError:
+    """The error for a folder with nothing in it."""
+    return UnknownFormatError(
+        "this folder is empty",
+        file=str(folder),
+        hint=f"put there {accepted()}; then `forgetmap records show {shlex.quote(str(folder))}`.",
+    )
+
+
+def accepted() -> str:
+    """All that can be read, in words."""
+    return ACCEPTED.format(harnesses=", ".join(ADAPTERS.names()))
+
+
+def explain_path(path: Path, error: InputError) -> InputError:
+    """A better error for a path that holds no results, where its files say more."""
+    pointers = find_pointers(path)
+    if pointers and (path.is_file() or _nothing_else(path, pointers)):
+        return pointer_error(path, pointers)
+    if not path.is_dir() or not isinstance(error, UnknownFormatError):
+        return error
+    peeks = (file.peek for file in find_files(path))
+    summaries = (summary_error(path, peek.names) for peek in peeks if peek.shape == "object")
+    return next(filter(None, summaries), error)
+
+
+def _nothing_else(folder: Path, pointers: list[Path]) -> bool:
+    """Whether the pointers are what was meant: no other file is named alike."""
+    endings = {pointer.suffix for pointer in pointers}
+    others = (file for file in folder.rglob("*") if file.is_file() and file not in set(pointers))
+    return all(file.suffix not in endings for file in others)

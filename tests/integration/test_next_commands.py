@@ -1,0 +1,252 @@
+"""What a message tells to type next is typed here, and works."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import Done, call
+from log_writers import lm_eval_row, write_lm_eval
+
+NESTED = [
+    {"uuid": n, "eval": {"grade": n % 2, "by": "rule"}, "q": f"What is {n}?"} for n in range(4)
+]
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORGETMAP_CACHE", str(tmp_path / "cache"))
+
+
+def write(path: Path, value: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return path
+
+
+def refused(*args: object) -> str:
+    """What stands on the screen, in one line."""
+    done = call(*args, columns=1000)
+    assert (done.code, done.out) == (2, "")
+    return done.err
+
+
+def command_in(text: str) -> list[str]:
+    """The command between backticks, as a shell takes it apart."""
+    (command,) = re.findall(r"`(.+?)`", text)
+    return shlex.split(command)
+
+
+def type_next(text: str) -> Done:
+    words = command_in(text)
+    assert words[0] == "forgetmap"
+    done = call(*words[1:])
+    assert done.code == 0, done.err
+    return done
+
+
+def show(path: object) -> dict[str, Any]:
+    done = call("records", "show", path, "--json")
+    assert done.code == 0, done.err
+    shown: dict[str, Any] = json.loads(done.out)
+    return shown
+
+
+@pytest.mark.parametrize("is_document", [False, True])
+def test_unknown_json_says_what_was_seen_and_records_map_reads_it(
+    is_document: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "my answers.json"
+    if is_document:
+        write(path, {"about": "x", "answers": NESTED})
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in NESTED))
+    text = refused("records", "show", path)
+    assert "not a format I know" in text
+    assert "uuid" in text
+    assert "none of the 12 known shapes is near" in text
+    assert command_in(text) == ["forgetmap", "records", "map", str(path)]
+    mapped = type_next(text)
+    assert "eval.grade" in mapped.out
+    (task,) = show(path)["tasks"]
+    assert (task["items"], task["mean_score"]) == (4, 0.5)
+
+
+def test_nearest_formats_are_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.json", [{"doc": {}, "target": "x", "arguments": [], "resps": []}])
+    text = refused("records", "show", path)
+    assert "nearest: lm-eval samples (here without doc_id)" in text
+
+
+def test_object_without_any_list_is_unknown(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.json", {"seed": 1, "note": "hello"})
+    text = refused("records", "show", path)
+    assert "not a format I know: one JSON object with seed, note" in text
+    # There is nothing to map either, and that is said.
+    assert "no list of results" in refused(*command_in(text)[1:])
+
+
+@pytest.mark.parametrize("given", ["file", "folder", "nested folder"])
+def test_results_without_samples(given: str, tmp_path: Path) -> None:
+    folder = tmp_path / "out" / ("model" if given == "nested folder" else "")
+    results = {"results": {"sums": {"acc,none": 0.5}}, "configs": {"sums": {}}, "n-shot": {}}
+    path = write(folder / "results_2026-01-01.json", results)
+    text = refused("records", "show", path if given == "file" else tmp_path / "out")
+    assert "these results of lm-eval hold averages of tasks, not a single item" in text
+    assert "evaluate again with --log_samples" in text
+    write_lm_eval(tmp_path / "out", [lm_eval_row(n, 1) for n in range(3)])
+    assert "3 results" in type_next(text).out
+
+
+def test_averages_of_lighteval(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.json", {"config_general": {}, "results": {"all": {"acc": 1}}})
+    assert "evaluate again with --save-details" in refused("records", "show", path)
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A clone with pointers, and a `git-lfs` that fetches what they stand for."""
+    root = tmp_path / "clone"
+    (root / "logs" / "base").mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", root], check=True)
+    for name in ("samples_a.jsonl", "samples_b.jsonl"):
+        (root / "logs" / "base" / name).write_bytes(POINTER)
+    fetch = tmp_path / "bin" / "git-lfs"
+    fetch.parent.mkdir()
+    row = json.dumps({"task": "t", "item": "a", "score": 1})
+    fetch.write_text(
+        '#!/bin/sh\n[ "$1 $2" = "pull --include" ] || exit 1\n'
+        f"for file in $3; do [ -f \"$file\" ] && printf '%s\\n' '{row}' > \"$file\"; done\n"
+    )
+    fetch.chmod(fetch.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{fetch.parent}{os.pathsep}{os.environ['PATH']}")
+    return root
+
+
+def test_pointer_of_git_lfs(clone: Path) -> None:
+    path = clone / "logs" / "base" / "samples_a.jsonl"
+    text = refused("records", "show", path)
+    assert "this is a pointer of Git LFS, not the file itself of 12,345 bytes" in text
+    include = "logs/base/samples_a.jsonl"
+    expected = ["git", "-C", str(clone), "lfs", "pull", "--include", include]
+    assert command_in(text) == expected
+    subprocess.run(expected, check=True)
+    assert show(path)["rows"] == 1
+
+
+def test_folder_of_pointers(clone: Path) -> None:
+    text = refused("compare", clone / "logs" / "base", clone / "logs" / "base")
+    assert "2 files here are pointers of Git LFS, not the files themselves" in text
+    assert command_in(text)[-1] == "logs/base/**"
+    (clone / "logs" / "base" / "samples_b.jsonl").unlink()
+    subprocess.run(command_in(text), check=True)
+    assert show(clone / "logs" / "base")["rows"] == 1
+
+
+def test_pointer_beside_logs_is_told(tmp_path: Path) -> None:
+    folder = write_lm_eval(tmp_path / "out", [lm_eval_row(n, 1) for n in range(3)])
+    (folder / "samples_other.jsonl").write_bytes(POINTER)
+    assert "1 files here are pointers of Git LFS" in show(folder)["notices"][0]
+
+
+def test_empty_folder_lists_what_is_accepted(tmp_path: Path) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    text = refused("records", "show", folder)
+    assert "this folder is empty" in text
+    for words in ("manifest.json", "lm-eval, ", "inspect, ", "CSV", "Parquet"):
+        assert words in text
+    (folder / "t.csv").write_text("task,item,score\nt,a,1\n")
+    assert "1 result" in type_next(text).out
+
+
+@pytest.mark.parametrize("shape", ["long", "wide", "nested"])
+def test_several_models_are_listed_with_what_to_type(shape: str, tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    shapes: dict[str, list[dict[str, Any]]] = {
+        "long": [{"model": m, "id": n, "score": n % 2} for m in ("a b", "c") for n in range(3)],
+        "wide": [{"id": n, "a b": 1, "c": n % 2} for n in range(3)],
+        "nested": [{"id": n, "a b": {"is_correct": True}, "c": {"is_correct": n % 2 == 0}}
+                   for n in range(3)],
+    }  # fmt: skip
+    path.write_text("".join(json.dumps(row) + "\n" for row in shapes[shape]))
+    text = refused("records", "show", path)
+    assert "2 models: a b, c" in text or "2 columns hold scores: a b, c" in text
+    choices = shlex.split(text.partition("choose one: ")[2].replace(",", " "))
+    assert choices[:2] == [f"{path}#a b", f"{path}#c"]
+    for choice in choices[:2]:
+        assert show(choice)["rows"] == 3
+
+
+def test_percents_are_told_of_the_range(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,score\na,100\nb,30\n")
+    text = refused("records", "show", tmp_path / "t.csv")
+    (words,) = re.findall(r"such as (--range \S+)", text)
+    done = call("records", "show", tmp_path / "t.csv", *words.split(), "--save-map", "--json")
+    assert json.loads(done.out)["tasks"][0]["mean_score"] == pytest.approx(0.65)
+    assert show(tmp_path / "t.csv")["tasks"][0]["mean_score"] == pytest.approx(0.65)
+
+
+def test_task_of_several_is_refused_and_of_one_is_named(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("task,item,score\nt,a,1\nu,b,0\n")
+    text = refused("records", "show", tmp_path / "t.csv", "--task", "x")
+    assert "--task x names one task, but t has 2: t, u" in text
+    assert "leave out --task" in text
+    assert {task["task"] for task in show(tmp_path / "t.csv")["tasks"]} == {"t", "u"}
+    logs = write_lm_eval(tmp_path / "out", [lm_eval_row(n, 1) for n in range(3)])
+    done = call("records", "show", logs, "--task", "x", "--json")
+    assert {task["task"] for task in json.loads(done.out)["tasks"]} == {"x"}
+
+
+def test_mapping_is_read_from_any_place(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in NESTED))
+    target = tmp_path / "maps" / "mine.toml"
+    target.parent.mkdir()
+    done = call("records", "map", path, "--out", target, columns=300)
+    assert done.code == 0
+    assert 'score = "eval.grade"' in target.read_text()
+    (step,) = re.findall(r"Next: (.*)", done.out)
+    assert call(*shlex.split(step)[1:]).code == 0
+    copy = tmp_path / "b.jsonl"
+    copy.write_bytes(path.read_bytes())
+    compared = call("compare", path, copy, "--mapping", target, "--json")
+    assert json.loads(compared.out)["total"]["n11"] == 2
+    out = tmp_path / "run"
+    assert call("records", "convert", path, "--mapping", target, "--out", out).code == 0
+    assert call("records", "map", path, "--out", target).code == 2
+    assert call("records", "map", path, "--out", target, "--overwrite").code == 0
+
+
+@pytest.mark.parametrize("completion", ["", []])
+def test_old_rows_of_verifiers_are_read(completion: Any, tmp_path: Path) -> None:
+    rows = [
+        {"prompt": [{"role": "user", "content": f"{n} + 1?"}], "completion": completion,
+         "answer": str(n + 1), "reward": float(n % 2), "task": "default"}
+        for n in range(4)
+    ]  # fmt: skip
+    path = tmp_path / "results.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    shown = show(path)
+    assert shown["format"] == "verifiers"
+    assert (shown["tasks"][0]["items"], shown["tasks"][0]["mean_score"]) == (4, 0.5)
+
+
+def test_rows_of_verifiers_without_id_and_prompt_are_explained(tmp_path: Path) -> None:
+    rows = [{"prompt": [], "completion": [], "answer": f"a{n}", "reward": 1.0, "uid": n}
+            for n in range(3)]  # fmt: skip
+    path = tmp_path / "results.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    text = refused("records", "show", path)
+    assert "no example_id and no prompt" in text
+    type_next(text)
+    assert show(path)["tasks"][0]["items"] == 3
