@@ -59,6 +59,7 @@ def _as_text(value: Any) -> str | None:
         return None
     if isinstance(value, str):
         return replace_surrogates(value)
-    if isinstance(value, bool | int | float):
-        return json.dumps(value)
-    return replace_surrogates(json.dumps(value, ensure_ascii=False, default=str))
+    try:
+        return replace_surrogates(json.dumps(value, ensure_ascii=False, default=str))
+    except RecursionError:
+        return None  # no field is nested as deeply as that

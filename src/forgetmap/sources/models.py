@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from forgetmap.records import BY_NAME, SYNONYMS, listed
 from forgetmap.sources.decode import number
 from forgetmap.sources.documents import RowList
 from forgetmap.sources.paths import scalar_paths
-from forgetmap.sources.rows import all_columns, object_rows
+from forgetmap.sources.rows import first_rows
 from forgetmap.sources.sniff import TableFile
 from forgetmap.sources.table_map import TableMap
 from forgetmap.sources.unknown import map_command, nearest_formats
@@ -146,8 +145,7 @@ _SCORES = frozenset({"score", *SYNONYMS["score"]})
 
 
 def _looked_at(file: TableFile, rows: str | None) -> list[Mapping[str, Any]]:
-    some = islice(object_rows(file, rows, columns=all_columns(file)), ROWS_LOOKED_AT)
-    return [row for _, row in some]
+    return first_rows(file, rows, ROWS_LOOKED_AT)
 
 
 def _numbers(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:

@@ -108,7 +108,10 @@ def _number(cell: Any) -> float | None:
 
 
 def _as_text(cell: Any) -> str:
-    return cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, default=str)
+    try:
+        return cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, default=str)
+    except RecursionError:
+        return "..."
 
 
 def _shortened(text: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from forgetmap.sources.matrix import TASK, line_of_value
 from forgetmap.sources.models import score_columns, selector
 from forgetmap.sources.paths import EVERY, value_at
 from forgetmap.sources.profile import ColumnProfile, profile_columns
-from forgetmap.sources.rows import all_columns, csv_cells, object_rows
+from forgetmap.sources.rows import csv_cells, first_rows
 from forgetmap.sources.selection import read_selection
 from forgetmap.sources.sniff import TableFile, sniff
 from forgetmap.sources.table import distinct_texts, prepare_table, read_table
@@ -108,7 +107,10 @@ def propose_map(path: Path, known: TableMap | None = None) -> MapProposal:
     known = known or TableMap()
     try:
         file = sniff(path)
-        draft = _matrix(file) if file.headerless else _draft(file, known)
+        if file.headerless:
+            draft = _matrix([cells for _, cells in csv_cells(file)])
+        else:
+            draft = _draft(file, known)
     except InputError as error:
         raise explain_path(path, error) from None
     profiles = profile_columns(draft.rows)
@@ -133,9 +135,8 @@ def _tried(file: TableFile, proposal: MapProposal) -> MapProposal:
     return replace(proposal, run=run, notes=(*proposal.notes, *run.notices))
 
 
-def _matrix(file: TableFile) -> _Draft:
-    rows = list(csv_cells(file))
-    height, width = len(rows), len(rows[0][1])
+def _matrix(rows: Sequence[Sequence[Any]]) -> _Draft:
+    height, width = len(rows), len(rows[0])
     shape = f"a matrix of {height:,} rows and {width:,} columns without header"
     kind, count = ("row", height) if width > height else ("col", width)
     note = (
@@ -147,9 +148,11 @@ def _matrix(file: TableFile) -> _Draft:
 
 
 def _draft(file: TableFile, known: TableMap) -> _Draft:
-    if not file.single or known.rows is not None:
+    document = read_document(file) if file.single or file.kind == "json" else None
+    if isinstance(document, list) and document and all(isinstance(r, list) for r in document):
+        return _matrix(document)
+    if not isinstance(document, dict) or known.rows is not None:
         return _of_rows(file, known, SHAPES[file.kind])
-    document = read_document(file)
     summary = summary_error(file.path, document)
     if summary is not None:
         raise summary
@@ -176,8 +179,7 @@ def _completeness(draft: _Draft, lists: Collection[str]) -> tuple[bool, bool, bo
 
 
 def _of_rows(file: TableFile, known: TableMap, shape: str) -> _Draft:
-    some = object_rows(file, known.rows, columns=all_columns(file))
-    rows = [row for _, row in islice(some, ROWS_LOOKED_AT)]
+    rows = first_rows(file, known.rows, ROWS_LOOKED_AT)
     profiles = {profile.path: profile for profile in profile_columns(rows)}
     draft = _Draft(shape, rows, known)
     model = known.model or _named(profiles, MODEL_WORDS, lambda one: one.kind == "text")

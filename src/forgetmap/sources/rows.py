@@ -7,11 +7,13 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from forgetmap.errors import TRUNCATED_HINT, ColumnError, UnreadableError
-from forgetmap.records import FileRow, parquet_columns, parquet_rows, unquote_formula
+from forgetmap.records import FileRow, parquet_columns, parquet_rows, readable, unquote_formula
 from forgetmap.sources.decode import Malformed, decode
 from forgetmap.sources.documents import document_rows, row_lines
 from forgetmap.sources.paths import NOTHING, split_every, value_at
@@ -72,6 +74,15 @@ def object_rows(
         yield from _quick_lines(file)
     else:
         yield from _checked_rows(file, columns)
+
+
+def first_rows(file: TableFile, rows: str | None, count: int) -> list[Mapping[str, Any]]:
+    """The first rows of a file as they are, to look at; of Parquet no more than these are read."""
+    if file.kind == "parquet":
+        with readable(str(file.path)), pq.ParquetFile(file.data) as opened:
+            batch = next(opened.iter_batches(count), None)
+            return [] if batch is None else batch.to_pylist()
+    return [row for _, row in islice(object_rows(file, rows), count)]
 
 
 def flat_rows(
@@ -251,7 +262,12 @@ def _quick_object(data: bytes, file: TableFile, line: int) -> Mapping[str, Any]:
         value = decode(data)
     except Malformed:
         value = None
-    return value if isinstance(value, dict) else _object(data.decode("utf-8"), file, line)
+    if isinstance(value, dict):
+        return value
+    try:
+        return _object(data.decode("utf-8"), file, line)
+    except UnicodeDecodeError as error:
+        raise not_utf8(file.path, line, error) from None
 
 
 def _jsonl(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ from forgetmap.sources.models import (
     selector,
 )
 from forgetmap.sources.paths import NOTHING, value_at
-from forgetmap.sources.rows import all_columns, object_rows, raw_rows
+from forgetmap.sources.rows import first_rows, raw_rows
 from forgetmap.sources.sniff import TableFile
 from forgetmap.sources.table import (
     column_names,
@@ -133,8 +132,7 @@ def _looked_at(file: TableFile) -> list[Any]:
     source, rows = file, None
     if file.flattening is not None:
         source, rows = file.flattening.source, file.flattening.rows
-    some = object_rows(source, rows, columns=all_columns(source))
-    return [row for _, row in islice(some, ROWS_LOOKED_AT)]
+    return first_rows(source, rows, ROWS_LOOKED_AT)
 
 
 def _score_path(rows: Sequence[Any], present: Sequence[str], model: str) -> str | None:

@@ -11,7 +11,6 @@ import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 
 import duckdb
 import narwhals as nw
@@ -57,13 +56,7 @@ from forgetmap.sources.models import (
     several_models,
 )
 from forgetmap.sources.repeated_ids import find_repeated_ids, number_rows
-from forgetmap.sources.rows import (
-    all_columns,
-    csv_header,
-    object_rows,
-    raw_rows,
-    require_text,
-)
+from forgetmap.sources.rows import csv_header, first_rows, raw_rows, require_text
 from forgetmap.sources.scale import rescaled, rescaled_rows
 from forgetmap.sources.sniff import (
     MAX_COLUMNS,
@@ -180,8 +173,8 @@ def _flat(
 
 def _flat_names(file: TableFile, present: Sequence[str], rows: str | None) -> list[str]:
     """The columns without those that hold objects: a field stands in them, but none is one."""
-    some = islice(object_rows(file, rows, columns=all_columns(file)), ROWS_LOOKED_AT)
-    objects = {name for _, row in some for name, cell in row.items() if isinstance(cell, dict)}
+    some = first_rows(file, rows, ROWS_LOOKED_AT)
+    objects = {name for row in some for name, cell in row.items() if isinstance(cell, dict)}
     return [name for name in present if name not in objects]
 
 

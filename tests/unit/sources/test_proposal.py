@@ -97,8 +97,9 @@ def test_trials_in_a_list_are_repeats(tmp_path: Path) -> None:
     assert proposal.run.scores.select("repeat").collect()["repeat"].max() == 1
 
 
-def test_matrix_without_header(tmp_path: Path) -> None:
-    proposal = proposed(tmp_path / "a.csv", "1,0,1\n0,0,1\n")
+@pytest.mark.parametrize("text", ["1,0,1\n0,0,1\n", "[[1, 0, 1], [0, 0, 1]]"])
+def test_matrix_without_header(text: str, tmp_path: Path) -> None:
+    proposal = proposed(tmp_path / "a", text)
     assert proposal.models == ["row1", "row2"]
     assert "without header" in proposal.shape
 
