@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import polars as pl
+from typing import Any
+
 import pytest
 
 from forgetmap.errors import UsageError
@@ -10,7 +12,9 @@ from forgetmap.records import RunInfo, TaskInfo, build_run, name_only_task, run_
 
 
 def test_scores_texts_and_manifest_are_renamed() -> None:
-    columns = {"task": ["t"], "item": ["a"], "repeat": [0], "score": [1.0], "question": ["q"]}
+    columns: dict[str, list[Any]] = {
+        "task": ["t"], "item": ["a"], "repeat": [0], "score": [1.0], "question": ["q"],
+    }  # fmt: skip
     info = RunInfo(tasks={"t": TaskInfo(version="2")})
     run = name_only_task(build_run(columns, info, "r"), "u")
     assert run.scores.collect()["task"].to_list() == ["u"]
