@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import polars as pl
 from typing import Any
 
+import polars as pl
 import pytest
 
 from forgetmap.errors import UsageError
