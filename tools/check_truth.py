@@ -4,7 +4,14 @@
 
 DIR holds a `truth.json`: a list of {name, before, after, n11, n10, n01, n00, ...} with paths below
 DIR and counts by somebody else's script (n10: right before, wrong after). Each pair is compared as
-it is, and again after its files were renamed, reordered, split and gzipped.
+it is, and again after its files were renamed, reordered, split and gzipped. Further fields, each
+optional:
+
+    only_before, only_after   items without counterpart
+    tasks                     {TASK: {n11, n10, n01, n00}}
+    run                       [BEFORE, AFTER]: which model, where one path holds several
+    metric, correct_at        as in `forgetmap compare`
+    forms                     which of the changed forms are tried; all by default
 """
 
 from __future__ import annotations
@@ -30,11 +37,16 @@ Change = Callable[[Path, Path], bool]
 """Copies a file to another place, changed; whether there was anything to change."""
 
 
-def counted(before: Path, after: Path) -> dict[str, Any]:
+OPTIONS = ("run", "metric", "correct_at")
+
+
+def counted(pair: dict[str, Any], before: Path, after: Path) -> dict[str, Any]:
     """The cells of a pair as we see them, and what is left over."""
-    result = fm.compare(before, after).result
+    options = {name: pair[name] for name in OPTIONS if name in pair}
+    result = fm.compare(before, after, **options).result
     return {
         **{name: getattr(result.total, name) for name in CELLS},
+        "tasks": {task.name: {n: getattr(task, n) for n in CELLS} for task in result.tasks},
         "only_before": result.pairing.only_before,
         "only_after": result.pairing.only_after,
     }
@@ -43,13 +55,18 @@ def counted(before: Path, after: Path) -> dict[str, Any]:
 def check(pair: dict[str, Any], before: Path, after: Path) -> str | None:
     """What is wrong with a pair, if anything."""
     try:
-        found = counted(before, after)
+        found = counted(pair, before, after)
     except ForgetmapError as error:
         return f"{type(error).__name__}: {error.message}"
     wrong = [
         f"{name} is {found[name]}, not {pair[name]}"
         for name in (*CELLS, "only_before", "only_after")
         if name in pair and found[name] != pair[name]
+    ]
+    wrong += [
+        f"{task} is {found['tasks'].get(task)}, not {cells}"
+        for task, cells in pair.get("tasks", {}).items()
+        if found["tasks"].get(task) != cells
     ]
     return "; ".join(wrong) or None
 
@@ -150,7 +167,8 @@ def check_all(folder: Path) -> int:
     failures = 0
     for pair in json.loads((folder / "truth.json").read_text(encoding="utf-8")):
         said = {"as it is": check(pair, folder / pair["before"], folder / pair["after"])}
-        for name, change in CHANGES.items():
+        for name in pair.get("forms", CHANGES):
+            change = CHANGES[name]
             with tempfile.TemporaryDirectory() as place:
                 copies = [
                     changed(folder / pair[side], Path(place) / side, change)

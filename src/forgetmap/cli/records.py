@@ -100,6 +100,7 @@ def _open_checked(path: str, options: dict[str, Any]) -> Run:
             progress=reading_progress(status),
             score_range=options["score_range"],
             mapping=options["mapping"],
+            scores=options["scores"],
         )
         run = open_run(path, column_map=columns, task=task, reading=reading)
     check_run(run, unique=True)

@@ -112,6 +112,7 @@ def _reading(options: dict[str, Any], progress: Callable[[str], None]) -> Readin
         cached=options["cached"],
         processes=options["processes"],
         progress=progress,
+        scores=options["scores"],
     )
 
 

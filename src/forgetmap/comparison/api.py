@@ -19,7 +19,7 @@ from forgetmap.comparison.render import as_html, as_text
 from forgetmap.comparison.result import FanOutResult, Rule
 from forgetmap.comparison.task_tables import load_table
 from forgetmap.errors import ColumnError, UsageError
-from forgetmap.pairing import PairBy, align, prepare
+from forgetmap.pairing import PairBy, align, prepare, prepare_all
 from forgetmap.records import BY_NAME, ColumnMap, Run
 from forgetmap.sources import Progress, Reading, ScoreRange, open_run
 
@@ -73,6 +73,7 @@ class Options(TypedDict, total=False):
     task_table: str | None
     run: str | Sequence[str] | None
     strict: bool
+    scores: Literal["log", "own"] | None
     cached: bool
     texts: bool
     processes: int | None
@@ -134,6 +135,8 @@ def compare(
             sides or one for each.
         strict: the first row of a log that cannot be used is an error, not a problem in the result;
             and where results are missing after, the worst case is a warning.
+        scores: whose verdicts count: only those of the `log`, or our `own` grading of each
+            response; by default those of the log, and our own where it stores none.
         cached: use what was read from the same logs before.
         texts: read questions, prompts and responses of logs too, for `flips(texts=True)`.
         processes: how many read large logs; by default one per core.
@@ -156,7 +159,7 @@ def compare(
     refuse_same_source(sources, readings, runs)
     if chain:
         runs = order_by_lineage(runs)
-    sides = align([prepare(run, rule.metric) for run in runs])
+    sides = align(prepare_all(runs, rule.metric))
     noise = None
     if options.get("noise") is not None:
         run, _ = _open_mapped(options["noise"], "noise", dict(column_map or {}), task, readings[0])
@@ -215,6 +218,7 @@ def make_readings(options: Options, count: int) -> list[Reading]:
         progress=options.get("progress"),
         score_range=ScoreRange(*scale) if scale else None,
         mapping=Path(mapping) if mapping else None,
+        scores=options.get("scores"),
     )
     return [replace(common, run=names[index % len(names)]) for index in range(count)]
 

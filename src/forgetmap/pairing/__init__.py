@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from forgetmap.pairing.alignment import align
     from forgetmap.pairing.checks import check_directions, compare_conditions
     from forgetmap.pairing.choices import PairBy
-    from forgetmap.pairing.matching import Side, match, match_twins, prepare
+    from forgetmap.pairing.matching import Side, match, match_twins, prepare, prepare_all
     from forgetmap.pairing.metric import Measure
     from forgetmap.pairing.pair import (
         RIGHT,
@@ -43,6 +43,7 @@ __all__ = [
     "match",
     "match_twins",
     "prepare",
+    "prepare_all",
     "scored_pair",
     "side_value",
 ]

@@ -7,6 +7,7 @@ and warned about.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import duckdb
@@ -16,7 +17,7 @@ from forgetmap.errors import BackendError
 from forgetmap.pairing.checks import check_positions, check_versions
 from forgetmap.pairing.choices import PairBy
 from forgetmap.pairing.keys import Keys, choose_keys, loosen
-from forgetmap.pairing.metric import MeasuredScores, select_metric
+from forgetmap.pairing.metric import Measure, MeasuredScores, agree_on_measures, select_metric
 from forgetmap.pairing.pair import Pairs, join_sides
 from forgetmap.records import (
     Frame,
@@ -27,6 +28,7 @@ from forgetmap.records import (
     reading,
     refuse_duplicates,
 )
+from forgetmap.text import listed
 
 BUCKETS = 4_096
 
@@ -45,14 +47,44 @@ class Side:
         return sum(counts["rows"] for counts in self.measured.recorded.values())
 
 
-def prepare(run: Run, metric: str | None = None) -> Side:
-    """Check a run and choose what is compared."""
+def prepare_all(runs: Sequence[Run], metric: str | None = None) -> list[Side]:
+    """Check runs that are to be compared, and choose what is; by a metric that all of them have."""
+    sides = [prepare(run, metric) for run in runs]
+    if metric is not None or len(sides) < 2:
+        return sides
+    changes = agree_on_measures([side.measured for side in sides])
+    return [
+        prepare(run, agreed=change) if change else side
+        for run, side, change in zip(runs, sides, changes, strict=True)
+    ]
+
+
+def prepare(
+    run: Run, metric: str | None = None, *, agreed: Mapping[str, Measure] | None = None
+) -> Side:
+    """Check a run and choose what is compared.
+
+    Args:
+        run: the run.
+        metric: the metric that was asked for.
+        agreed: measures of tasks that the runs to be compared agree on, against their main metric.
+    """
     with reading(run):
         check_run(run)
-        measured = select_metric(run, metric)
+        measured = select_metric(run, metric, agreed)
+    if agreed:
+        run = replace(run, notices=(*run.notices, _other_metric(run, agreed)))
     if measured.amounts:
         run = replace(run, notices=(*run.notices, _left_out(measured)))
     return Side(run, measured, count_repeats(replace(run, scores=measured.scores)))
+
+
+def _other_metric(run: Run, agreed: Mapping[str, Measure]) -> str:
+    tasks = [f"{task} by {measure}" for task, measure in sorted(agreed.items())]
+    mains = (run.info.tasks.get(task) for task in sorted(agreed))
+    own = sorted({info.main_metric for info in mains if info and info.main_metric})
+    instead = f", not by {listed(own)}" if own else ""
+    return f"compared {listed(tasks, 'tasks')}{instead}: a metric that both sides have."
 
 
 def _left_out(measured: MeasuredScores) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 import narwhals as nw
@@ -32,25 +33,32 @@ class MeasuredScores:
         recorded: how many rows of each task have each content column; `rows` is how many there are.
         amounts: tasks left out beside others because their main metric has no upper end, such as
             a number of words: nothing in them is right or wrong.
+        offered: all measures of each task.
     """
 
     scores: Frame
     measures: dict[str, Measure]
     recorded: dict[str, dict[str, int]]
     amounts: dict[str, Measure] = field(default_factory=dict)
+    offered: dict[str, frozenset[Measure]] = field(default_factory=dict)
 
 
-def select_metric(run: Run, metric: str | None) -> MeasuredScores:
+def select_metric(
+    run: Run, metric: str | None, agreed: Mapping[str, Measure] | None = None
+) -> MeasuredScores:
     """Keep one measure per task.
 
-    In this order: the one asked for (`METRIC` or `METRIC/SCORER`), the main metric the manifest
-    names, the only one there is.
+    In this order: the one asked for (`METRIC` or `METRIC/SCORER`), the one that the runs to be
+    compared agree on, the main metric the manifest names, the only one there is.
 
     Raises:
         MetricError: several are left, or the one asked for is not there.
     """
     offered = _offered(run)
-    candidates = {task: _choose(run, task, set(counts), metric) for task, counts in offered.items()}
+    candidates = {
+        task: (agreed or {}).get(task) or _choose(run, task, set(counts), metric)
+        for task, counts in offered.items()
+    }
     amounts = {} if metric else {task: m for task, m in candidates.items() if _is_amount(run, m)}
     if len(amounts) == len(candidates):
         amounts = {}  # somebody has only these, and says from where on they are right
@@ -59,7 +67,62 @@ def select_metric(run: Run, metric: str | None) -> MeasuredScores:
     scores = run.scores
     if amounts or any(len(measures) > 1 for measures in offered.values()):
         scores = scores.filter(_is_chosen(run.columns, chosen))
-    return MeasuredScores(scores, chosen, recorded, amounts)
+    everything = {task: frozenset(measures) for task, measures in offered.items()}
+    return MeasuredScores(scores, chosen, recorded, amounts, everything)
+
+
+def agree_on_measures(sides: Sequence[MeasuredScores]) -> list[dict[str, Measure]]:
+    """For tasks that the sides measure differently, a measure that all of them have.
+
+    Versions of a harness name another main metric of the same task. Preferred is the main metric
+    of the first side, then those of the others, then any. Where nothing is shared, nothing changes.
+
+    Returns:
+        Of each side, the tasks that are to be measured otherwise than by their main metric.
+    """
+    everything = [{**side.measures, **side.amounts} for side in sides]
+    changes: list[dict[str, Measure]] = [{} for _ in sides]
+    for task in sorted(set.intersection(*map(set, everything))):
+        mains = [measures[task] for measures in everything]
+        best = [side.measures[task] for side in sides if task in side.measures] or mains
+        agreed = _agreed(mains, best, [side.offered[task] for side in sides])
+        for change, main, measure in zip(changes, mains, agreed, strict=True):
+            if measure != main:
+                change[task] = measure
+    return changes
+
+
+def _agreed(
+    mains: Sequence[Measure], best: Sequence[Measure], offered: Sequence[frozenset[Measure]]
+) -> Sequence[Measure]:
+    """One measure per side: the same one, else the same metric, else what each has.
+
+    Args:
+        mains: the main measure of each side.
+        best: those of them to prefer.
+        offered: all measures of each side.
+    """
+    if len(set(mains)) == 1:
+        return mains
+    exact = frozenset.intersection(*offered)
+    same = next((main for main in best if main in exact), None)
+    if same is not None:
+        return [same] * len(mains)
+    if len({main.metric for main in mains}) == 1:
+        return mains
+    names = frozenset.intersection(*(frozenset(m.metric for m in own) for own in offered))
+    first = [main.metric for main in best if main.metric in names]
+    metric = next(iter([*first, *sorted(names)]), None)
+    choices = [_only(main, metric, own) for main, own in zip(mains, offered, strict=True)]
+    known = [choice for choice in choices if choice is not None]
+    return known if len(known) == len(mains) else mains
+
+
+def _only(main: Measure, metric: str | None, offered: frozenset[Measure]) -> Measure | None:
+    """The measure of this metric by the scorer of the main one, or the only one there is."""
+    fitting = sorted(m for m in offered if m.metric == metric)
+    by_main = [m for m in fitting if m.scorer == main.scorer]
+    return next(iter(by_main), fitting[0] if len(fitting) == 1 else None)
 
 
 def _is_amount(run: Run, measure: Measure) -> bool:

@@ -160,6 +160,7 @@ def _stamp(index: str, run: Run, reading: Reading) -> str | None:
         [root] if root.is_file() else (Path(f, n) for f, _, names in os.walk(root) for n in names)
     )
     parts = [index.partition("#")[2], run.name, str(reading.run), str(reading.strict)]
+    parts += [reading.scores] if reading.scores else []
     parts += [f"{file}|{stamp_of(file)}" for file in sorted(files)]
     return blake2b("\n".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -24,6 +24,10 @@ from forgetmap.sources.files import LogFile
 
 MAX_PROBLEMS = 1_000
 """Problems kept with their place; more are only counted."""
+OWN_SCORER = "forgetmap"
+"""Who scored an answer that was graded here, for want of a verdict in the log or on demand."""
+Verdicts = Literal["log", "own"]
+"""Whose scores are used: only those of the log, or only those that are given here."""
 
 
 class Score(msgspec.Struct, gc=False):
@@ -77,13 +81,47 @@ class Sample(msgspec.Struct, gc=False):
     line: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class StatedTotal:
+    """What a log says of its own results as a whole.
+
+    Attributes:
+        task: the task it is about.
+        field: what the log calls it.
+        value: the number.
+        kind: the sum of all scores, such as a number of right answers, or their mean.
+        metric: the metric it is about; None where the task has one.
+        scorer: the scorer; None where the metric has one.
+        category: the category it is about; None for all.
+        repeat: the repeat it is about; None for all.
+        scale: what a mean of 1 is written as, such as 100.
+    """
+
+    task: str
+    field: str
+    value: float
+    kind: Literal["sum", "mean"] = "sum"
+    metric: str | None = None
+    scorer: str | None = None
+    category: str | None = None
+    repeat: int | None = None
+    scale: float = 1.0
+
+
 class Problems:
-    """Collects what could not be used; when strict, the first one is an error."""
+    """Collects what could not be used; when strict, the first one is an error.
+
+    Attributes:
+        count: how many there were.
+        kept: the first of them.
+        totals: what the logs say of their results as a whole.
+    """
 
     def __init__(self, *, strict: bool = False) -> None:
         self.strict = strict
         self.count = 0
         self.kept: list[Problem] = []
+        self.totals: list[StatedTotal] = []
 
     def add(
         self, file: str, message: str, *, line: int | None = None, field: str | None = None
@@ -105,6 +143,7 @@ class Problems:
         """Add those that another process found."""
         self.count += others.count
         self.kept = (self.kept + others.kept)[:MAX_PROBLEMS]
+        self.totals += others.totals
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import msgspec
 
 from forgetmap.errors import TRUNCATED_HINT, UnreadableError
 from forgetmap.sources.adapter import Problems
-from forgetmap.sources.files import LogFile
+from forgetmap.sources.files import LogFile, parquet_rows
 from forgetmap.sources.sniff import whole_number
 
 _BETWEEN = re.compile(r"[\s,]*")
@@ -53,9 +53,12 @@ def decode_slowly(data: bytes) -> Any:
 def raw_rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
     """The objects of a file with the line each begins in, not yet parsed.
 
-    One per line, the elements of an array, or a single object.
+    One per line, the elements of an array, a single object, or the rows of a Parquet file.
     """
-    if file.peek.shape == "array":
+    if file.kind == "parquet":
+        for row, values in enumerate(parquet_rows(file), 1):
+            yield row, msgspec.json.encode(values)
+    elif file.peek.shape == "array":
         yield from _elements(file, problems)
     elif _is_lines(file):
         yield from file.lines()
@@ -65,6 +68,9 @@ def raw_rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, bytes | m
 
 def rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a file with the line each begins in; what is none is a problem."""
+    if file.kind == "parquet":
+        yield from enumerate(parquet_rows(file), 1)
+        return
     for line, raw in raw_rows(file, problems):
         row = as_object(raw, file, line, problems)
         if row is not None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal, cast
 
@@ -21,7 +22,7 @@ import pyarrow.parquet as pq
 
 from forgetmap._cache import temporary_path
 from forgetmap.errors import TRUNCATED_HINT, UnknownFormatError, UnreadableError
-from forgetmap.sources.peek import Peek, peek
+from forgetmap.sources.peek import MAX_OBJECTS, Peek, peek, peek_rows
 from forgetmap.sources.sniff import (
     MAX_LINE_BYTES,
     MAX_RATIO,
@@ -40,6 +41,8 @@ MAX_DEPTH = 12
 MAX_BLANK_LINES = 1 << 20
 """Blank lines in a row."""
 MAX_DOCUMENT_BYTES = 2 << 30
+ROWS_PER_BATCH = 500
+"""Rows of a Parquet file that are held as objects at a time."""
 
 ZIP_MAGIC, PICKLE_MAGIC = b"PK\x03\x04", (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 ZSTANDARD = 93
@@ -82,7 +85,9 @@ class LogFile:
 
     @cached_property
     def peek(self) -> Peek:
-        """The beginning of its first JSON value; empty if it holds none."""
+        """The beginning of its first JSON value, or its first rows; empty if it holds none."""
+        if self.kind == "parquet":
+            return peek_rows(_first_rows(self))
         return peek(self.head) if self.kind == "json" else Peek("nothing", {})
 
     @property
@@ -326,6 +331,32 @@ def open_parquet(file: LogFile) -> Iterator[pq.ParquetFile]:
             file=file.name,
             hint=TRUNCATED_HINT,
         ) from None
+
+
+def parquet_rows(file: LogFile, size: int = ROWS_PER_BATCH) -> Iterator[dict[str, Any]]:
+    """Its rows as objects, a batch of them at a time.
+
+    Raises:
+        UnreadableError: it is broken, or holds what no log does.
+    """
+    with open_parquet(file) as opened:
+        for batch in opened.iter_batches(batch_size=size):
+            try:
+                yield from batch.to_pylist()
+            except (ValueError, OverflowError) as error:
+                raise UnreadableError(
+                    f"a value of this Parquet file cannot be read: {error!s:.200}",
+                    file=file.name,
+                    hint="write its columns as texts, numbers and truth values.",
+                ) from None
+
+
+def _first_rows(file: LogFile) -> list[dict[str, Any]]:
+    """A broken file has none: whoever reads it will say so."""
+    try:
+        return list(islice(parquet_rows(file, MAX_OBJECTS), MAX_OBJECTS))
+    except UnreadableError:
+        return []
 
 
 def nearest_files(file: LogFile, others: Sequence[LogFile], *, alone: bool) -> list[LogFile]:

@@ -34,7 +34,7 @@ from forgetmap.records import (
     text_hash,
     texts_schema,
 )
-from forgetmap.sources.adapter import Adapter, Log, Problems, Sample, Score
+from forgetmap.sources.adapter import Adapter, Log, Problems, Sample, Score, Verdicts
 
 ROWS_PER_BATCH = 10_000
 MAX_TEXT_LENGTH = 64 << 20
@@ -216,11 +216,16 @@ class RunWriter:
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
-    """Logs that one process reads, each with its adapter, and where it writes their samples."""
+    """Logs that one process reads, each with its adapter, and where it writes their samples.
+
+    Attributes:
+        scores: whose verdicts are used; None for those of the log where it stores any.
+    """
 
     folder: Path
     logs: Sequence[tuple[Adapter, Log]]
     texts: bool
+    scores: Verdicts | None = None
 
 
 def read_part(part: LogPart) -> tuple[WriterSummary, Problems]:
@@ -237,7 +242,16 @@ def read_part(part: LogPart) -> tuple[WriterSummary, Problems]:
 def samples_of(part: LogPart, problems: Problems) -> Iterator[Sample]:
     """All samples of all logs of a part."""
     for reader, log in part.logs:
-        yield from reader.read(log, problems, texts=part.texts)
+        # To grade an answer its text is needed, whether it is kept or not.
+        samples = reader.read(log, problems, texts=part.texts or part.scores == "own")
+        yield from samples if part.scores is None else _settled(samples, part.scores, problems)
+
+
+def _settled(samples: Iterable[Sample], verdicts: Verdicts, problems: Problems) -> Iterator[Sample]:
+    from forgetmap.sources.verdicts import settle_verdicts  # large
+
+    for sample in samples:
+        yield settle_verdicts(sample, verdicts, problems)
 
 
 class _Table:

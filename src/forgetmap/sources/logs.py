@@ -17,6 +17,7 @@ from forgetmap._disk import stamp_of
 from forgetmap._workers import WorkerPool, count_cores
 from forgetmap.errors import EmptyInputError, UnknownFormatError, UsageError
 from forgetmap.records import (
+    SCORES,
     Problem,
     Run,
     RunInfo,
@@ -25,14 +26,15 @@ from forgetmap.records import (
     is_undamaged,
     read_run,
 )
-from forgetmap.sources.adapter import Adapter, Log, Problems
+from forgetmap.sources.adapter import Adapter, Log, Problems, Verdicts
 from forgetmap.sources.files import LogFile, find_files
 from forgetmap.sources.gather import LogPart, RunWriter, describe, read_part, samples_of
 from forgetmap.sources.registry import adapter, adapters
 from forgetmap.sources.table_map import ScoreRange
 from forgetmap.sources.unknown import map_command
+from forgetmap.sources.totals import total_notices
 
-FORMAT = 5
+FORMAT = 6
 """Rises when the same log is to be read otherwise than before."""
 READING = "reading.json"
 """What was found out while a cached run was read."""
@@ -61,6 +63,8 @@ class Reading:
         progress: told now and then, in words, how far it is.
         score_range: the scale of scores that do not lie between 0 and 1.
         mapping: file that says how to read a table; None is the one next to it.
+        scores: whose verdicts are used: only those of the log, only our own, or (None) those of the
+            log where it stores any and else our own.
     """
 
     texts: bool = True
@@ -71,6 +75,7 @@ class Reading:
     progress: Progress | None = None
     score_range: ScoreRange | None = None
     mapping: Path | None = None
+    scores: Verdicts | None = None
 
 
 def recognise(path: Path) -> list[Log]:
@@ -110,7 +115,8 @@ def open_logs(path: Path, logs: Sequence[Log], reading: Reading) -> Run:
     files = sorted({file.path for log in chosen for file in log.files})
     folder = temporary_path()
     if reading.cached:
-        folder = cached_folder(_cache_key(files, chosen, reading.texts, reading.strict))
+        options = (reading.texts, reading.strict, reading.scores)
+        folder = cached_folder(_cache_key(files, chosen, *options))
     if not ((folder / READING).is_file() and is_undamaged(folder)):
         shutil.rmtree(folder, ignore_errors=True)
         _import(path, chosen, folder, reading)
@@ -120,7 +126,7 @@ def open_logs(path: Path, logs: Sequence[Log], reading: Reading) -> Run:
         run,
         name=run.info.run_id or path.name.split(".")[0] or str(path),
         origin=str(path),
-        notices=tuple(notices),
+        notices=(*notices, *known["notices"]),
         format=known["format"],
         problems=tuple(Problem(**problem) for problem in known["problems"]),
         problem_count=known["problem_count"],
@@ -142,7 +148,9 @@ def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> 
             _read(path, logs, writer, problems, reading)
         if not writer.samples:
             raise _empty_error(path, logs, problems)
+        notices = total_notices(partial / SCORES, problems.totals, reading.scores)
         known = {
+            "notices": notices,
             "format": ", ".join(sorted({log.format or log.adapter for log in logs})),
             "problem_count": problems.count,
             "problems": [asdict(problem) for problem in problems.kept],
@@ -189,7 +197,10 @@ def _parts(logs: Sequence[Log], folder: Path, reading: Reading) -> list[LogPart]
     # With each log its adapter, so that a worker imports no more than it needs.
     return [
         LogPart(
-            folder / f"part-{number}", [(adapter(log.adapter), log) for log in group], reading.texts
+            folder / f"part-{number}",
+            [(adapter(log.adapter), log) for log in group],
+            reading.texts,
+            reading.scores,
         )
         for number, group in enumerate(groups)
     ]
@@ -244,7 +255,8 @@ def _empty_error(path: Path, logs: Sequence[Log], problems: Problems) -> EmptyIn
 
 def choose(path: Path, logs: Sequence[Log], run: str | None) -> tuple[list[Log], list[str]]:
     """One run: of one model, the newest log of each task; and what was left out."""
-    left = [log for log in logs if run is None or _answers_to(log, run)]
+    left = [log for log in logs if run is None or log.info.model.name == run]
+    left = left or [log for log in logs if run is not None and _answers_to(log, run)]
     if not left:
         raise UsageError(
             f"no run in {path} answers to {run!r}; there are {_list_names(map(label, logs))}",
@@ -255,7 +267,7 @@ def choose(path: Path, logs: Sequence[Log], run: str | None) -> tuple[list[Log],
         raise UsageError(
             f"{path} holds results of {len(models)} models: "
             f"{_list_names(sorted(map(str, models)))}",
-            hint="give the folder of one of them, or choose with --run.",
+            hint=f"give the folder of one of them, or choose one: --run {min(map(str, models))}.",
         )
     kept, notices = _newest(path, left)
     unknown = [label(log) for log in kept if log.info.model.name is None]

@@ -96,8 +96,11 @@ def _open_selection(
     task: str | None,
     reading: Reading,
 ) -> Run:
-    """One model of a table that holds several."""
+    """One model of a table or of logs that hold several."""
     path, model = selection.path, str(selection.model)
+    logs = [] if column_map or not path.exists() else recognise(path)
+    if any(log.info.model.name == model for log in logs):
+        return _with_name(open_logs(path, logs, replace(reading, run=model)), name or model)
     table_map = _table_map(path, column_map, task, reading)
     try:
         return read_selection(sniff(path), model, name=name or model, table_map=table_map)

@@ -13,7 +13,7 @@ from forgetmap.sources.sniff import whole_number
 _DECODER = json.JSONDecoder(parse_int=whole_number)
 _BLANK = re.compile(r"\s*")
 _MAX_DEPTH = 3
-_MAX_OBJECTS = 3
+MAX_OBJECTS = 3
 
 Shape = Literal["nothing", "object", "objects", "array"]
 CUT = object()
@@ -60,6 +60,11 @@ def peek(head: bytes) -> Peek:
     return _peek("objects" if len(objects) > 1 else "object", objects)
 
 
+def peek_rows(rows: Sequence[Mapping[str, Any]]) -> Peek:
+    """The same of the first rows of a table."""
+    return _peek("objects", rows) if rows else Peek("nothing", {})
+
+
 def _peek(shape: Shape, elements: Sequence[Any]) -> Peek:
     """One row that is damaged must not hide what a file is."""
     objects = [element for element in elements if isinstance(element, dict)]
@@ -70,7 +75,7 @@ def _peek(shape: Shape, elements: Sequence[Any]) -> Peek:
 
 def _elements(text: str, at: int) -> Iterator[Any]:
     """The first elements of an array."""
-    for _ in range(_MAX_OBJECTS):
+    for _ in range(MAX_OBJECTS):
         at = _skip(text, at)
         if text[at : at + 1] in {"", "]"}:
             return
@@ -83,7 +88,7 @@ def _elements(text: str, at: int) -> Iterator[Any]:
 
 def _objects(text: str, at: int) -> Iterator[Any]:
     """The first objects; after one that is broken, the next that begins a line."""
-    for _ in range(_MAX_OBJECTS):
+    for _ in range(MAX_OBJECTS):
         value, end = _whole_or_cut(text, at)
         yield value
         if end is None:

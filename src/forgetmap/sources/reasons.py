@@ -7,6 +7,7 @@ then scores right ones 0. That is no lost knowledge, so it is told apart.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from forgetmap.errors import FieldError, UsageError
@@ -26,7 +27,7 @@ _SOLUTION = re.compile(r"####\s*(?P<answer>[^\n]+?)\s*$")
 
 def why_wrong(sample: Sample) -> Outcome | None:
     """What the response of a sample with score 0 shows; None if there is nothing to look at."""
-    gold = _short(sample.gold)
+    gold = short_gold(sample.gold)
     if gold is None or not sample.response:
         return None
     if sample.choice is not None:
@@ -44,11 +45,7 @@ def why_wrong(sample: Sample) -> Outcome | None:
 def _why(
     response: str, gold: str, options: tuple[str, ...], finish_reason: str | None
 ) -> Outcome | None:
-    kind: AnswerKind = "text"
-    if gold in options:
-        kind = "option"
-    elif _NUMBER.fullmatch(gold):
-        kind = "number"
+    kind = kind_of(gold, options)
     try:
         grade = grade_response(
             response,
@@ -66,7 +63,14 @@ def _why(
     return grade.outcome if is_failure else Outcome.INCORRECT
 
 
-def _short(gold: str | None) -> str | None:
+def kind_of(gold: str, options: Sequence[str]) -> AnswerKind:
+    """How an answer is read whose right answer is this one."""
+    if gold in options:
+        return "option"
+    return "number" if _NUMBER.fullmatch(gold) else "text"
+
+
+def short_gold(gold: str | None) -> str | None:
     """The right answer itself, where it stands at the end of a model solution."""
     if gold is None:
         return None

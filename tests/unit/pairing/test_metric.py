@@ -62,3 +62,32 @@ def test_rows_without_a_name_are_of_the_default_metric() -> None:
                   item("a", 0.0, metric="f1"), item("b", 0.0, metric="f1"))  # fmt: skip
     assert compare(frame, frame, metric="score").result.total.n11 == 2
     assert compare(frame, frame, metric="f1").result.total.n00 == 2
+
+
+def measured(main: str, *rows: tuple[str, str, float]) -> fm.Run:
+    """One item under several metrics: name, scorer, score."""
+    frame = table(*(item("a", score, metric=name, scorer=by) for name, by, score in rows))
+    info = RunInfo(tasks={"t": TaskInfo(main_metric=main, main_scorer=rows[0][1])})
+    return replace(fm.open_run(frame), info=info)
+
+
+def test_versions_of_a_harness_are_compared_by_a_metric_that_both_have() -> None:
+    old = measured("bleurt_acc", ("bleurt_acc", "default", 1.0), ("bleu_acc", "default", 0.0))
+    new = measured("bleu_acc", ("bleu_acc", "none", 1.0), ("bleu_max", "none", 0.2))
+    comparison = compare(old, new)
+    assert comparison.result.total.n01 == 1
+    notices = [notice.message for notice in comparison.result.pairing.warnings]
+    assert any("compared t by bleu_acc, not by bleurt_acc" in text for text in notices)
+
+
+def test_main_metrics_that_both_have_give_way_to_that_of_the_first() -> None:
+    old = measured("strict", ("strict", "x", 1.0), ("loose", "x", 1.0))
+    new = measured("loose", ("loose", "x", 1.0), ("strict", "x", 0.0))
+    assert compare(old, new).result.total.n10 == 1
+    assert compare(old, new, metric="loose").result.total.n11 == 1
+
+
+def test_sides_that_share_no_metric_are_compared_with_a_warning() -> None:
+    old, new = measured("em", ("em", "x", 1.0)), measured("f1", ("f1", "x", 1.0))
+    warnings = compare(old, new).result.pairing.warnings
+    assert [notice.code for notice in warnings if notice.code == "metric"] == ["metric"]

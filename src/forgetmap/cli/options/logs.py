@@ -108,6 +108,12 @@ def log_options(command: Command) -> Command:
             type=click.IntRange(1),
             help="Processes that read logs and score answers [default: one per core].",
         ),
+        click.option(
+            "--scores",
+            type=click.Choice(["log", "own"]),
+            help="Whose verdicts count: only those of the log, or our own grading of each response "
+            "[default: those of the log; our own where it stores none].",
+        ),
     ]
     return with_options(command, options)
 

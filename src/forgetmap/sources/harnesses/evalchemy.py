@@ -1,8 +1,9 @@
 """evalchemy's own chat benchmarks: results JSON with all examples, without a score for each.
 
 `results.TASK.examples[]` holds the outputs and what was extracted from them, one per repetition.
-Whether an answer is right is decided here again: letters by letter, numbers by value, anything else
-by math-verify. The benchmark's own counts (`run_stats`) tell where that differs.
+Whether an answer is right is decided here again, unless an example has a `label`: letters by
+letter, numbers by value, anything else by math-verify. The benchmark's own counts tell where that
+differs.
 
 Tasks of lm-eval that evalchemy runs are written as lm-eval writes them.
 """
@@ -10,7 +11,6 @@ Tasks of lm-eval that evalchemy runs are written as lm-eval writes them.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -19,12 +19,12 @@ from typing import Any
 from forgetmap.errors import FieldError, UsageError
 from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo
 from forgetmap.scoring import UNSCORED, Grade, grade_answer, grade_failure
-from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.adapter import OWN_SCORER, Log, Problems, Sample, Score, StatedTotal
 from forgetmap.sources.decode import document, number
 from forgetmap.sources.fields import Fields, as_json_text, as_list, as_mapping, replace_surrogates
 from forgetmap.sources.files import LogFile
 
-METRIC, SCORER = "acc", "forgetmap"
+METRIC, LABEL_SCORER = "acc", "evalchemy"
 IDS = ("id", "unique_id", "problem_id", "question_id", "Record ID", "task_id")
 QUESTIONS = ("problem", "question", "Question", "prompt")
 GOLDS = ("expected_answer", "answer", "right_answer", "gold")
@@ -51,16 +51,13 @@ class Evalchemy:
         """One sample per example and repetition."""
         file, task = log.files[0], log.tasks[0]
         results = document(file)["results"][log.notes["key"]]
-        solved: Counter[int] = Counter()
         examples = results["examples"]
         for example in examples:
             if not isinstance(example, dict):
                 problems.add(file.name, f"an example of {task} is no object", field=task)
                 continue
-            for sample in _samples(task, Fields(example, file, None, problems), texts=texts):
-                solved[sample.repeat or 0] += sample.scores[0].value == 1
-                yield sample
-        _compare_counts(Fields(results, file, None, problems), task, solved)
+            yield from _samples(task, Fields(example, file, None, problems), texts=texts)
+        problems.totals += _totals(results, task)
 
 
 def _has_examples(top: Mapping[str, Any]) -> bool:
@@ -112,7 +109,14 @@ def _samples(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
             task=task,
             item=item,
             repeat=repeat,
-            scores=[Score(METRIC, grade.score, SCORER, grade.outcome)],
+            scores=[
+                Score(
+                    METRIC,
+                    grade.score,
+                    LABEL_SCORER if isinstance(label, bool) else OWN_SCORER,
+                    grade.outcome,
+                )
+            ],
             question=question,
             options=options,
             gold=gold,
@@ -174,13 +178,12 @@ def _grade_by_value(row: Fields, gold: str, answer: str) -> Grade:
         return UNSCORED
 
 
-def _compare_counts(results: Fields, task: str, solved: Counter[int]) -> None:
-    """Say where the benchmark itself counted other answers as right."""
-    for repeat, stats in enumerate(as_list(results.values.get("run_stats"))):
-        counted = as_mapping(stats).get("num_solved")
-        if isinstance(counted, int) and counted != solved[repeat]:
-            results.report_problem(
-                f"{task}, repetition {repeat + 1}: the benchmark counted {counted} right answers, "
-                f"these records {solved[repeat]}",
-                f"{task}.run_stats",
-            )
+def _totals(results: Mapping[str, Any], task: str) -> Iterator[StatedTotal]:
+    """Right answers as the benchmark counted them: of each repetition, or of the only one."""
+    for repeat, stats in enumerate(as_list(results.get("run_stats"))):
+        count = number(as_mapping(stats).get("num_solved"))
+        if count is not None:
+            yield StatedTotal(task, "num_solved", count, repeat=repeat)
+    count = number(results.get("num_solved"))
+    if count is not None and not as_list(results.get("run_stats")):
+        yield StatedTotal(task, "num_solved", count)

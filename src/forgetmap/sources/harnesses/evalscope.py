@@ -19,14 +19,15 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo, TaskInfo
-from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.adapter import Log, Problems, Sample, Score, StatedTotal
 from forgetmap.sources.datasets import as_item
-from forgetmap.sources.decode import number, rows
+from forgetmap.sources.decode import number, rows, small_document
 from forgetmap.sources.fields import (
     as_count,
     as_json_text,
     as_list,
     as_mapping,
+    as_objects,
     as_text,
     replace_surrogates,
 )
@@ -87,6 +88,7 @@ class EvalScope:
         if log.notes["is_0x"]:
             for line, row in rows(file, problems):
                 yield from _samples_0x(row, log, line, problems, texts=texts)
+            problems.totals += _totals(log)
             return
         failed = _failed(log, problems)
         answers: dict[tuple[str, str | None], list[tuple[int, Sample]]] = defaultdict(list)
@@ -101,6 +103,7 @@ class EvalScope:
                 answers[sample.item, sample.question].append((index or 0, sample))
         for of_item in answers.values():
             yield from _numbered(of_item)
+        problems.totals += _totals(log)
 
 
 def _log(file: LogFile, predicted: Sequence[LogFile], reports: Sequence[LogFile]) -> Log:
@@ -129,6 +132,22 @@ def _log(file: LogFile, predicted: Sequence[LogFile], reports: Sequence[LogFile]
         format=f"EvalScope {'0.x' if is_0x else '1.x'} reviews",
         notes={"is_0x": is_0x},
     )
+
+
+def _totals(log: Log) -> Iterator[StatedTotal]:
+    """Means in the reports that belong to a file of reviews: those of its subset."""
+    task = log.tasks[0]
+    for file in log.files[1:]:
+        report = small_document(file) if file.peek.has(*REPORT) else {}
+        for metric in as_objects(report.get("metrics")):
+            name = as_text(metric.get("name")) or ""
+            own = SAME_METRIC.get(name) or (name.removeprefix("mean_") if "mean_" in name else None)
+            for category in as_objects(metric.get("categories")):
+                for subset in as_objects(category.get("subsets")):
+                    mean = number(subset.get("score"))
+                    is_own = task == f"{report.get('dataset_name')}_{subset.get('name')}"
+                    if own and is_own and mean is not None:
+                        yield StatedTotal(task, f"report.{name}", mean, "mean", own)
 
 
 def _is_about(report: LogFile, task: str) -> bool:

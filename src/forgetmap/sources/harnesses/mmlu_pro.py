@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import Any
 
 from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo, TaskInfo
-from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.adapter import Log, Problems, Sample, Score, StatedTotal
 from forgetmap.sources.datasets import letter_index
-from forgetmap.sources.decode import rows
-from forgetmap.sources.fields import Fields, replace_surrogates
+from forgetmap.sources.decode import number, rows, small_document
+from forgetmap.sources.fields import Fields, as_mapping, replace_surrogates
 from forgetmap.sources.files import LogFile
 
 TASK = "mmlu_pro"
@@ -44,11 +45,12 @@ class MmluPro:
         """Arrays whose elements are questions of MMLU-Pro with a prediction."""
         known = [file for file in files if file.peek.has(*KEYS)]
         names = Counter(PurePosixPath(file.inside).name for file in known)
-        return [_log(file, names) for file in known]
+        summaries = [file for file in files if _is_summary(file)] if known else []
+        return [_log(file, names, summaries) for file in known]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """One sample per question; the subjects are the categories."""
-        for file in log.files:
+        for file in log.files[:1]:
             for line, values in rows(file, problems):
                 row = Fields(values, file, line, problems)
                 item = row.name("question_id")
@@ -56,9 +58,25 @@ class MmluPro:
                     row.report_problem("no question_id or question")
                     continue
                 yield _sample(row, item, texts=texts)
+        for file in log.files[1:]:
+            problems.totals += _totals(small_document(file))
 
 
-def _log(file: LogFile, names: Counter[str]) -> Log:
+def _is_summary(file: LogFile) -> bool:
+    """Counts of right and wrong answers by subject, as the script of the API writes them."""
+    total = as_mapping(file.peek.first.get("total")) if file.peek.shape == "object" else {}
+    return {"corr", "wrong"} <= total.keys()
+
+
+def _totals(summary: Mapping[str, Any]) -> Iterator[StatedTotal]:
+    """Right answers of each subject; the script counts what it guessed itself among them."""
+    for subject, counts in summary.items():
+        right = number(as_mapping(counts).get("corr"))
+        if right is not None and subject != "total":
+            yield StatedTotal(TASK, "corr", right, category=subject)
+
+
+def _log(file: LogFile, names: Counter[str], summaries: Sequence[LogFile]) -> Log:
     """Nothing inside tells the model; a name that several folders hold means several models."""
     path = PurePosixPath(file.inside)
     match = next(filter(None, (name.search(file.inside) for name in _NAMES)), None)
@@ -69,7 +87,8 @@ def _log(file: LogFile, names: Counter[str]) -> Log:
         harness=HarnessInfo(name="mmlu-pro"),
         tasks={TASK: TaskInfo(n_shot=int(shots) if shots else None)},
     )
-    return Log("mmlu-pro", (file,), info, (TASK,), format="MMLU-Pro outputs")
+    beside = [other for other in summaries if PurePosixPath(other.inside).parent == path.parent]
+    return Log("mmlu-pro", (file, *beside), info, (TASK,), format="MMLU-Pro outputs")
 
 
 def _sample(row: Fields, item: str, *, texts: bool) -> Sample:

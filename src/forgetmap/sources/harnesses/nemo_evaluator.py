@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import PurePosixPath
@@ -9,7 +10,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo, TaskInfo
-from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.adapter import Log, Problems, Sample, Score, StatedTotal
 from forgetmap.sources.datasets import letter_index
 from forgetmap.sources.decode import rows, small_document
 from forgetmap.sources.fields import Fields, replace_surrogates
@@ -22,6 +23,9 @@ DECODING = ("temperature", "top_p", "max_tokens", "seed", "repeats")
 QUESTIONS, CATEGORIES = ("question", "Question"), ("category", "subject")
 OPTIONS = ("choices", "options")
 """Where benchmarks put these in their metadata."""
+
+
+_OPTION = re.compile(r"^\s*\(?([A-Z])[).:]\s+(\S.*?)\s*$", re.MULTILINE)
 
 
 class NemoEvaluator:
@@ -49,6 +53,10 @@ class NemoEvaluator:
                 row.report_problem("no problem_idx")
                 continue
             yield _sample(row, task, item, texts=texts)
+        mean = log.notes["mean"]
+        if mean is not None:
+            total = StatedTotal(task, "mean_reward", mean, "mean", REWARD, "default")
+            problems.totals.append(total)
 
 
 def _key(values: Mapping[str, Any]) -> str:
@@ -72,7 +80,16 @@ def _log(file: LogFile, bundle: LogFile | None) -> Log:
         tasks={task: TaskInfo(main_metric=REWARD)},
     )
     files = (file, bundle) if bundle else (file,)
-    return Log("nemo-evaluator", files, info, (task,), stamp, format="NeMo Evaluator results")
+    mean = benchmark.part("scores").part("mean_reward").number("value")
+    return Log(
+        "nemo-evaluator",
+        files,
+        info,
+        (task,),
+        stamp,
+        format="NeMo Evaluator results",
+        notes={"mean": mean},
+    )
 
 
 def _sample(row: Fields, task: str, item: str, *, texts: bool) -> Sample:
@@ -80,7 +97,7 @@ def _sample(row: Fields, task: str, item: str, *, texts: bool) -> Sample:
     prompt, gold, answer = (
         row.json_text(name) for name in ("prompt", "expected_answer", "extracted_answer")
     )
-    error, options = _error(details), _options(metadata)
+    error, options = _error(details), _options(metadata) or _shown_options(prompt, gold)
     choice = _named_option(answer, options)
     return Sample(
         task=task,
@@ -125,6 +142,20 @@ def _options(metadata: Fields) -> list[str] | None:
     while options and not options[-1].strip():
         options = options[:-1]
     return [replace_surrogates(option) for option in options] or None
+
+
+def _shown_options(prompt: str | None, gold: str | None) -> list[str] | None:
+    """The options in the prompt, where the right answer is the letter of one of them.
+
+    Of several lists, as with examples before the question, the last one counts.
+    """
+    lines = _OPTION.findall(prompt or "") if gold and re.fullmatch("[A-Z]", gold.strip()) else []
+    starts = [place for place, (letter, _) in enumerate(lines) if letter == "A"]
+    last = lines[starts[-1] :] if starts else []
+    options = [
+        text for (letter, text), own in zip(last, ascii_uppercase, strict=False) if letter == own
+    ]
+    return options if len(options) == len(last) > 1 else None
 
 
 def _named_option(answer: str | None, options: list[str] | None) -> str | None:

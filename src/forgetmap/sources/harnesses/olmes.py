@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from forgetmap.records import HarnessInfo, MetricInfo, ModelInfo, Outcome, RunInfo, TaskInfo
-from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.adapter import Log, Problems, Sample, Score, StatedTotal
 from forgetmap.sources.datasets import as_item
 from forgetmap.sources.decode import number, rows, small_document
 from forgetmap.sources.fields import (
@@ -79,6 +79,7 @@ class Olmes:
             if isinstance(row.get("label"), dict):
                 problems.add(log.files[0].name, "the label is no answer", line=line, field="label")
             yield _sample(log, name, line, row, request, texts=texts)
+        problems.totals += log.notes["totals"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,23 @@ def _log(
     files = (file, *requests[:1], *([total.file] if total else []))
     info = _info(task, total) if total else _bare_info(file)
     harness = "olmo-eval" if file.peek.has("instance_metrics") else "OLMES"
-    return Log("olmes", files, info, (task,), info.created, format=f"{harness} predictions")
+    return Log(
+        "olmes",
+        files,
+        info,
+        (task,),
+        info.created,
+        format=f"{harness} predictions",
+        notes={"totals": [] if total is None else list(_stated(task, total))},
+    )
+
+
+def _stated(task: str, total: _Total) -> Iterator[StatedTotal]:
+    """Means of the metrics that are means over all items."""
+    for name, value in as_mapping(total.content.get("metrics")).items():
+        mean = number(value) if name in Olmes.preferred else None
+        if mean is not None:
+            yield StatedTotal(task, f"metrics.{name}", mean, "mean", name)
 
 
 def _holds_requests_of(file: LogFile, requests: LogFile) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 
 from forgetmap.errors import UnreadableError
 from forgetmap.records import HarnessInfo, ModelInfo, RunInfo, TaskInfo
-from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.adapter import Log, Problems, Sample, Score, StatedTotal
 from forgetmap.sources.decode import document, number
 from forgetmap.sources.fields import (
     as_count,
@@ -40,6 +40,7 @@ EXAMPLE = {*FLAGS, *ANSWERS, *GOLDS, "origin_prediction"}
 _STAMP = re.compile(r"(?<!\d)\d{8}_\d{6}(?!\d)")
 _RUNS = re.compile(r"\((\d{1,6}) runs average\)")
 _SHARD = re.compile(r"(?P<name>.*)_(?P<number>\d{1,6})")
+_ACCURACY = re.compile(r"accuracy(?: \(\d{1,6} runs average\))?")
 _LABEL = "label: "
 
 
@@ -67,6 +68,7 @@ class OpenCompass:
         for example in examples:
             predicted = predictions.get(example.number, {})
             yield _sample(log, example, predicted, texts=texts)
+        problems.totals += _totals(log.tasks[0], result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,15 @@ def _log(file: LogFile, predicted: Sequence[LogFile]) -> Log:
         stamps[-1] if stamps else None,
         format=f"OpenCompass details, {'listed' if is_listed else 'numbered'}",
     )
+
+
+def _totals(task: str, result: Mapping[str, Any]) -> Iterator[StatedTotal]:
+    """The share of right answers, written in percent by most evaluators."""
+    for name in result:
+        value = number(result[name]) if _ACCURACY.fullmatch(name) else None
+        if value is not None:
+            scale = 1.0 if value <= 1 else 100.0
+            yield StatedTotal(task, name, value, "mean", "accuracy", scale=scale)
 
 
 def _shard(file: LogFile, task: str, model: str) -> int | None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 
 from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo, TaskInfo
-from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.adapter import Log, Problems, Sample, Score, StatedTotal
 from forgetmap.sources.decode import number, rows, small_document
 from forgetmap.sources.fields import (
     Fields,
@@ -26,6 +26,7 @@ from forgetmap.sources.fields import (
     replace_surrogates,
 )
 from forgetmap.sources.files import LogFile, nearest_file
+from forgetmap.sources.messages import last_question, texts_of_role
 
 KEYS = ("prompt", "completion", "reward")
 IDS = frozenset({"example_id", "id"})
@@ -67,6 +68,11 @@ class Verifiers:
             sample = sample_of(Fields(values, file, line, problems), log.notes["env"], texts=texts)
             if sample is not None:
                 yield sample
+        mean = log.notes["mean"]
+        if mean is not None:
+            problems.totals.append(
+                StatedTotal(log.notes["env"], "avg_reward", mean, "mean", REWARD)
+            )
 
 
 def _log(file: LogFile, metadata: LogFile | None) -> Log:
@@ -92,7 +98,8 @@ def _log(file: LogFile, metadata: LogFile | None) -> Log:
         tasks={env: TaskInfo(main_metric=REWARD)},
     )
     files = (file, metadata) if metadata else (file,)
-    return Log("verifiers", files, info, (env,), stamp, format="verifiers", notes={"env": env})
+    notes = {"env": env, "mean": number(about.values.get("avg_reward"))}
+    return Log("verifiers", files, info, (env,), stamp, format="verifiers", notes=notes)
 
 
 def _stamp(about: Fields) -> str | None:
@@ -102,7 +109,7 @@ def _stamp(about: Fields) -> str | None:
 
 
 def _sample(row: Fields, env: str, *, texts: bool) -> Sample | None:
-    question, gold = _question(row.values.get("prompt")), row.json_text("answer") or None
+    question, gold = last_question(row.values.get("prompt")), row.json_text("answer") or None
     item = row.name("example_id") or _content_id(question, gold)
     if item is None:
         row.report_problem("no example_id and no prompt")
@@ -121,7 +128,7 @@ def _sample(row: Fields, env: str, *, texts: bool) -> Sample | None:
         tokens_out=tokens.count("output_tokens"),
         finish_reason=row.text("stop_condition"),
         prompt=row.json_text("prompt") if texts else None,
-        response=_texts_of_role(row.values.get("completion"), "assistant") if texts else None,
+        response=texts_of_role(row.values.get("completion"), "assistant") if texts else None,
         error=error,
         file=row.file.name,
         line=row.line,
@@ -155,31 +162,6 @@ def _scores(row: Fields, *, failed: bool) -> list[Score]:
     return scores
 
 
-def _question(prompt: object) -> str | None:
-    """What the user said last; before that there may be a system prompt and examples."""
-    if isinstance(prompt, list):
-        turns = [turn for turn in as_objects(prompt) if turn.get("role") == "user"]
-        return _texts_of_role(turns[-1:], "user")
-    return replace_surrogates(prompt) or None if isinstance(prompt, str) else None
-
-
-def _texts_of_role(messages: object, role: str) -> str | None:
-    """All that one side of a conversation said."""
-    if not isinstance(messages, list):
-        return replace_surrogates(messages) if isinstance(messages, str) else None
-    turns = [turn for turn in as_objects(messages) if turn.get("role") == role]
-    texts = [_content(turn.get("content")) for turn in turns]
-    return "\n\n".join(filter(None, texts)) or None
-
-
-def _content(content: object) -> str | None:
-    """Of a message in parts the texts."""
-    if isinstance(content, list):
-        parts = [part.get("text") for part in as_objects(content)]
-        return "\n".join(replace_surrogates(part) for part in parts if isinstance(part, str))
-    return replace_surrogates(content) if isinstance(content, str) else None
-
-
 def _model(episode: Fields) -> str | None:
     """The model of the first agent, as configured or as called."""
     for trace in episode.parts("traces"):
@@ -192,7 +174,7 @@ def _episode(row: Fields, env: str, *, texts: bool) -> Sample | None:
     """The rewards of all agents; what was said is the first one's."""
     task = row.part("task")
     data = task.part("data")
-    question, gold = _question(data.values.get("prompt")), data.json_text("answer") or None
+    question, gold = last_question(data.values.get("prompt")), data.json_text("answer") or None
     item = task.name("key", "hash") or data.name("idx") or _content_id(question, gold)
     if item is None:
         row.report_problem("no key and no prompt")
@@ -254,4 +236,4 @@ def _sampled(trace: Fields) -> str | None:
     """What the model itself said."""
     nodes = as_objects(trace.values.get("nodes"))
     messages = [node.get("message") for node in nodes if node.get("sampled") is True]
-    return _texts_of_role(messages, "assistant")
+    return texts_of_role(messages, "assistant")

@@ -13,10 +13,16 @@ from typing import Any
 import pytest
 
 from forgetmap.records.schema import RESULT_KEY, TEXT_NAMES
+from forgetmap.sources.files import find_files
 from forgetmap.sources.logs import Reading
 from forgetmap.sources.open import open_run
+from forgetmap.sources.registry import adapters
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "logs"
+LATER = {
+    *("bfcl", "evalplus", "tau-bench", "tau2-bench", "promptfoo", "swe-bench", "mt-bench"),
+    *("alpaca-eval", "openai-evals", "livebench", "verl", "trl", "openrlhf", "bigcode"),
+}
 LOGS = sorted(path.parent for path in FIXTURES.glob("*/*/expected.jsonl"))
 
 
@@ -30,6 +36,15 @@ def test_log_gives_its_records(folder: Path) -> None:
     for row in expected:
         real = by_key[_key(row)]
         assert {name: real[name] for name in row} == {k: _about(v) for k, v in row.items()}
+
+
+@pytest.mark.parametrize("folder", LOGS, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_no_other_adapter_takes_it(folder: Path) -> None:
+    """Adapters that came later leave the logs of others alone, whoever is asked first."""
+    own = folder.parent.name
+    for reader in adapters():
+        if reader.name != own and (reader.name in LATER or own in LATER):
+            assert not reader.sniff(find_files(folder / "log")), reader.name
 
 
 def records(path: Path) -> list[dict[str, Any]]:

@@ -12,7 +12,8 @@ from hashlib import sha256
 from typing import Any
 
 from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo, TaskInfo
-from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.adapter import Log, Problems, Sample, Score, StatedTotal
+from forgetmap.sources.decode import number
 from forgetmap.sources.fields import as_mapping, as_objects, replace_surrogates
 from forgetmap.sources.files import LogFile
 from forgetmap.sources.harnesses.inspect.rows import archive_header, document_header, samples_of
@@ -35,6 +36,8 @@ DECODING = {
 """Inspect's name of a setting -> ours."""
 SHOTS = ("fewshot", "num_fewshot", "n_shot", "shots")
 """What tasks call the argument that says how many examples are shown."""
+MEANS = ("accuracy", "mean")
+"""Metrics of Inspect that are the mean over all samples."""
 
 
 class InspectAI:
@@ -74,6 +77,7 @@ class InspectAI:
         for sample in unscored:
             sample.scores = _missing(sample, list(seen) or log.notes["measures"])
             yield sample
+        problems.totals += log.notes["totals"]
 
 
 def _missing(sample: Sample, measures: Sequence[Measure]) -> list[Score]:
@@ -99,6 +103,7 @@ def _log(file: LogFile, header: Mapping[str, Any], form: str) -> Log:
         notes={
             "model": _text(spec, "model"),
             "measures": measures,
+            "totals": list(_totals(task, results)),
             "invalidated": header.get("invalidated") is True,
         },
     )
@@ -165,6 +170,18 @@ def _measures(spec: Mapping[str, Any], results: Mapping[str, Any]) -> list[Measu
     )
     scorers = (_text(entry, "name") for entry in as_objects(spec.get("scorers")))
     return list(measures) or [(VALUE, name) for name in scorers if name]
+
+
+def _totals(task: str, results: Mapping[str, Any]) -> Iterator[StatedTotal]:
+    """Means over all samples; those that a reducer other than the mean goes before are none."""
+    for entry in as_objects(results.get("scores")):
+        name = _text(entry, "name")
+        scorer = _text(entry, "scorer") or name
+        for kind, metric in as_mapping(entry.get("metrics")).items():
+            mean = number(as_mapping(metric).get("value")) if kind in MEANS else None
+            if mean is not None and entry.get("reducer") in (None, "mean"):
+                own = VALUE if name == scorer else name
+                yield StatedTotal(task, f"{name}.{kind}", mean, "mean", own, scorer)
 
 
 def _is_headline(entry: Mapping[str, Any], headline: Mapping[str, Any]) -> bool:

@@ -17,8 +17,8 @@ from typing import Any
 
 from forgetmap.errors import UnreadableError
 from forgetmap.records import HarnessInfo, MetricInfo, ModelInfo, RunInfo, TaskInfo
-from forgetmap.sources.adapter import Log, Problems, Sample
-from forgetmap.sources.decode import document
+from forgetmap.sources.adapter import Log, Problems, Sample, StatedTotal
+from forgetmap.sources.decode import document, number
 from forgetmap.sources.fields import as_mapping, as_objects
 from forgetmap.sources.files import LogFile, open_parquet
 from forgetmap.sources.harnesses.lighteval.rows import (
@@ -71,6 +71,7 @@ class Lighteval:
         for file in files:
             repeat, seed = sources[file.name]
             yield from reader.samples(file, repeat=repeat, seed=seed)
+        problems.totals += log.notes["totals"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,8 +329,21 @@ def _log(parts: Sequence[_TaskDetails], seeds: Sequence[int]) -> Log:
         (first.task,),
         stamp=first.stamp or None,
         format=FORMATS[first.details.style],
-        notes={"repeats": repeats},
+        notes={"repeats": repeats, "totals": list(_totals(parts, first.task, repeats))},
     )
+
+
+def _totals(
+    parts: Sequence[_TaskDetails], task: str, repeats: Mapping[str, tuple[int, int | None]]
+) -> Iterator[StatedTotal]:
+    """Means in the results, of metrics that are means over all items."""
+    for part in parts:
+        stated = part.settings.results.get(part.full_name) if part.settings else None
+        for name, value in as_mapping(stated).items():
+            mean = number(value) if name in Lighteval.preferred else None
+            if mean is not None:
+                repeat = repeats[part.details.file.name][0]
+                yield StatedTotal(task, f"results.{name}", mean, "mean", name, repeat=repeat)
 
 
 def _broken(files: Sequence[LogFile], error: UnreadableError) -> Log:

@@ -55,6 +55,7 @@ class LmEval:
         reader = RowReader(log.tasks[0], _nameless(log, files), problems, texts=texts)
         for file in files:
             yield from reader.samples(file)
+        problems.totals += log.notes["totals"]
 
 
 def _is_samples(file: LogFile) -> bool:
@@ -82,7 +83,7 @@ def _log(label: SamplesInfo, files: list[LogFile]) -> Log:
         (task,),
         label.stamp,
         format=_format(first),
-        notes={"filters": label.filters},
+        notes={"filters": label.filters, "totals": label.totals},
     )
 
 

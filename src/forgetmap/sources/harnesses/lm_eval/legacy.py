@@ -28,7 +28,7 @@ class LmEvalLegacy:
     """Logs of lm-evaluation-harness 0.3."""
 
     name = "lm-eval-0.3"
-    preferred: Sequence[str] = ("acc", "em", "exact_match", "bleurt_acc", "bleu_acc")
+    preferred: Sequence[str] = ("acc", "em", "exact_match", "bleu_acc", "bleurt_acc")
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
         """Arrays whose rows hold the prompts and logits of a document."""
@@ -49,6 +49,7 @@ class LmEvalLegacy:
                     sample.prompt = row["prompt_0"]
                     sample.response = response if isinstance(response, str) else None
                     yield sample
+        problems.totals += log.notes["totals"]
 
 
 def _is_samples(file: LogFile) -> bool:
@@ -66,8 +67,15 @@ def _group(file: LogFile) -> tuple[object, ...]:
 def _log(files: Sequence[LogFile], results: Sequence[Results]) -> Log:
     folder, _, name = files[0].inside.rpartition("/")
     task = _SUFFIX.sub("", name.partition(".json")[0]) or "lm-eval"
-    info, companions = legacy_run_info(task, folder, results)
-    return Log(LmEvalLegacy.name, (*files, *companions), info, (task,), format="lm-eval 0.3")
+    info, about = legacy_run_info(task, folder, results)
+    return Log(
+        LmEvalLegacy.name,
+        (*files, *(() if about is None else (about.file,))),
+        info,
+        (task,),
+        format="lm-eval 0.3",
+        notes={"totals": [] if about is None else about.totals(task)},
+    )
 
 
 def _sample(

@@ -14,6 +14,7 @@ from typing import Any
 
 from forgetmap.errors import ForgetmapError
 from forgetmap.records import HarnessInfo, MetricInfo, ModelInfo, RunInfo, TaskInfo
+from forgetmap.sources.adapter import StatedTotal
 from forgetmap.sources.decode import document, number
 from forgetmap.sources.fields import as_mapping, as_objects
 from forgetmap.sources.files import LogFile
@@ -21,6 +22,8 @@ from forgetmap.sources.files import LogFile
 MARKS = frozenset({"configs", "versions", "n-shot", "group_subtasks", "higher_is_better"})
 MODEL_ARGS = ("peft", "delta", "pretrained", "model", "path", "engine")
 """Arguments that name the model, in lm-eval's order."""
+MEANS = re.compile(r"(acc|acc_norm|acc_bytes|exact_match|em|mc1|mc2|prompt_level_\w+|\w+_acc)")
+"""Metrics whose total is the mean over all items, where the configuration does not say so."""
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?")
 _SAMPLES = re.compile(rf"samples_(?P<task>.+?)_{_STAMP.pattern}")
 _TASK = re.compile(
@@ -42,6 +45,25 @@ class Results:
     def tasks(self) -> set[str]:
         """The tasks it speaks of."""
         return {*as_mapping(self.content.get("configs")), *as_mapping(self.content.get("results"))}
+
+    def totals(self, task: str) -> list[StatedTotal]:
+        """Means of a task over all its items; `METRIC,FILTER` from 0.4 on, before that `METRIC`."""
+        config = as_mapping(as_mapping(self.content.get("configs")).get(task))
+        rules = {
+            entry.get("metric"): entry.get("aggregation")
+            for entry in as_objects(config.get("metric_list"))
+        }
+        stated = []
+        for name, value in as_mapping(as_mapping(self.content.get("results")).get(task)).items():
+            metric, comma, scorer = name.partition(",")
+            is_mean = rules.get(metric) == "mean" or (
+                rules.get(metric) is None and MEANS.fullmatch(metric) is not None
+            )
+            mean = number(value) if isinstance(value, int | float) else None
+            if is_mean and mean is not None:
+                only = scorer if comma else None
+                stated.append(StatedTotal(task, name, mean, "mean", metric, only))
+        return stated
 
     @property
     def stamp(self) -> str | None:
@@ -67,6 +89,11 @@ class SamplesInfo:
         config = as_mapping(as_mapping(self.results.content.get("configs")).get(self.task))
         names = [entry.get("name") for entry in as_objects(config.get("filter_list"))]
         return [name for name in names if isinstance(name, str)]
+
+    @property
+    def totals(self) -> list[StatedTotal]:
+        """What the results say of the task as a whole."""
+        return [] if self.results is None or self.task is None else self.results.totals(self.task)
 
     def info(
         self, task: str, *, main: tuple[str, str] | None, generation: Mapping[str, Any]
@@ -118,7 +145,7 @@ def find_samples_info(file: LogFile, results: Sequence[Results]) -> SamplesInfo:
     """Task, time and model of a file with samples, and the document that belongs to it."""
     folder, _, name = file.inside.rpartition("/")
     candidates = [result for result in results if _is_above(result.file.inside, folder)]
-    stem = re.sub(r"\.(jsonl?|gz|ndjson)\b", "", name)
+    stem = re.sub(r"\.(jsonl?|gz|ndjson|parquet)\b", "", name)
     own = _stamp(file)
     match = _SAMPLES.search(name)
     task = match["task"] if match else None
@@ -312,7 +339,7 @@ def _task(
 
 def legacy_run_info(
     task: str, folder: str, results: Sequence[Results]
-) -> tuple[RunInfo, tuple[LogFile, ...]]:
+) -> tuple[RunInfo, Results | None]:
     """What the results of 0.3 say about a task, and the document that says it.
 
     Args:
@@ -325,7 +352,7 @@ def legacy_run_info(
     alias = folder.rpartition("/")[2] or None
     harness = HarnessInfo(name="lm-eval", version="0.3")
     if chosen is None:
-        return RunInfo(model=ModelInfo(name=alias), harness=harness), ()
+        return RunInfo(model=ModelInfo(name=alias), harness=harness), None
     run = as_mapping(chosen.content.get("config"))
     version = as_mapping(chosen.content.get("versions")).get(task)
     shots = run.get("num_fewshot")
@@ -334,4 +361,4 @@ def legacy_run_info(
         n_shot=shots if isinstance(shots, int) and not isinstance(shots, bool) else None,
     )
     model = _model(chosen.content, run, alias)
-    return RunInfo(model=model, harness=harness, tasks={task: info}), (chosen.file,)
+    return RunInfo(model=model, harness=harness, tasks={task: info}), chosen

@@ -1,0 +1,32 @@
+"""Conversations as logs hold them: lists of messages with a role and a content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from forgetmap.sources.fields import as_objects, replace_surrogates
+
+
+def texts_of_role(messages: object, *roles: str) -> str | None:
+    """All texts of one side of a conversation; a conversation that is one text as it is."""
+    if not isinstance(messages, list):
+        return replace_surrogates(messages) if isinstance(messages, str) else None
+    turns = [turn for turn in as_objects(messages) if turn.get("role") in roles]
+    texts: Iterable[str | None] = (_content(turn.get("content")) for turn in turns)
+    return "\n\n".join(filter(None, texts)) or None
+
+
+def last_question(prompt: object) -> str | None:
+    """What the user asked last; before that there may be a system prompt and examples."""
+    if isinstance(prompt, list):
+        turns = [turn for turn in as_objects(prompt) if turn.get("role") == "user"]
+        return texts_of_role(turns[-1:], "user")
+    return replace_surrogates(prompt) or None if isinstance(prompt, str) else None
+
+
+def _content(content: object) -> str | None:
+    """Of a message in parts the texts."""
+    if isinstance(content, list):
+        parts = [part.get("text") for part in as_objects(content)]
+        return "\n".join(replace_surrogates(part) for part in parts if isinstance(part, str))
+    return replace_surrogates(content) if isinstance(content, str) else None

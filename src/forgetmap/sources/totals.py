@@ -1,0 +1,102 @@
+"""What a log says of its results as a whole, held against the records that were read from it.
+
+A harness that counts otherwise than we do, or rows that went missing, show as a difference: it is
+reported with both numbers, never settled in silence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from forgetmap.sources.adapter import OWN_SCORER, StatedTotal, Verdicts
+from forgetmap.sources.fields import replace_surrogates
+from forgetmap.text import counted, listed
+
+MIN_DIGITS = 2
+"""Digits behind the point that a mean has at least: 0.5 is a half, not 0.45 to 0.55."""
+SLACK = 1e-6
+"""What sums of floating-point numbers may differ by."""
+_COLUMNS = ("task", "metric", "scorer", "category", "repeat", "score")
+
+
+@dataclass(frozen=True, slots=True)
+class _ScoreSums:
+    """Of the results that a total is about: how many, how many of them scored, and their sum."""
+
+    rows: int
+    scored: int
+    total: float
+
+
+def total_notices(
+    scores: Path, stated: Sequence[StatedTotal], verdicts: Verdicts | None = None
+) -> list[str]:
+    """Where the totals of logs differ from the records, and which tasks were graded anew.
+
+    Args:
+        scores: the table of scores.
+        stated: what the logs say.
+        verdicts: whose verdicts were asked for.
+    """
+    table = pq.read_table(scores, columns=list(_COLUMNS))
+    notices = [_difference(table, total) for total in dict.fromkeys(stated)]
+    return [*filter(None, notices), *(_graded_anew(table) if verdicts is None else ())]
+
+
+def _difference(table: pa.Table, total: StatedTotal) -> str | None:
+    sums = _sums(table, total)
+    if not sums.rows:
+        return None
+    ours = sums.total if total.kind == "sum" else sums.total / max(sums.scored, 1) * total.scale
+    if _agrees(total, ours):
+        return None
+    part = f", {total.category}" if total.category else ""
+    part += "" if total.repeat is None else f", repetition {total.repeat + 1}"
+    missing = sums.rows - sums.scored
+    without = f", {missing:,} of them without score" if missing else ""
+    return (
+        f"{total.task}{part}: the log itself states {total.field} {_number(total.value)}, these "
+        f"records give {_number(ours)} ({counted(sums.rows, 'result')}{without})."
+    )
+
+
+def _sums(table: pa.Table, total: StatedTotal) -> _ScoreSums:
+    chosen = pc.equal(table["task"], replace_surrogates(total.task))
+    for name in ("metric", "scorer", "category"):
+        value = getattr(total, name)
+        if value is not None:
+            chosen = pc.and_(chosen, pc.equal(table[name], replace_surrogates(value)))
+    if total.repeat is not None:
+        chosen = pc.and_(chosen, pc.equal(table["repeat"], total.repeat))
+    scores = table.filter(chosen)["score"]
+    return _ScoreSums(len(scores), len(scores) - scores.null_count, pc.sum(scores).as_py() or 0.0)
+
+
+def _agrees(total: StatedTotal, ours: float) -> bool:
+    """Equal, as far as the log writes it out."""
+    if total.kind == "sum":
+        return math.isclose(total.value, ours, abs_tol=0.01)
+    digits = max(len(repr(total.value).partition(".")[2]), MIN_DIGITS)
+    return abs(total.value - ours) <= 0.5 * 10**-digits + SLACK * total.scale
+
+
+def _graded_anew(table: pa.Table) -> Iterable[str]:
+    """A log without verdicts is scored here, and its reader must know."""
+    own = table.filter(pc.equal(table["scorer"], OWN_SCORER))
+    tasks = sorted(set(own["task"].to_pylist()))
+    if tasks:
+        yield (
+            f"{listed(tasks, 'tasks')}: the log stores no verdict per item, so answers were graded "
+            "anew (--scores log leaves them unscored)."
+        )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() and abs(value) > 1 else f"{value:.4g}"

@@ -1,0 +1,56 @@
+"""Whose verdicts count: those of the log, or those that are given here.
+
+By default a log's own verdict is used, and only where it stores none the answer is graded here.
+`log` leaves such answers unscored; `own` grades every answer here whose right answer is known.
+"""
+
+from __future__ import annotations
+
+from forgetmap.errors import FieldError, UsageError
+from forgetmap.records import Outcome
+from forgetmap.scoring import AnswerKind, Grade, grade_response
+from forgetmap.sources.adapter import OWN_SCORER, Problems, Sample, Score, Verdicts
+from forgetmap.sources.reasons import kind_of, short_gold
+
+METRIC = "acc"
+
+
+def settle_verdicts(sample: Sample, verdicts: Verdicts, problems: Problems) -> Sample:
+    """The sample with the scores that were asked for; what cannot be had is missing."""
+    own = [score for score in sample.scores if score.scorer == OWN_SCORER]
+    if verdicts == "log":
+        for score in own:
+            score.value, score.outcome = None, Outcome.UNSCORED
+    elif not own:
+        grade = _grade(sample, problems)
+        value, outcome = (None, Outcome.UNSCORED) if grade is None else (grade.score, grade.outcome)
+        if any(score.outcome is Outcome.ERROR for score in sample.scores):
+            value, outcome = None, Outcome.ERROR
+        sample.scores = [Score(METRIC, value, OWN_SCORER, outcome)]
+    return sample
+
+
+def _grade(sample: Sample, problems: Problems) -> Grade | None:
+    """What the response counts as; None where there is nothing to hold it against."""
+    options = tuple(sample.options or ())
+    gold = short_gold(_gold_text(sample))
+    if gold is None or sample.response is None:
+        return None
+    kind: AnswerKind = "maths" if "\\" in gold else kind_of(gold, options)
+    try:
+        return grade_response(
+            sample.response,
+            gold=gold,
+            kind=kind,
+            options=options if kind == "option" else (),
+            finish_reason=sample.finish_reason,
+        )
+    except (FieldError, UsageError) as error:
+        problems.add(sample.file or "", error.message, line=sample.line, field="gold")
+        return None
+
+
+def _gold_text(sample: Sample) -> str | None:
+    """The right answer, as text where it is known by its place."""
+    options, index = sample.options or [], sample.gold_index
+    return options[index] if index is not None and 0 <= index < len(options) else sample.gold
