@@ -28,6 +28,7 @@ _BUILT_IN = {
     "nemo-evaluator": "nemo_evaluator:NemoEvaluator",
     "captrack": "captrack:CapTrack",
     "every-eval-ever": "every_eval_ever:EveryEvalEver",
+    "bfcl": "bfcl:Bfcl",
 }
 
 
