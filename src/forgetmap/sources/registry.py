@@ -29,6 +29,7 @@ _BUILT_IN = {
     "captrack": "captrack:CapTrack",
     "every-eval-ever": "every_eval_ever:EveryEvalEver",
     "bfcl": "bfcl:Bfcl",
+    "evalplus": "evalplus:EvalPlus",
 }
 
 
