@@ -30,6 +30,8 @@ _BUILT_IN = {
     "every-eval-ever": "every_eval_ever:EveryEvalEver",
     "bfcl": "bfcl:Bfcl",
     "evalplus": "evalplus:EvalPlus",
+    "tau-bench": "tau_bench:TauBench",
+    "tau2-bench": "tau_bench:Tau2Bench",
 }
 
 
