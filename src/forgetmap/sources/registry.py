@@ -32,6 +32,7 @@ _BUILT_IN = {
     "evalplus": "evalplus:EvalPlus",
     "tau-bench": "tau_bench:TauBench",
     "tau2-bench": "tau_bench:Tau2Bench",
+    "promptfoo": "promptfoo:Promptfoo",
 }
 
 

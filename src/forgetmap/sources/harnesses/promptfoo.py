@@ -1,0 +1,184 @@
+"""promptfoo: the output of an evaluation as one object, results of tests by provider and prompt.
+
+version 1     `results` is a list; providers are not named, prompts tell the columns apart
+from 2 on     `results.results` is a list with provider, prompt and test of each result
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo
+from forgetmap.sources.adapter import Log, Problems, Sample, Score, StatedTotal
+from forgetmap.sources.decode import document, number
+from forgetmap.sources.fields import (
+    Fields,
+    as_json_text,
+    as_list,
+    as_mapping,
+    as_objects,
+    as_text,
+    replace_surrogates,
+)
+from forgetmap.sources.files import LogFile
+
+PASS, SCORE = "pass", "score"
+RESULT = frozenset({"success", "vars", "prompt"})
+BROKEN = 2
+"""The `failureReason` of a result that is an error, not a failed assertion."""
+MAX_TASK_NAME = 60
+
+
+class Promptfoo:
+    """Outputs of promptfoo."""
+
+    name = "promptfoo"
+    preferred: Sequence[str] = (PASS,)
+
+    def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
+        """One log per provider."""
+        return [log for file in files if _is_output(file.peek.first) for log in _logs(file)]
+
+    def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
+        """One sample per result of the provider; each prompt is a task of its own."""
+        file, provider = log.files[0], log.notes["provider"]
+        top = as_mapping(document(file))
+        results = as_list(_results(top))
+        tests = _Tests(_prompts(results), _name(top))
+        for place, content in enumerate(results):
+            if not isinstance(content, dict):
+                problems.add(file.name, "a result is no object", field=f"results.{place}")
+            elif _provider(content) == provider:
+                row = Fields(content, file, None, problems)
+                yield _sample(row, tests, texts=texts)
+        if not log.notes["shared"] and len(tests.prompts) == 1:
+            count = number(as_mapping(_part(top, "stats")).get("successes"))
+            if count is not None:
+                task = tests.task(as_objects(results)[0])
+                problems.totals.append(StatedTotal(task, "stats.successes", count, metric=PASS))
+
+
+def _is_output(top: Mapping[str, Any]) -> bool:
+    results = as_list(_results(top))
+    return any(as_mapping(result).keys() >= RESULT for result in results[:3]) and (
+        "evalId" in top or "version" in top or "version" in as_mapping(top.get("results"))
+    )
+
+
+def _part(top: Mapping[str, Any], name: str) -> object:
+    """A field of the evaluation, in today's form or that of version 1."""
+    results = top.get("results")
+    return results.get(name) if isinstance(results, dict) else top.get(name)
+
+
+def _results(top: Mapping[str, Any]) -> object:
+    return _part(top, "results")
+
+
+def _logs(file: LogFile) -> Iterator[Log]:
+    top = as_mapping(document(file))
+    results = as_objects(_results(top))
+    providers = list(dict.fromkeys(map(_provider, results)))
+    stamp = as_text(_part(top, "timestamp"))
+    for provider in providers:
+        info = RunInfo(
+            run_id=as_text(top.get("evalId")) if len(providers) == 1 else None,
+            model=ModelInfo(name=provider),
+            harness=HarnessInfo(name="promptfoo"),
+            created=stamp,
+        )
+        notes = {"provider": provider, "shared": len(providers) > 1}
+        yield Log("promptfoo", (file,), info, (), stamp, format="promptfoo output", notes=notes)
+
+
+def _provider(result: Mapping[str, Any]) -> str | None:
+    """Its label where it has one, else its id."""
+    provider = result.get("provider")
+    if isinstance(provider, dict):
+        provider = provider.get("label") or provider.get("id")
+    return as_text(provider) or None
+
+
+def _name(top: Mapping[str, Any]) -> str:
+    """What the evaluation is called in its configuration."""
+    return as_text(as_mapping(top.get("config")).get("description")) or "promptfoo"
+
+
+def _prompts(results: object) -> list[str]:
+    return list(dict.fromkeys(map(_prompt, as_objects(results))))
+
+
+def _prompt(result: Mapping[str, Any]) -> str:
+    """The template of a prompt; in version 1 that is `display`, later `label`."""
+    prompt = result.get("prompt")
+    about = as_mapping(prompt)
+    known = about.get("label") or about.get("display") or result.get("promptId") or prompt
+    return as_text(known) or ""
+
+
+@dataclass(slots=True)
+class _Tests:
+    """Names of tasks and items: repetitions of a test have numbers of their own."""
+
+    prompts: Sequence[str]
+    name: str
+    first: dict[str, str] = field(default_factory=dict)
+
+    def task(self, result: Mapping[str, Any]) -> str:
+        """The evaluation, and with several prompts which of them."""
+        if len(self.prompts) == 1:
+            return self.name
+        prompt = " ".join(_prompt(result).split())
+        label = prompt if 0 < len(prompt) <= MAX_TASK_NAME else ""
+        return f"{self.name}: {label or f'prompt {self.prompts.index(_prompt(result)) + 1}'}"
+
+    def item(self, result: Mapping[str, Any]) -> str:
+        """The number of the first test with the same content."""
+        test = as_mapping(result.get("testCase"))
+        content = [result.get("vars"), test.get("assert"), test.get("description")]
+        key = json.dumps(content, sort_keys=True, default=str)
+        number_of = as_text(result.get("testIdx"))
+        return self.first.setdefault(key, number_of or str(len(self.first)))
+
+
+def _sample(row: Fields, tests: _Tests, *, texts: bool) -> Sample:
+    response = row.part("response")
+    error = _error(row)
+    tokens = response.part("tokenUsage")
+    variables = row.values.get("vars")
+    prompt = row.values.get("prompt")
+    text = prompt if isinstance(prompt, str) else as_mapping(prompt).get("raw")
+    return Sample(
+        task=tests.task(row.values),
+        item=tests.item(row.values),
+        scores=_scores(row, failed=error is not None),
+        repeat=None,
+        question=as_json_text(variables) if variables else as_text(text),
+        tokens_in=tokens.count("prompt"),
+        tokens_out=tokens.count("completion"),
+        prompt=as_text(text) if texts else None,
+        response=as_json_text(response.values.get("output")) if texts else None,
+        error=error,
+        file=row.file.name,
+    )
+
+
+def _error(row: Fields) -> str | None:
+    """What kept a result from being graded; that an assertion failed is written there, too."""
+    error, reason = row.json_text("error"), row.values.get("failureReason")
+    is_broken = reason == BROKEN if reason is not None else row.values.get("gradingResult") is None
+    return error if error and is_broken and row.values.get("success") is not True else None
+
+
+def _scores(row: Fields, *, failed: bool) -> list[Score]:
+    """Pass or fail, the score, and scores with a name."""
+    values = {PASS: row.number("success")}
+    if row.values.get(SCORE) is not None:
+        values[SCORE] = row.number(SCORE)
+    named = row.part("namedScores")
+    values |= {replace_surrogates(name): named.number(name) for name in named.values}
+    outcome = Outcome.ERROR if failed else None
+    return [Score(name, None if failed else v, outcome=outcome) for name, v in values.items()]
