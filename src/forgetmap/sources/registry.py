@@ -33,6 +33,7 @@ _BUILT_IN = {
     "tau-bench": "tau_bench:TauBench",
     "tau2-bench": "tau_bench:Tau2Bench",
     "promptfoo": "promptfoo:Promptfoo",
+    "swe-bench": "swe_bench:SweBench",
 }
 
 
