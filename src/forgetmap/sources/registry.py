@@ -34,6 +34,9 @@ _BUILT_IN = {
     "tau2-bench": "tau_bench:Tau2Bench",
     "promptfoo": "promptfoo:Promptfoo",
     "swe-bench": "swe_bench:SweBench",
+    "mt-bench": "mt_bench:MtBench",
+    "alpaca-eval": "alpaca_eval:AlpacaEval",
+    "livebench": "livebench:LiveBench",
 }
 
 
