@@ -36,6 +36,7 @@ _BUILT_IN = {
     "swe-bench": "swe_bench:SweBench",
     "mt-bench": "mt_bench:MtBench",
     "alpaca-eval": "alpaca_eval:AlpacaEval",
+    "openai-evals": "openai_evals:OpenAIEvals",
     "livebench": "livebench:LiveBench",
 }
 
