@@ -38,6 +38,10 @@ _BUILT_IN = {
     "alpaca-eval": "alpaca_eval:AlpacaEval",
     "openai-evals": "openai_evals:OpenAIEvals",
     "livebench": "livebench:LiveBench",
+    "verl": "rollouts:Verl",
+    "trl": "rollouts:Trl",
+    "openrlhf": "rollouts:OpenRlhf",
+    "bigcode": "bigcode:BigCode",
 }
 
 

@@ -1,0 +1,39 @@
+"""bigcode-evaluation-harness: recognised to say that it keeps no result of single items.
+
+It writes generations and one number per task; which problems were solved is known only while it
+runs. A file of generations can be evaluated again, by it or by EvalPlus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from forgetmap.sources.adapter import Log, Problems, Sample
+from forgetmap.sources.fields import as_mapping
+from forgetmap.sources.files import LogFile
+
+SETTINGS = frozenset({"n_samples", "allow_code_execution", "metric_output_path"})
+SENTENCE = (
+    "bigcode-evaluation-harness keeps one number per task and no result of single items: evaluate "
+    "the generations again with a harness that does, such as EvalPlus (evalplus.evaluate --samples)"
+)
+
+
+class BigCode:
+    """Metrics of bigcode-evaluation-harness."""
+
+    name = "bigcode"
+    preferred: Sequence[str] = ()
+
+    def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
+        """Documents of metrics with the settings of a run."""
+        return [
+            Log("bigcode", (file,), format="bigcode metrics")
+            for file in files
+            if as_mapping(file.peek.first.get("config")).keys() >= SETTINGS
+        ]
+
+    def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:  # noqa: ARG002
+        """Nothing but the reason why there is nothing."""
+        problems.add(log.files[0].name, SENTENCE)
+        return iter(())
