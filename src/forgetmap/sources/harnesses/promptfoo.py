@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo
@@ -47,18 +48,17 @@ class Promptfoo:
         file, provider = log.files[0], log.notes["provider"]
         top = as_mapping(document(file))
         results = as_list(_results(top))
-        tests = _Tests(_prompts(results), _name(top))
+        tests = _Tests(_prompts(top), _name(top))
         for place, content in enumerate(results):
             if not isinstance(content, dict):
                 problems.add(file.name, "a result is no object", field=f"results.{place}")
             elif _provider(content) == provider:
                 row = Fields(content, file, None, problems)
                 yield _sample(row, tests, texts=texts)
-        if not log.notes["shared"] and len(tests.prompts) == 1:
-            count = number(as_mapping(_part(top, "stats")).get("successes"))
-            if count is not None:
-                task = tests.task(as_objects(results)[0])
-                problems.totals.append(StatedTotal(task, "stats.successes", count, metric=PASS))
+        count = number(as_mapping(_part(top, "stats")).get("successes"))
+        if count is not None and not log.notes["shared"] and len(tests.prompts) <= 1:
+            total = StatedTotal(tests.name, "stats.successes", count, metric=PASS)
+            problems.totals.append(total)
 
 
 def _is_output(top: Mapping[str, Any]) -> bool:
@@ -107,16 +107,17 @@ def _name(top: Mapping[str, Any]) -> str:
     return as_text(as_mapping(top.get("config")).get("description")) or "promptfoo"
 
 
-def _prompts(results: object) -> list[str]:
-    return list(dict.fromkeys(map(_prompt, as_objects(results))))
+def _prompts(top: Mapping[str, Any]) -> list[str]:
+    """The templates of all prompts, as the evaluation lists them: once for each provider."""
+    head = as_mapping(as_mapping(_part(top, "table")).get("head"))
+    listed = as_list(_part(top, "prompts")) or as_list(head.get("prompts"))
+    return list(dict.fromkeys(filter(None, map(_template, listed))))
 
 
-def _prompt(result: Mapping[str, Any]) -> str:
-    """The template of a prompt; in version 1 that is `display`, later `label`."""
-    prompt = result.get("prompt")
+def _template(prompt: object) -> str:
+    """What a prompt is called: `label`, in version 1 `display`, or its text."""
     about = as_mapping(prompt)
-    known = about.get("label") or about.get("display") or result.get("promptId") or prompt
-    return as_text(known) or ""
+    return as_text(about.get("label") or about.get("display") or about.get("raw") or prompt) or ""
 
 
 @dataclass(slots=True)
@@ -129,19 +130,26 @@ class _Tests:
 
     def task(self, result: Mapping[str, Any]) -> str:
         """The evaluation, and with several prompts which of them."""
-        if len(self.prompts) == 1:
+        if len(self.prompts) <= 1:
             return self.name
-        prompt = " ".join(_prompt(result).split())
-        label = prompt if 0 < len(prompt) <= MAX_TASK_NAME else ""
-        return f"{self.name}: {label or f'prompt {self.prompts.index(_prompt(result)) + 1}'}"
+        template = _template(result.get("prompt"))
+        words = " ".join(template.split())
+        if 0 < len(words) <= MAX_TASK_NAME:
+            return f"{self.name}: {words}"
+        place = self.prompts.index(template) + 1 if template in self.prompts else _digest(template)
+        return f"{self.name}: prompt {place}"
 
     def item(self, result: Mapping[str, Any]) -> str:
-        """The number of the first test with the same content."""
+        """The number of the first test with the same content; without numbers a hash of that."""
         test = as_mapping(result.get("testCase"))
         content = [result.get("vars"), test.get("assert"), test.get("description")]
         key = json.dumps(content, sort_keys=True, default=str)
         number_of = as_text(result.get("testIdx"))
-        return self.first.setdefault(key, number_of or str(len(self.first)))
+        return self.first.setdefault(key, number_of or _digest(key))
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode("utf-8", "replace"), digest_size=4).hexdigest()
 
 
 def _sample(row: Fields, tests: _Tests, *, texts: bool) -> Sample:
