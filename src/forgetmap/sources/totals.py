@@ -84,7 +84,8 @@ def _agrees(total: StatedTotal, ours: float) -> bool:
     if total.kind == "sum":
         return math.isclose(total.value, ours, abs_tol=0.01)
     digits = max(len(repr(total.value).partition(".")[2]), MIN_DIGITS)
-    return abs(total.value - ours) <= 0.5 * 10**-digits + SLACK * total.scale
+    rounding = 0.5 * math.pow(10, -digits)
+    return abs(total.value - ours) <= rounding + SLACK * total.scale
 
 
 def _graded_anew(table: pa.Table) -> Iterable[str]:

@@ -74,7 +74,7 @@ def measured(main: str, *rows: tuple[str, str, float]) -> fm.Run:
 def test_versions_of_a_harness_are_compared_by_a_metric_that_both_have() -> None:
     old = measured("bleurt_acc", ("bleurt_acc", "default", 1.0), ("bleu_acc", "default", 0.0))
     new = measured("bleu_acc", ("bleu_acc", "none", 1.0), ("bleu_max", "none", 0.2))
-    comparison = compare(old, new)
+    comparison = fm.compare(old, new)
     assert comparison.result.total.n01 == 1
     notices = [notice.message for notice in comparison.result.pairing.warnings]
     assert any("compared t by bleu_acc, not by bleurt_acc" in text for text in notices)
@@ -83,11 +83,11 @@ def test_versions_of_a_harness_are_compared_by_a_metric_that_both_have() -> None
 def test_main_metrics_that_both_have_give_way_to_that_of_the_first() -> None:
     old = measured("strict", ("strict", "x", 1.0), ("loose", "x", 1.0))
     new = measured("loose", ("loose", "x", 1.0), ("strict", "x", 0.0))
-    assert compare(old, new).result.total.n10 == 1
-    assert compare(old, new, metric="loose").result.total.n11 == 1
+    assert fm.compare(old, new).result.total.n10 == 1
+    assert fm.compare(old, new, metric="loose").result.total.n11 == 1
 
 
 def test_sides_that_share_no_metric_are_compared_with_a_warning() -> None:
     old, new = measured("em", ("em", "x", 1.0)), measured("f1", ("f1", "x", 1.0))
-    warnings = compare(old, new).result.pairing.warnings
+    warnings = fm.compare(old, new).result.pairing.warnings
     assert [notice.code for notice in warnings if notice.code == "metric"] == ["metric"]
