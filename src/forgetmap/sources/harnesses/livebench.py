@@ -71,8 +71,8 @@ def _is_judgment(file: LogFile) -> bool:
 
 
 def _models(file: LogFile) -> list[str]:
-    found = {values.get("model"): None for _, values in rows(file, Problems()) if "model" in values}
-    return [name for name in found if isinstance(name, str) and name]
+    names = (values.get("model") for _, values in rows(file, Problems()))
+    return list(dict.fromkeys(name for name in names if isinstance(name, str) and name))
 
 
 def _log(

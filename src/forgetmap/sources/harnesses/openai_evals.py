@@ -49,7 +49,13 @@ class OpenAIEvals:
             else:
                 gathered.setdefault(item, _Events(row)).add(row)
         for item, events in gathered.items():
-            yield from events.samples(task, item, texts=texts)
+            yield from events.samples(_task(item) or task, item, texts=texts)
+
+
+def _task(sample: object) -> str | None:
+    """Ids are `EVAL.SPLIT.NUMBER`: a log that lost its first line still knows its task."""
+    parts = sample.rsplit(".", 2) if isinstance(sample, str) else []
+    return replace_surrogates(parts[0]) if len(parts) == 3 and parts[2].isdecimal() else None
 
 
 def _is_log(file: LogFile) -> bool:
@@ -65,7 +71,8 @@ def _log(file: LogFile) -> Log:
     spec = next((as_mapping(row["spec"]) for row in file.peek.objects if _is_spec(row)), {})
     about = Fields(spec, file, None, Problems())
     models = [name for name in as_list(spec.get("completion_fns")) if isinstance(name, str)]
-    task = about.text("base_eval") or about.text("eval_name") or "openai-evals"
+    ids = (_task(row.get("sample_id")) for row in file.peek.objects)
+    task = next(filter(None, ids), None) or about.text("base_eval") or "openai-evals"
     stamp = about.text("created_at")
     info = RunInfo(
         run_id=about.text("run_id"),
