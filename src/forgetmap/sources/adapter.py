@@ -115,6 +115,7 @@ class Problems:
         count: how many there were.
         kept: the first of them.
         totals: what the logs say of their results as a whole.
+        graded: tasks whose answers were graded here, because the log stores no verdict.
     """
 
     def __init__(self, *, strict: bool = False) -> None:
@@ -122,6 +123,7 @@ class Problems:
         self.count = 0
         self.kept: list[Problem] = []
         self.totals: list[StatedTotal] = []
+        self.graded: set[str] = set()
 
     def add(
         self, file: str, message: str, *, line: int | None = None, field: str | None = None
@@ -144,6 +146,7 @@ class Problems:
         self.count += others.count
         self.kept = (self.kept + others.kept)[:MAX_PROBLEMS]
         self.totals += others.totals
+        self.graded |= others.graded
 
 
 @dataclass(frozen=True, slots=True)

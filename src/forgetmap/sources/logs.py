@@ -31,8 +31,8 @@ from forgetmap.sources.files import LogFile, find_files
 from forgetmap.sources.gather import LogPart, RunWriter, describe, read_part, samples_of
 from forgetmap.sources.registry import adapter, adapters
 from forgetmap.sources.table_map import ScoreRange
+from forgetmap.sources.totals import graded_notices, total_notices
 from forgetmap.sources.unknown import map_command
-from forgetmap.sources.totals import total_notices
 
 FORMAT = 6
 """Rises when the same log is to be read otherwise than before."""
@@ -148,7 +148,8 @@ def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> 
             _read(path, logs, writer, problems, reading)
         if not writer.samples:
             raise _empty_error(path, logs, problems)
-        notices = total_notices(partial / SCORES, problems.totals, reading.scores)
+        notices = total_notices(partial / SCORES, problems.totals)
+        notices += graded_notices(problems.graded if reading.scores is None else ())
         known = {
             "notices": notices,
             "format": ", ".join(sorted({log.format or log.adapter for log in logs})),

@@ -7,7 +7,7 @@ reported with both numbers, never settled in silence.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from forgetmap.sources.adapter import OWN_SCORER, StatedTotal, Verdicts
+from forgetmap.sources.adapter import StatedTotal
 from forgetmap.sources.fields import replace_surrogates
 from forgetmap.text import counted, listed
 
@@ -35,19 +35,27 @@ class _ScoreSums:
     total: float
 
 
-def total_notices(
-    scores: Path, stated: Sequence[StatedTotal], verdicts: Verdicts | None = None
-) -> list[str]:
-    """Where the totals of logs differ from the records, and which tasks were graded anew.
+def total_notices(scores: Path, stated: Sequence[StatedTotal]) -> list[str]:
+    """Where the totals of logs differ from the records.
 
     Args:
         scores: the table of scores.
         stated: what the logs say.
-        verdicts: whose verdicts were asked for.
     """
+    if not stated:
+        return []
     table = pq.read_table(scores, columns=list(_COLUMNS))
-    notices = [_difference(table, total) for total in dict.fromkeys(stated)]
-    return [*filter(None, notices), *(_graded_anew(table) if verdicts is None else ())]
+    notices = (_difference(table, total) for total in dict.fromkeys(stated))
+    return [notice for notice in notices if notice is not None]
+
+
+def graded_notices(tasks: Collection[str]) -> list[str]:
+    """A log without verdicts is scored here, and its reader must know."""
+    if not tasks:
+        return []
+    named = listed(sorted(tasks), "tasks")
+    what = "the log stores no verdict per item, so answers were graded anew"
+    return [f"{named}: {what} (--scores log leaves them unscored)."]
 
 
 def _difference(table: pa.Table, total: StatedTotal) -> str | None:
@@ -86,17 +94,6 @@ def _agrees(total: StatedTotal, ours: float) -> bool:
     digits = max(len(repr(total.value).partition(".")[2]), MIN_DIGITS)
     rounding = 0.5 * math.pow(10, -digits)
     return abs(total.value - ours) <= rounding + SLACK * total.scale
-
-
-def _graded_anew(table: pa.Table) -> Iterable[str]:
-    """A log without verdicts is scored here, and its reader must know."""
-    own = table.filter(pc.equal(table["scorer"], OWN_SCORER))
-    tasks = sorted(set(own["task"].to_pylist()))
-    if tasks:
-        yield (
-            f"{listed(tasks, 'tasks')}: the log stores no verdict per item, so answers were graded "
-            "anew (--scores log leaves them unscored)."
-        )
 
 
 def _number(value: float) -> str:

@@ -56,7 +56,10 @@ class Evalchemy:
             if not isinstance(example, dict):
                 problems.add(file.name, f"an example of {task} is no object", field=task)
                 continue
-            yield from _samples(task, Fields(example, file, None, problems), texts=texts)
+            for sample in _samples(task, Fields(example, file, None, problems), texts=texts):
+                if sample.scores[0].scorer == OWN_SCORER:
+                    problems.graded.add(task)
+                yield sample
         problems.totals += _totals(results, task)
 
 
