@@ -21,6 +21,8 @@ from forgetmap.text import counted, listed
 
 MIN_DIGITS = 2
 """Digits behind the point that a mean has at least: 0.5 is a half, not 0.45 to 0.55."""
+MAX_NOTICES = 5
+"""Differences with a sentence of their own: a harness that counts otherwise does so in every task."""
 SLACK = 1e-6
 """What sums of floating-point numbers may differ by."""
 _COLUMNS = ("task", "metric", "scorer", "category", "repeat", "score")
@@ -45,8 +47,9 @@ def total_notices(scores: Path, stated: Sequence[StatedTotal]) -> list[str]:
     if not stated:
         return []
     table = pq.read_table(scores, columns=list(_COLUMNS))
-    notices = (_difference(table, total) for total in dict.fromkeys(stated))
-    return [notice for notice in notices if notice is not None]
+    notices = [*filter(None, (_difference(table, total) for total in dict.fromkeys(stated)))]
+    more = len(notices) - MAX_NOTICES
+    return notices[:MAX_NOTICES] + ([f"{more:,} more totals differ."] if more > 0 else [])
 
 
 def graded_notices(tasks: Collection[str]) -> list[str]:

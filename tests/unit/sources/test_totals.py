@@ -109,6 +109,17 @@ def test_results_of_lm_eval_are_checked(tmp_path: Path, mean: float, notices: in
     assert all("exact_match,none 0.5, these records give 0.75" in n for n in run.notices)
 
 
+def test_many_differences_are_counted_after_the_first(tmp_path: Path) -> None:
+    stated = {}
+    for number in range(8):
+        write_lm_eval(tmp_path, [lm_eval_row(0, 1.0)], task=f"sums{number}")
+        stated[f"sums{number}"] = {"exact_match,none": 0.25}
+    write_lm_eval_results(tmp_path, results=stated, configs={task: {} for task in stated})
+    notices = opened(tmp_path).notices
+    assert len(notices) == 6
+    assert notices[-1] == "3 more totals differ."
+
+
 def test_accuracy_of_inspect_is_checked(tmp_path: Path) -> None:
     samples = [
         {

@@ -64,15 +64,15 @@ class Verifiers:
         """One sample per rollout; several of the same example are repeats."""
         file = log.files[0]
         sample_of = _episode if file.peek.has(*EPISODE) else _sample
+        tasks: set[str] = set()
         for line, values in rows(file, problems):
             sample = sample_of(Fields(values, file, line, problems), log.notes["env"], texts=texts)
             if sample is not None:
+                tasks.add(sample.task)
                 yield sample
         mean = log.notes["mean"]
-        if mean is not None:
-            problems.totals.append(
-                StatedTotal(log.notes["env"], "avg_reward", mean, "mean", REWARD)
-            )
+        if mean is not None and len(tasks) == 1:
+            problems.totals.append(StatedTotal(*tasks, "avg_reward", mean, "mean", REWARD))
 
 
 def _log(file: LogFile, metadata: LogFile | None) -> Log:
