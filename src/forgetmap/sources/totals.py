@@ -22,7 +22,7 @@ from forgetmap.text import counted, listed
 MIN_DIGITS = 2
 """Digits behind the point that a mean has at least: 0.5 is a half, not 0.45 to 0.55."""
 MAX_NOTICES = 5
-"""Differences with a sentence of their own: a harness that counts otherwise does so in every task."""
+"""Differences with a sentence of their own; who counts otherwise does so in every task."""
 SLACK = 1e-6
 """What sums of floating-point numbers may differ by."""
 _COLUMNS = ("task", "metric", "scorer", "category", "repeat", "score")
