@@ -73,7 +73,7 @@ def test_unknown_json_says_what_was_seen_and_records_map_reads_it(
     text = refused("records", "show", path)
     assert "not a format I know" in text
     assert "uuid" in text
-    assert "none of the 12 known shapes is near" in text
+    assert "none of the 21 known shapes is near" in text
     assert command_in(text) == ["forgetmap", "records", "map", str(path)]
     mapped = type_next(text)
     assert "eval.grade" in mapped.out

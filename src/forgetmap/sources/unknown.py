@@ -26,6 +26,15 @@ FORMATS: Final[Mapping[str, frozenset[str]]] = {
     "every_eval_ever": frozenset(
         {"schema_version", "evaluation_id", "evaluation_name", "sample_id", "input"}
     ),
+    "AlpacaEval": frozenset({"instruction", "output_1", "output_2", "preference"}),
+    "BFCL scores": frozenset({"id", "test_category", "valid", "error", "model_result"}),
+    "EvalPlus": frozenset({"date", "hash", "eval"}),
+    "MT-Bench judgments": frozenset({"question_id", "model", "judge", "score", "turn"}),
+    "LiveBench judgments": frozenset({"question_id", "task", "model", "score", "category"}),
+    "OpenAI evals": frozenset({"run_id", "event_id", "sample_id", "type", "data"}),
+    "promptfoo": frozenset({"evalId", "results", "config"}),
+    "SWE-bench report": frozenset({"resolved_ids", "submitted_ids", "completed_ids"}),
+    "tau-bench": frozenset({"task_id", "reward", "info", "traj", "trial"}),
     "a table": frozenset({"task", "item", "score"}),
 }
 """Names by which a format is known."""
