@@ -72,7 +72,8 @@ class Verifiers:
                 yield sample
         mean = log.notes["mean"]
         if mean is not None and len(tasks) == 1:
-            problems.totals.append(StatedTotal(*tasks, "avg_reward", mean, "mean", REWARD))
+            task = tasks.pop()
+            problems.totals.append(StatedTotal(task, "avg_reward", mean, "mean", REWARD))
 
 
 def _log(file: LogFile, metadata: LogFile | None) -> Log:
