@@ -19,7 +19,7 @@ import sys
 import tempfile
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -41,9 +41,11 @@ LATE = 1
 """Exit code by which `faulthandler` ends a call that took too long."""
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 _START = (
-    "import sys; sys.path[:] = sys.argv[2:]; "
-    "from forgetmap._workers import serve; serve(sys.argv[1])"
+    "import sys; sys.path[:] = sys.argv[3:]; "
+    "from forgetmap._workers import serve; serve(sys.argv[1], light=sys.argv[2] == 'light')"
 )
+OnMessage = Callable[[Any], object]
+"""Called with what a function sent on its way."""
 
 
 def count_cores() -> int:
@@ -173,21 +175,29 @@ class WorkerPool:
 
 
 class WorkerProcess:
-    """One process that answers one call at a time."""
+    """One process that answers one call at a time.
 
-    def __init__(self) -> None:
+    Args:
+        light: whether it does without pandas, which takes long to import; models may need it.
+        environment: variables that it has beside or instead of ours.
+    """
+
+    def __init__(self, *, light: bool = True, environment: Mapping[str, str] | None = None) -> None:
         # For its temporary files: it is ended at any time, and cannot always tidy up itself.
         self._folder = tempfile.mkdtemp(prefix="forgetmap-worker-")
         path = [entry for entry in sys.path if isinstance(entry, str)]
         # What libraries print or warn of is nothing to the user; errors come back as exceptions.
         try:
             self._process = subprocess.Popen(  # noqa: S603  # this Python and this module
-                [sys.executable, "-P", "-c", _START, self._folder, *path],
+                [
+                    sys.executable, "-P", "-c", _START, self._folder,
+                    "light" if light else "whole", *path,
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env={**os.environ, "TMPDIR": self._folder},
-            )
+                env={**os.environ, **(environment or {}), "TMPDIR": self._folder},
+            )  # fmt: skip
         except OSError as error:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise WorkerError(
@@ -219,12 +229,13 @@ class WorkerProcess:
         function: Callable[[*Args], Result],
         *args: *Args,
         seconds: float | None = None,
+        on_message: OnMessage | None = None,
     ) -> Result:
-        """See `WorkerPool.call`."""
+        """See `WorkerPool.call`; `on_message` is told what the function sends on its way."""
         message = pickle.dumps((function, args, seconds))
         is_answered = False
         try:
-            has_failed, answer = self._exchange(message)
+            has_failed, answer = self._exchange(message, on_message)
             is_answered = True
         except (OSError, ValueError, EOFError, pickle.UnpicklingError):
             raise self._failure(seconds) from None
@@ -235,12 +246,17 @@ class WorkerProcess:
             raise answer
         return answer  # type: ignore[no-any-return]
 
-    def _exchange(self, message: bytes) -> tuple[bool, Any]:
+    def _exchange(self, message: bytes, on_message: OnMessage | None) -> tuple[bool, Any]:
         to_worker, from_worker = self._process.stdin, self._process.stdout
         assert to_worker is not None and from_worker is not None  # noqa: S101, PT018  # pipes
         pickle.dump(message, to_worker)
         to_worker.flush()
-        return pickle.load(from_worker)  # type: ignore[no-any-return]  # noqa: S301  # our worker
+        while True:
+            state, value = pickle.load(from_worker)  # noqa: S301  # our worker
+            if state is not None:
+                return state, value
+            if on_message is not None:
+                on_message(value)
 
     def _failure(self, seconds: float | None) -> WorkerError:
         self.kill()
@@ -270,16 +286,30 @@ class _NoPandas:
             raise ModuleNotFoundError(name)
 
 
-def serve(folder: str) -> None:
+_callers: list[IO[bytes]] = []
+"""Of a worker: where its answers go."""
+
+
+def send(value: object) -> None:
+    """Send a value to the caller while a call goes on; nothing where this is no worker."""
+    for answers in _callers:
+        answers.write(pickle.dumps((None, value)))
+        answers.flush()
+
+
+def serve(folder: str, *, light: bool = True) -> None:
     """What a worker does until its caller is no more.
 
     Args:
         folder: of its temporary files.
+        light: whether it does without pandas.
     """
     # Ctrl-C reaches the whole group: the caller decides what becomes of its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.meta_path.insert(0, _NoPandas)
+    if light:
+        sys.meta_path.insert(0, _NoPandas)
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    _callers.append(answers)
     with Path(os.devnull).open("rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)  # what a library prints must not get between the answers

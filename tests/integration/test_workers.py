@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -15,8 +16,8 @@ import psutil
 import pytest
 
 import worker_tasks as tasks
-from forgetmap import _workers
-from forgetmap._workers import TASKS_AHEAD, WorkerPool, call_apart, count_cores
+from forgetmap import _workers, errors
+from forgetmap._workers import TASKS_AHEAD, WorkerPool, WorkerProcess, call_apart, count_cores
 from forgetmap.capabilities.batches import score_batch
 from forgetmap.errors import FieldError, TaskTimeoutError, WorkerError
 from forgetmap.scoring.extract.maths import _compare
@@ -247,3 +248,27 @@ def test_a_quota_counts_for_less_than_all_cores(
     for content, cores in [("max 100000", 8), ("250000 100000", 3), ("1000 100000", 1)]:
         quota.write_text(content)
         assert count_cores() == cores
+
+
+def test_a_call_sends_messages_on_its_way() -> None:
+    worker = WorkerProcess(light=False, environment={"FORGETMAP_TRIAL": "here"})
+    messages: list[object] = []
+    try:
+        assert (
+            worker.call(tasks.tell_environment, "FORGETMAP_TRIAL", on_message=messages.append) == 2
+        )
+        assert worker.call(tasks.tell_environment, "FORGETMAP_TRIAL") == 2  # nobody listens
+    finally:
+        worker.kill()
+    assert messages == ["here", True]
+    tasks.tell_environment("FORGETMAP_TRIAL")  # no worker: nobody is told
+
+
+def test_every_error_keeps_its_kind_on_its_way() -> None:
+    kinds = [one for one in vars(errors).values() if isinstance(one, type)]
+    assert len(kinds) > 20
+    for kind in kinds:
+        words = ("a", "b", "c") if kind is errors.MissingPackageError else ("a",)
+        error = kind(*words) if len(words) > 1 else kind(*words, hint="b")
+        copy = pickle.loads(pickle.dumps(error))
+        assert (type(copy), str(copy)) == (kind, str(error))
