@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         Service,
     )
     from forgetmap.evaluation.backends.ray_cluster import connect_ray
-    from forgetmap.evaluation.backends.servers.backend import connect_server
+    from forgetmap.evaluation.backends.servers.backend import connect_server, served_models
     from forgetmap.evaluation.backends.servers.connection import (
         KEY,
         Traffic,
@@ -151,6 +151,7 @@ __all__ = [
     "resolve",
     "run_model",
     "run_names",
+    "served_models",
     "split_address",
     "split_model",
     "spread",

@@ -109,6 +109,7 @@ def open_model(
     salt: str | None = None,
     engine: str = LOCAL,
     actors: int | None = None,
+    models_at_once: int = 1,
     **load_options: Any,
 ) -> tuple[Backend, ModelIdentity]:
     """Load a model, and say which one it is.
@@ -120,6 +121,7 @@ def open_model(
         salt: tells the random numbers of this run from those of other models.
         engine: `local`, `ray`, or `ray:ADDRESS`.
         actors: how many hold the model, with Ray.
+        models_at_once: how many models share the cluster of Ray.
         load_options: dtype, device, trust_remote_code, rows, traffic and tensor_parallel, as in
             `LoadOptions`.
     """
@@ -129,7 +131,7 @@ def open_model(
         # Two models must not share random numbers, or they would agree by chance.
         salt = str(source) if salt is None else salt
         info = ModelInfo(name=source.base, revision=source.revision, adapter=source.adapter)
-        backend = _open_on_engine(source, engine, actors, options)
+        backend = _open_on_engine(source, engine, actors, options, models_at_once)
         return backend, ModelIdentity(name, info, weights_stamp(source), salt)
     if tokenizer is not None:
         require("torch", "Running models")
@@ -146,7 +148,11 @@ def open_model(
 
 
 def _open_on_engine(
-    source: ModelSource, engine: str, actors: int | None, options: LoadOptions
+    source: ModelSource,
+    engine: str,
+    actors: int | None,
+    options: LoadOptions,
+    models_at_once: int,
 ) -> Backend:
     """The backend of a model, in this process or on a cluster."""
     kind, _, address = engine.partition(":")
@@ -166,7 +172,9 @@ def _open_on_engine(
         )
     from forgetmap.evaluation.backends.ray import open_ray
 
-    return open_ray(source, options, address=address or None, actors=actors)
+    return open_ray(
+        source, options, address=address or None, actors=actors, models_at_once=models_at_once
+    )
 
 
 def _check_tensor_parallel(source: ModelSource, engine: str, options: LoadOptions) -> None:

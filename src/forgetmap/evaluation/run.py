@@ -50,6 +50,7 @@ class Step:
         seconds: since then.
         failed: answers that are errors.
         damaged: lines of the journal that were damaged, so that what they held is asked again.
+        written: of the tokens, those that the model wrote.
     """
 
     done: int
@@ -58,6 +59,7 @@ class Step:
     seconds: float
     failed: int
     damaged: int = 0
+    written: int = 0
 
 
 OnProgress = Callable[[Step], None]
@@ -178,17 +180,18 @@ def _progress_counter(
     total: int, journal: Journal[Answer], on_progress: OnProgress | None
 ) -> Callable[[Answer], None]:
     """Counts the answers of this attempt on top of those before it."""
-    start, tokens = time.perf_counter(), 0
+    start, tokens, written = time.perf_counter(), 0, 0
     failed = sum(answer.outcome == Outcome.ERROR for answer in journal.done.values())
 
     def count(answer: Answer) -> None:
-        nonlocal tokens, failed
+        nonlocal tokens, written, failed
         tokens += (answer.tokens_in or 0) + (answer.tokens_out or 0)
+        written += answer.tokens_out or 0
         failed += answer.outcome == Outcome.ERROR
         if on_progress is not None:
             seconds = time.perf_counter() - start
             done = len(journal.done)
-            on_progress(Step(done, total, tokens, seconds, failed, journal.damaged))
+            on_progress(Step(done, total, tokens, seconds, failed, journal.damaged, written))
 
     return count
 

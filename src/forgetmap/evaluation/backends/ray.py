@@ -306,6 +306,7 @@ def open_ray(
     *,
     address: str | None = None,
     actors: int | None = None,
+    models_at_once: int = 1,
 ) -> RayBackend:
     """Load a model on actors of a cluster.
 
@@ -314,13 +315,15 @@ def open_ray(
         options: how each actor loads it.
         address: HOST:PORT of the cluster, `auto` for the one of this machine; none starts one here.
         actors: how many hold the model: one per GPU if left out, or two without any.
+        models_at_once: how many models share the cluster.
 
     Raises:
         ModelError: there is no such cluster, or an actor cannot load the model.
     """
     options = options or LoadOptions()
     ray = connect_ray(address)
-    size, share = share_of(ray, actors, on_gpu=options.device != "cpu")
+    on_gpu = options.device != "cpu"
+    size, share = share_of(ray, actors, on_gpu=on_gpu, models_at_once=models_at_once)
     spec = actor_spec(ray, _with_absolute_paths(source), share, options)
     return RayBackend(RayActors(ray, spec, size), options.rows)
 

@@ -83,18 +83,28 @@ def check_alive(ray: Any) -> None:
     )
 
 
-def share_of(ray: Any, actors: int | None, *, on_gpu: bool) -> tuple[int, Share]:
-    """How many actors, and what each gets: one per GPU, or two where there are none."""
+def share_of(
+    ray: Any, actors: int | None, *, on_gpu: bool, models_at_once: int = 1
+) -> tuple[int, Share]:
+    """How many actors, and what each gets: one per GPU, or two where there are none.
+
+    Args:
+        ray: the library, connected.
+        actors: how many; None for as many as there are GPUs, or two.
+        on_gpu: whether they use GPUs.
+        models_at_once: how many models share the cluster; each gets its part of it.
+    """
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     gpus = sum(node.get("GPU", 0.0) for node in nodes) if on_gpu else 0.0
     cpus = [node["CPU"] for node in nodes if node.get("CPU", 0.0) > 0]
     if not cpus:
         raise ModelError("The Ray cluster has no processors.", hint="add a machine to it.")
-    number = actors or int(gpus) or 2
+    number = actors or int(gpus / models_at_once) or (1 if gpus else 2)
+    every = number * models_at_once
     # An actor must fit on any one machine.
-    cpus_each = min(sum(cpus) / number, *cpus)
+    cpus_each = min(sum(cpus) / every, *cpus)
     return number, Share(
-        float(int(cpus_each)) if cpus_each >= 1 else cpus_each, min(1.0, gpus / number)
+        float(int(cpus_each)) if cpus_each >= 1 else cpus_each, min(1.0, gpus / every)
     )
 
 

@@ -26,7 +26,11 @@ from forgetmap.evaluation.backends.base import (
     Usage,
 )
 from forgetmap.evaluation.backends.servers.client import Client, Exchange, as_count
-from forgetmap.evaluation.backends.servers.connection import Traffic
+from forgetmap.evaluation.backends.servers.connection import (
+    Traffic,
+    checked_address,
+    split_address,
+)
 from forgetmap.evaluation.backends.servers.probing import (
     MAX_FAULTS,
     ServerAbilities,
@@ -325,6 +329,20 @@ def _choose_model(client: Client) -> int | None:
             hint=f"name one: {client.base}#MODEL.",
         )
     return _context(known.get(client.model, {}))
+
+
+def served_models(address: str, traffic: Traffic | None = None) -> list[str]:
+    """What a server calls its models.
+
+    Args:
+        address: `http://HOST/v1`.
+        traffic: what it is expected to bear.
+
+    Raises:
+        ModelError: it cannot be reached, or is no such server.
+    """
+    base, _ = split_address(checked_address(address))
+    return sorted(_list_models(Client(base, traffic or Traffic())))
 
 
 def _list_models(client: Client) -> dict[str, dict[str, Any]]:
