@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,9 @@ import pytest
 
 from command_line import call
 from forgetmap.errors import UsageError
-from forgetmap.evaluation import open_model
-from forgetmap.study import plan_runs, read_study, run, run_study
+from forgetmap.evaluation import Step, open_model
+from forgetmap.study import plan_runs, read_study, run_study, single_run
+from forgetmap.study.run_files import read_finished
 from tiny_models import WORDS, save_two, sentence
 
 STUDY = """name = "tiny"
@@ -77,7 +80,7 @@ def test_every_model_is_evaluated_once_and_never_loaded_again(
             raise KeyboardInterrupt
         return open_model(source, **options)
 
-    monkeypatch.setattr(run, "open_model", open_and_count)
+    monkeypatch.setattr(single_run, "open_model", open_and_count)
     with pytest.raises(KeyboardInterrupt):
         run_study(study, tmp_path)
     assert [plan.state for plan in plan_runs(study, tmp_path)] == ["done", *["missing"] * 3]
@@ -105,6 +108,38 @@ def test_the_command_runs_compares_and_says_what_failed(folder: Path, tmp_path: 
     assert result["findings"]["findings"][-1]["id"] == "merging"
     shown = call("study", "run", folder / "study.toml", "--out", tmp_path, "--dry-run").out
     assert "0 models to evaluate." in shown
+
+
+def test_a_merge_that_was_stopped_goes_on_even_if_it_is_made_again(
+    folder: Path, tmp_path: Path
+) -> None:
+    study = read_study(folder / "study.toml")
+
+    def stop(_: str, step: Step) -> None:
+        if step.done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_study(study, tmp_path, only=["half"], on_progress=stop)
+    shutil.rmtree(tmp_path / "weights")
+    assert run_study(study, tmp_path, only=["half"]).done == ("half",)
+    finished = read_finished(tmp_path, "half")
+    assert finished is not None
+    assert finished.effort.answers == 4
+
+
+def test_a_run_stays_done_where_its_model_is_gone_and_is_looked_at_where_it_changed(
+    folder: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(folder, tmp_path / "study")
+    study = read_study(tmp_path / "study" / "study.toml")
+    assert run_study(study, tmp_path / "runs", only=["base"]).done == ("base",)
+    weights = next((tmp_path / "study" / "base").glob("*.safetensors"))
+    os.utime(weights, ns=(1, 1))
+    changed = run_study(study, tmp_path / "runs", only=["base"])
+    assert f"remove {tmp_path / 'runs' / 'base'}" in changed.failed["base"].hint
+    shutil.rmtree(tmp_path / "study" / "base")
+    assert plan_runs(study, tmp_path / "runs", ["base"])[0].state == "done"
 
 
 def test_a_study_without_a_suite_and_unknown_names_are_refused(folder: Path) -> None:

@@ -30,7 +30,12 @@ if TYPE_CHECKING:
     from forgetmap.capabilities.inputs import ARROW, read_label
     from forgetmap.capabilities.ranking import DriftRanking, RankedModel, Recovery
     from forgetmap.capabilities.result import Caution, Cell, MetricCell
-    from forgetmap.capabilities.taxonomy import SHARES, TARGET, Taxonomy
+    from forgetmap.capabilities.taxonomy import (
+        SHARES,
+        SUITE_OF_TAXONOMY,
+        TARGET,
+        Taxonomy,
+    )
 
 __all__ = [
     "AGGREGATORS",
@@ -40,6 +45,7 @@ __all__ = [
     "EITHER_WAY",
     "PROFILES",
     "SHARES",
+    "SUITE_OF_TAXONOMY",
     "TARGET",
     "Caution",
     "Cell",

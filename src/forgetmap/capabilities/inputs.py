@@ -115,10 +115,12 @@ def _require_unique(names: Sequence[str]) -> None:
 
 def _place(given: list[LabelledInput], part: LabelledInput) -> int:
     """Where this input stands in the list; it is added where it is new."""
-    if isinstance(part.source, str | os.PathLike):
-        for place, other in enumerate(given):
-            if isinstance(other.source, str | os.PathLike) and part == other:
-                return place
+    for place, other in enumerate(given):
+        are_paths = all(isinstance(one.source, str | os.PathLike) for one in (part, other))
+        # What is no path is not compared: dataframes have an idea of their own of being equal.
+        is_same = part.source is other.source or (are_paths and part.source == other.source)
+        if is_same and part.label == other.label:
+            return place
     given.append(part)
     return len(given) - 1
 

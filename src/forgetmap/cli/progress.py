@@ -16,6 +16,7 @@ from forgetmap.text import counted
 if TYPE_CHECKING:
     from forgetmap.evaluation import Step
     from forgetmap.merge import MergeStep
+    from forgetmap.study import RunUpdate
 
 INTERVAL_S = 15.0
 """Seconds between lines where there is no terminal."""
@@ -107,6 +108,64 @@ class JobProgress:
         if done == total or time.monotonic() - self._last_line > INTERVAL_S:
             self._last_line = time.monotonic()
             click.echo(f"{name}: {amount}, {rate}, about {left:,.0f} s left", err=True)
+
+
+class StudyProgress(JobProgress):
+    """Shows a whole study: a line for all of it, and one for every model at work.
+
+    Args:
+        total: models of the study.
+        done: those that were done before.
+    """
+
+    def __init__(self, total: int, done: int) -> None:
+        super().__init__()
+        self._total, self._done, self._failed = total, done, 0
+        self._answers: dict[str, int] = {}
+
+    def show_update(self, update: RunUpdate) -> None:
+        """A model began, is done, or failed."""
+        if update.effort is None and update.error is None:
+            self._show_total()
+            return
+        self._remove(update.model)
+        if update.error is not None:
+            self._failed += 1
+            reason = str(update.error).partition("\nHint: ")[0]
+            self._print(f"{update.model} failed: {reason}")
+        elif update.effort is not None:
+            self._done += 1
+            effort = update.effort
+            if not effort.answers:  # only its end was missing
+                self._print(f"{update.model}: all answers were there")
+                return
+            speed = effort.tokens / effort.seconds if effort.seconds else 0.0
+            answers = counted(effort.answers, "answer")
+            self._print(f"{update.model}: {answers} in {effort.seconds:,.0f} s, {speed:,.0f} "
+                        "tokens/s")  # fmt: skip
+        self._show_total()
+
+    def show_answers(self, name: str, step: Step) -> None:
+        """How far the run of a model is, and with it the study."""
+        self._answers[name] = step.done
+        super().show_answers(name, step)
+        self._show_total()
+
+    def _show_total(self) -> None:
+        failures = f", {self._failed} failed" if self._failed else ""
+        amount = f"{self._done:,} of {self._total:,} models{failures}"
+        rate = f"{sum(self._answers.values()):,} answers"
+        if self._console.is_terminal:
+            self._show("study", (self._done, self._total), amount, rate, 0.0)
+
+    def _print(self, line: str) -> None:
+        end = f" ({self._done} of {self._total} models)"
+        self._console.print(f"{line}{end}", markup=False, highlight=False)
+
+    def _remove(self, name: str) -> None:
+        task = self._tasks.pop(name, None)
+        if task is not None:
+            self._bar.remove_task(task)
 
 
 @contextmanager

@@ -9,12 +9,7 @@ import click
 
 from forgetmap.cli.groups import CommandGroup
 from forgetmap.cli.options import json_option, overwrite_option
-from forgetmap.cli.options.evaluate import (
-    data_root_option,
-    device_option,
-    dtype_option,
-    trust_option,
-)
+from forgetmap.cli.options.evaluate import data_root_option, loading_options
 from forgetmap.cli.options.logs import log_options, reading_progress, table_options
 
 if TYPE_CHECKING:
@@ -110,9 +105,10 @@ def check(study: Path, *, as_json: bool) -> None:
 
 RUN_EXAMPLES = """\b
 Examples:
-  forgetmap study run study.toml --out runs
-  forgetmap study run study.toml --out runs --only base,tuned
-  forgetmap study run study.toml --out runs --dry-run
+  forgetmap study run study.toml --out runs --dry-run --gpu h100
+  forgetmap study run study.toml --out runs --parallel 4
+  forgetmap study run study.toml --out runs --only base,tuned --max-gpu-hours 20
+  forgetmap study run study.toml --out runs --server http://localhost:8000/v1
 """
 
 
@@ -120,39 +116,62 @@ Examples:
 @study_argument
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the runs.")
 @click.option("--only", help="Only these models or merges, by their ids [default: all].")
+@click.option(
+    "--parallel", type=click.IntRange(1), default=1, show_default=True,
+    help="Models at a time on this machine or cluster, and as many at each server.",
+)  # fmt: skip
+@click.option(
+    "--server", "servers", multiple=True, metavar="URL",
+    help="A server that has models of the study, http://HOST/v1, or ID=http://HOST/v1#NAME; may "
+    "be repeated [default: as the study says].",
+)  # fmt: skip
+@click.option(
+    "--max-items",
+    type=click.FloatRange(0, min_open=True),
+    help="Stop before the model that would take more answers [default: no limit].",
+)
+@click.option(
+    "--max-tokens",
+    type=click.FloatRange(0, min_open=True),
+    help="The same for tokens read and written.",
+)
+@click.option(
+    "--max-gpu-hours",
+    type=click.FloatRange(0, min_open=True),
+    help="The same for hours of one GPU.",
+)
+@click.option(
+    "--gpu",
+    help="What hours are estimated for: t4, l4, l40s, rtx4090, a100, a100-40, "
+    "h100, h200, b200, mi300x [default: a100].",
+)
+@click.option(
+    "--tokens-per-second",
+    metavar="N|SIZE=N",
+    help="Tokens read and written by one GPU, or by a model of a size: 7B=2500 "
+    "[default: as runs of the study were, else by --gpu].",
+)
 @click.option("--keep-weights", is_flag=True, help="Keep merges after their evaluation.")
-@click.option("--dry-run", is_flag=True, help="Only say what it might take, by assumed speeds.")
+@click.option("--dry-run", is_flag=True, help="Only say what it might take; nothing is loaded.")
 @data_root_option
-@device_option
-@dtype_option
-@trust_option
+@loading_options
 @click.pass_context
 def run(ctx: click.Context, /, study: Path, out: Path, only: str | None, **options: Any) -> None:
     """Evaluate every model of a study once, whatever the number of its pairs.
 
     Models with `logs` are taken as they are. What was evaluated is not loaded again; a study that
-    was stopped goes on where it was. A model that fails does not stop the others.
+    was stopped, even killed, goes on where it was. A model that fails does not stop the others:
+    `forgetmap study status` says why it did. Limits are on this call.
     """
-    from rich.console import Console
-
     from forgetmap.cli.options import split_names
-    from forgetmap.cli.progress import JobProgress, stoppable
-    from forgetmap.study import plan_runs, read_study, run_study, tell_bill
-    from forgetmap.text import print_blocks
+    from forgetmap.cli.study_run import dry_run, evaluate_study
+    from forgetmap.study import read_study
 
     declared, names = read_study(study), split_names(only)
     if options.pop("dry_run"):
-        print_blocks(Console(), tell_bill(declared, plan_runs(declared, out, names)))
+        dry_run(declared, out, names, options)
         return
-    with stoppable(), JobProgress() as progress:
-        runs = run_study(declared, out, only=names, on_progress=progress.show_answers, **options)
-    for name, error in runs.failed.items():
-        click.echo(f"{name} failed: {error}", err=True)
-    click.echo(
-        f"{len(runs.done)} of {len(runs.done) + len(runs.failed)} models are evaluated. "
-        f"Next: forgetmap study compare {study} --runs {out}"
-    )
-    ctx.exit(2 if runs.failed else 0)
+    ctx.exit(evaluate_study(declared, out, names, options))
 
 
 FINDINGS_EXAMPLES = """\b

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.study.bill import RunBill, bill_of, tell_bill
+    from forgetmap.study.bill import BillRates, RunBill, bill_of, make_rates, tell_bill
+    from forgetmap.study.budget import RunLimits
     from forgetmap.study.claims import published_findings
-    from forgetmap.study.compare import compare_study, find_runs, study_gaps, study_status
+    from forgetmap.study.compare import compare_study, find_runs, study_gaps
     from forgetmap.study.declaration import Study, StudyMerge, StudyModel, StudyPair
     from forgetmap.study.findings import find_effects
+    from forgetmap.study.ledger import RunUpdate, StudyRuns
     from forgetmap.study.merging import MergeChanges, merging_reduces
     from forgetmap.study.pair_table import PairFacts, StudyTable, pair_facts
     from forgetmap.study.place import Placement, place_pair, place_values, tell_placement
+    from forgetmap.study.plan import PlannedRun, find_servers, plan_runs
     from forgetmap.study.published import PublishedPair, published_pairs, published_table
-    from forgetmap.study.read import parse_study, read_study
+    from forgetmap.study.read import model_line, parse_study, read_study
     from forgetmap.study.render import (
         tell_categories,
         tell_findings,
@@ -27,25 +30,36 @@ if TYPE_CHECKING:
     )
     from forgetmap.study.result import (
         FindingsResult,
+        ModelStatus,
         PublishedFindings,
         StudyFinding,
         StudyResult,
         StudyStatus,
     )
-    from forgetmap.study.run import PlannedRun, StudyRuns, plan_runs, run_study
+    from forgetmap.study.run import run_study
+    from forgetmap.study.run_files import RunEffort
+    from forgetmap.study.speed import GPUS, Speed, choose_speed
+    from forgetmap.study.status import run_command, study_status
     from forgetmap.study.summary import StudySummary, summarize_study, tell_summary
     from forgetmap.study.templates import TEMPLATES, study_template
 
 __all__ = [
+    "GPUS",
     "TEMPLATES",
+    "BillRates",
     "FindingsResult",
     "MergeChanges",
+    "ModelStatus",
     "PairFacts",
     "Placement",
     "PlannedRun",
     "PublishedFindings",
     "PublishedPair",
     "RunBill",
+    "RunEffort",
+    "RunLimits",
+    "RunUpdate",
+    "Speed",
     "Study",
     "StudyFinding",
     "StudyMerge",
@@ -57,10 +71,14 @@ __all__ = [
     "StudySummary",
     "StudyTable",
     "bill_of",
+    "choose_speed",
     "compare_study",
     "find_effects",
     "find_runs",
+    "find_servers",
+    "make_rates",
     "merging_reduces",
+    "model_line",
     "pair_facts",
     "parse_study",
     "place_pair",
@@ -70,6 +88,7 @@ __all__ = [
     "published_pairs",
     "published_table",
     "read_study",
+    "run_command",
     "run_study",
     "study_gaps",
     "study_status",

@@ -1,28 +1,31 @@
-"""What the runs of a study might take, by assumed numbers, without loading a model.
+"""What the runs of a study might take, without loading a model.
 
-Nothing here was measured: tokens per answer and the speed of a GPU (20,000 tokens written a second,
-divided by the billions of parameters, and ten times as many read) are assumptions that show which
-models cost most. `forgetmap run MODEL --dry-run` measures one model.
+Tokens per answer are assumptions until a model of the same style was evaluated in the study; how
+seconds follow from tokens is in `speed`. `forgetmap run MODEL --dry-run` measures one model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from forgetmap.evaluation import Settings
+from forgetmap.evaluation import Settings, load_suite
 from forgetmap.study.declaration import Study
-from forgetmap.study.run import PlannedRun
+from forgetmap.study.plan import PlannedRun, beside
+from forgetmap.study.run_files import RunEffort, read_finished
+from forgetmap.study.speed import MeasuredRun, Speed, choose_speed
 from forgetmap.text import Blocks, Line, Sheet, counted
 
-WRITTEN_PER_SECOND = 20_000.0
-"""Tokens that one GPU writes for a model of a billion parameters; assumed."""
-READ_PER_SECOND = 10 * WRITTEN_PER_SECOND
 BYTES_PER_TOKEN = 4
-READ = {"chat": 250, "few-shot": 1500, "plain": 400}
-"""Tokens of a prompt, by style; assumed."""
-WRITTEN = {"chat": 1000, "few-shot": 150, "plain": 10}
-"""Tokens of an answer, assumed; in a chat of the published protocol models think first."""
+LOCAL_SUITES = ("basics", "world", "capabilities")
+"""Suites whose items are counted, as nothing has to be fetched for it."""
+THINKING = "reason"
+"""In the stage of models that think at length before they answer."""
+READ = {"plain": 400, "few-shot": 1000, "chat": 250, "thinking": 250}
+"""Tokens of a prompt, by kind of answer; assumed."""
+WRITTEN = {"plain": 10, "few-shot": 150, "chat": 350, "thinking": 3000}
+"""Tokens of an answer, assumed; in a chat of the published protocol models reason first."""
 _SHORT = 60
 """Of an answer in a chat where nobody asks for reasons."""
 
@@ -34,31 +37,121 @@ class RunBill:
     Attributes:
         answers: items times repeats.
         tokens: read and written.
-        gpu_hours: of one GPU, at the assumed speed.
+        gpu_hours: of one GPU.
         disk: bytes of weights and answers.
+        gpus: that hold the weights.
     """
 
     answers: int | None
     tokens: float | None
     gpu_hours: float | None
     disk: float | None
+    gpus: int | None = None
 
 
-def bill_of(study: Study, plan: PlannedRun) -> RunBill:
+@dataclass(frozen=True, slots=True)
+class BillRates:
+    """What bills rest on.
+
+    Attributes:
+        speed: seconds of a GPU for so many tokens.
+        tokens: kind of answer -> tokens read and written for one, where that was measured.
+        items: of the suite, by the limit of a task; where nobody says, they are counted.
+    """
+
+    speed: Speed = field(default_factory=Speed)
+    tokens: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    items: Mapping[int | None, int] = field(default_factory=dict)
+
+
+def make_rates(
+    study: Study,
+    plans: Sequence[PlannedRun],
+    out: Path,
+    *,
+    gpu: str | None = None,
+    tokens_per_second: str | None = None,
+) -> BillRates:
+    """What bills rest on: the runs of the study where there are any, else assumptions.
+
+    Args:
+        study: whose items are counted.
+        plans: of all its models.
+        out: holds their runs.
+        gpu: as `choose_speed` takes it.
+        tokens_per_second: the same.
+    """
+    runs: list[MeasuredRun] = []
+    efforts: dict[str, list[RunEffort]] = {}
+    for plan in plans:
+        finished = read_finished(out, plan.id)
+        if plan.state != "done" or finished is None or not finished.effort.answers:
+            continue
+        effort = finished.effort
+        efforts.setdefault(_kind(plan), []).append(effort)
+        if plan.billions is not None and plan.server is None:
+            read = effort.tokens - effort.written
+            runs.append(MeasuredRun(plan.billions, read, effort.written, effort.seconds))
+    limits = {plan.limit for plan in plans}
+    counts = {limit: _count_items(study, limit) for limit in limits}
+    return BillRates(
+        speed=choose_speed(gpu, tokens_per_second, runs),
+        tokens={kind: _mean_tokens(every) for kind, every in efforts.items()},
+        items={limit: count for limit, count in counts.items() if count is not None},
+    )
+
+
+def bill_of(study: Study, plan: PlannedRun, rates: BillRates | None = None) -> RunBill:
     """What a run that is missing would take; nothing for others."""
     if plan.state != "missing":
         return RunBill(0, 0.0, 0.0, 0.0)
-    if study.items is None:
-        return RunBill(None, None, None, plan.weight_bytes)
-    style = _style(plan.settings)
-    answers = study.items * (plan.settings.repeats or 1)
-    read, written = answers * READ[style], answers * _written(plan.settings, style)
+    rates = rates or BillRates()
+    speed, items = rates.speed, rates.items.get(plan.limit, study.items)
+    gpus = None if plan.weight_bytes is None else speed.gpus(plan.weight_bytes)
+    if items is None:
+        return RunBill(None, None, None, plan.weight_bytes, gpus)
+    answers = items * (plan.settings.repeats or 1)
+    read, written = (answers * each for each in _tokens(plan, rates))
     hours = disk = None
-    if plan.weight_bytes is not None:
-        billions = plan.weight_bytes / 2e9
-        hours = billions * (read / READ_PER_SECOND + written / WRITTEN_PER_SECOND) / 3600
-        disk = plan.weight_bytes + BYTES_PER_TOKEN * written
-    return RunBill(answers, float(read + written), hours, disk)
+    if plan.billions is not None and plan.weight_bytes is not None:
+        hours = speed.seconds(plan.billions, read, written) / 3600
+        # What a server holds takes no room here.
+        weights = 0.0 if plan.server is not None else plan.weight_bytes
+        disk = weights + BYTES_PER_TOKEN * (read + written)
+    return RunBill(answers, read + written, hours, disk, gpus)
+
+
+def _count_items(study: Study, limit: int | None) -> int | None:
+    """Items of a suite that needs nothing from elsewhere; what the study says of others."""
+    name = beside(study, study.suite or "")
+    if name not in LOCAL_SUITES and not Path(name).is_file():
+        return study.items
+    return sum(len(task.load()) for task in load_suite(name, limit=limit).tasks)
+
+
+def _mean_tokens(efforts: Sequence[RunEffort]) -> tuple[float, float]:
+    answers = sum(effort.answers for effort in efforts)
+    written = sum(effort.written for effort in efforts)
+    return (sum(effort.tokens for effort in efforts) - written) / answers, written / answers
+
+
+def _tokens(plan: PlannedRun, rates: BillRates) -> tuple[float, float]:
+    """Read and written for one answer."""
+    kind = _kind(plan)
+    if kind in rates.tokens:
+        return rates.tokens[kind]
+    typical = WRITTEN[kind]
+    if kind == "chat" and plan.settings.protocol == "same":
+        typical = _SHORT
+    return float(READ[kind]), float(min(typical, plan.settings.max_new_tokens or typical))
+
+
+def _kind(plan: PlannedRun) -> str:
+    """What decides how long prompts and answers are."""
+    settings = plan.settings
+    if settings.chat and settings.protocol == "published" and THINKING in (plan.stage or ""):
+        return "thinking"
+    return _style(settings)
 
 
 def _style(settings: Settings) -> str:
@@ -67,46 +160,66 @@ def _style(settings: Settings) -> str:
     return "few-shot" if settings.protocol == "published" else "plain"
 
 
-def _written(settings: Settings, style: str) -> int:
-    typical = _SHORT if style == "chat" and settings.protocol == "same" else WRITTEN[style]
-    return min(typical, settings.max_new_tokens or typical)
-
-
-def tell_bill(study: Study, plans: Sequence[PlannedRun]) -> Blocks:
+def tell_bill(study: Study, plans: Sequence[PlannedRun], rates: BillRates | None = None) -> Blocks:
     """What would be evaluated, how, and what it would take."""
-    bills = [bill_of(study, plan) for plan in plans]
+    rates = rates or BillRates()
+    bills = [bill_of(study, plan, rates) for plan in plans]
     rows = [
         (
             plan.id,
             plan.state,
-            _style(plan.settings),
+            _kind(plan),
             _amount(bill.answers),
             _amount(bill.tokens, 1e6, " M"),
             _amount(bill.gpu_hours, digits=1),
+            _amount(bill.gpus),
             _amount(bill.disk, 1e9, " GB", 1),
         )
         for plan, bill in zip(plans, bills, strict=True)
     ]
     missing = sum(plan.state == "missing" for plan in plans)
-    totals = [
-        f"{sum(bill.tokens or 0 for bill in bills) / 1e9:,.1f} billion tokens",
-        f"{sum(bill.gpu_hours or 0 for bill in bills):,.0f} GPU hours",
-        f"{sum(bill.disk or 0 for bill in bills) / 1e9:,.0f} GB",
-    ]
-    heads = ("model", "run", "style", "answers", "tokens", "GPU hours", "disk")
-    known = study.items is not None
-    words = f", about {', '.join(totals)}" if missing and known else ""
-    note = (
-        "Assumed, not measured: tokens per answer and speed of a GPU; weights in two bytes. "
-        "`forgetmap run MODEL --dry-run` measures one model."
-        if known
-        else "Give `items`, the number of items of the suite, for tokens and GPU hours."
-    )
+    is_known = all(bill.tokens is not None for bill in bills)
+    heads = ("model", "run", "answers are", "answers", "tokens", "GPU hours", "GPUs", "disk")
+    words = f", about {', '.join(_totals(bills))}" if missing and is_known else ""
     return [
-        Sheet(heads, rows, spare=("answers", "style")),
+        Sheet(heads, rows, spare=("answers", "answers are", "GPUs")),
         Line(),
         Line(f"{counted(missing, 'model')} to evaluate{words}.", "strong"),
-        Line(note, "commands"),
+        *(Line(note, "commands") for note in _notes(rates, is_known=is_known)),
+    ]
+
+
+def _totals(bills: Sequence[RunBill]) -> list[str]:
+    """Sums of what is known; where a model is missing from one, it is the least."""
+    tokens = [bill.tokens for bill in bills]
+    unit, name = (1e9, "billion") if sum(each or 0 for each in tokens) >= 1e9 else (1e6, "million")
+    return [
+        _total(tokens, unit, f"{name} tokens", 2),
+        _total([bill.gpu_hours for bill in bills], 1.0, "GPU hours", 1),
+        _total([bill.disk for bill in bills], 1e9, "GB", 1),
+    ]
+
+
+def _total(values: Sequence[float | None], unit: float, name: str, digits: int) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return f"unknown {name}"
+    least = "" if len(known) == len(values) else "at least "
+    return f"{least}{sum(known) / unit:,.{digits}f} {name}"
+
+
+def _notes(rates: BillRates, *, is_known: bool) -> list[str]:
+    if not is_known:
+        return ["Give `items`, the number of items of the suite, for tokens and GPU hours."]
+    kinds = ", ".join(rates.tokens)
+    tokens = (
+        f"Tokens per answer: measured in this study where answers are {kinds}, else assumed."
+        if kinds
+        else "Tokens per answer: assumed, not measured."
+    )
+    return [
+        rates.speed.sentence,
+        f"{tokens} Weights in two bytes. `forgetmap run MODEL --dry-run` measures one model.",
     ]
 
 

@@ -65,10 +65,6 @@ FEW_TASKS = (
     "prompt explains."
 )
 MMLU_ONLY = "merges of OpenThinker were scored on MMLU alone, so that they are left out here."
-UNCHECKED_DOMAINS = (
-    "what models were trained on is not published with the values; it was filled in and not "
-    "checked against their cards."
-)
 MORE_DRIFT = "Instruction tuning drifts more than DPO."
 RECOVERY = "DPO brings back part of the drift of instruction tuning."
 NO_ITEMS = "item error is in no published number: intervals of means are too narrow by it."
@@ -116,14 +112,10 @@ def _post_forget(table: StudyTable, level: float) -> list[StudyFinding]:
 
 def _further(table: StudyTable, level: float) -> list[StudyFinding]:
     """What the paper does not claim, but its values can be asked."""
-    domains = one_domain_forgets_more(table, level)
-    if domains is not None:
-        confounds = [UNCHECKED_DOMAINS, *domains.confounds]
-        domains = domains.model_copy(update={"confounds": confounds})
     findings = (
         little_data_forgets_less(table, level),
         start_matters(table, level),
-        domains,
+        one_domain_forgets_more(table, level),
         style_matters(table, level),
     )
     return [

@@ -12,14 +12,18 @@ from numpy.typing import NDArray
 
 from forgetmap.errors import EmptyInputError, FieldError, UsageError
 from forgetmap.results import Estimate, Notice
+from forgetmap.sources import open_run
 from forgetmap.stats import PairEffect, Reals, item_covariance, normal_quantile, pair_effect
 from forgetmap.study.answers import IGNORED, OnRun, StudyAnswers, read_answers
 from forgetmap.study.declaration import Study, StudyMerge, StudyPair
+from forgetmap.study.drift import measure_drift, taxonomy_of
+from forgetmap.study.drift_findings import find_drift_effects
 from forgetmap.study.findings import find_effects
 from forgetmap.study.merging import MergeChanges, merging_reduces
 from forgetmap.study.pair_table import TOTAL, Effect, StudyTable, lineage, pair_facts
 from forgetmap.study.read import pair_line
-from forgetmap.study.result import FindingsResult, PairResults, StudyGap, StudyResult, StudyStatus
+from forgetmap.study.result import FindingsResult, PairDrift, PairResults, StudyGap, StudyResult
+from forgetmap.study.run_files import run_folder
 from forgetmap.text import counted, listed
 
 EFFECTS: tuple[Effect, ...] = ("forgetting", "backward_transfer")
@@ -64,11 +68,6 @@ class _Comparer:
         )
         both, either = int((first & second).sum()), int((first | second).sum())
         return both, both / either if either else 0.0
-
-
-def run_folder(folder: Path, name: str) -> Path:
-    """Where the run of a model lies in a folder of runs."""
-    return folder / name.replace("/", "--")
 
 
 def find_runs(study: Study, folder: Path | None = None) -> dict[str, list[str]]:
@@ -119,8 +118,11 @@ def compare_study(
             hint="give `logs` to the models, or --runs FOLDER with a run folder per model.",
         )
     used = _used_models(study, pairs, runs)
+    sources = {name: list(runs[name]) for name in runs if name in used}
+    if taxonomy_of(study) is not None:  # they are needed twice, and read once
+        sources = {name: [open_run(one) for one in every] for name, every in sources.items()}
     answers = read_answers(
-        {name: runs[name] for name in runs if name in used},
+        sources,
         task_table=study.task_table,
         on_run=on_run,
     )
@@ -132,11 +134,12 @@ def compare_study(
     if merges is not None:
         merging = merging_reduces(merges, study.level)
         findings = findings.model_copy(update={"findings": [*findings.findings, merging]})
+    findings = _with_notices(findings, pairs, comparer)
     return StudyResult(
         study=study.name,
         pairs=_pair_results(study, pairs, comparer, table, covariance),
         gaps=gaps,
-        findings=_with_notices(findings, pairs, comparer),
+        findings=_with_drift(findings, study, pairs, sources),
     )
 
 
@@ -149,25 +152,6 @@ def study_gaps(study: Study, runs: Mapping[str, object]) -> list[StudyGap]:
         for name in names
         if name not in runs
     ]
-
-
-def study_status(study: Study, folder: Path | None = None) -> StudyStatus:
-    """Which models have runs, and how many pairs can be compared.
-
-    Args:
-        study: which models and pairs.
-        folder: holds a run folder per model.
-    """
-    runs = find_runs(study, folder)
-    pairs = [*study.pairs, *study.merge_pairs]
-    return StudyStatus(
-        study=study.name,
-        models=len(study.models) + len(study.merges),
-        with_runs=len(runs),
-        pairs=len(pairs),
-        ready=sum(pair.before in runs and pair.after in runs for pair in pairs),
-        gaps=study_gaps(study, runs),
-    )
 
 
 def _used_models(study: Study, pairs: Sequence[StudyPair], runs: Mapping[str, object]) -> set[str]:
@@ -292,6 +276,32 @@ def _merge_changes(study: Study, comparer: _Comparer) -> MergeChanges | None:
         changes=np.asarray(changes),
         errors=np.asarray(errors),
         reach=float(normal_quantile(study.level)),
+    )
+
+
+def _with_drift(
+    findings: FindingsResult,
+    study: Study,
+    pairs: Sequence[StudyPair],
+    runs: Mapping[str, Sequence[Any]],
+) -> FindingsResult:
+    """The findings, with those on capabilities where the study measures any."""
+    if taxonomy_of(study) is None:
+        return findings
+    drift = measure_drift(study, pairs, runs)
+    if isinstance(drift, Notice):
+        return findings.model_copy(update={"notices": [*findings.notices, drift]})
+    values = drift.table.values("drift")
+    sizes = [
+        PairDrift(before=fact.before, after=fact.after, size=float(value))
+        for fact, value in zip(drift.table.facts, values, strict=True)
+    ]
+    return findings.model_copy(
+        update={
+            "drift": find_drift_effects(drift, study.level),
+            "drift_sizes": sizes,
+            "notices": [*findings.notices, *drift.notices],
+        }
     )
 
 

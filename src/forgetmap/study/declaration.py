@@ -19,7 +19,7 @@ _SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[MBT])")
 _UNITS = {"M": 1e-3, "B": 1.0, "T": 1e3}
 
 
-def _read_size(size: Any) -> Any:
+def parse_size(size: Any) -> Any:
     """Billions of parameters: 7, "7B", "135M"; "unknown" stays."""
     match = _SIZE.fullmatch(size) if isinstance(size, str) else None
     if match:
@@ -31,7 +31,7 @@ def _read_size(size: Any) -> Any:
 
 Size = Annotated[
     Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["unknown"],
-    BeforeValidator(_read_size),
+    BeforeValidator(parse_size),
 ]
 Name = Annotated[str, Field(min_length=1)]
 Names = Annotated[tuple[Name, ...], Field(strict=False)]
@@ -81,6 +81,9 @@ class StudyModel(AskedAs):
     data: Literal["low", "high"] | None = Field(default=None, description="Scale of its data.")
     domains: Names = Field(default=(), description="What it was trained on.")
     method: Name | None = Field(default=None, description="SFT, DPO, RL, ...")
+    assumed: tuple[Literal["domains", "method", "data", "size"], ...] = Field(
+        default=(), strict=False, description="Fields whose values nobody has checked."
+    )
 
     @model_validator(mode="after")
     def _has_one_source(self) -> Self:
@@ -212,3 +215,9 @@ class Study(_StudySection):
     def folder(self) -> Path:
         """Where relative paths of the file start."""
         return Path(self.origin).parent
+
+    def is_missing(self, path: str) -> bool:
+        """Whether there is nothing at a path; with an adapter or backend only opening it tells."""
+        if "+" in path or ":" in path:
+            return False
+        return not (self.folder / Path(path).expanduser()).exists() and not Path(path).exists()

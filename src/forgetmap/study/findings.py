@@ -30,6 +30,7 @@ from forgetmap.study.result import (
 from forgetmap.study.words import interval, points, signed_points
 from forgetmap.text import counted, listed
 
+ASSUMED = "the {} of {} of these {} are assumed: no source of the study gives them."
 STYLE = "{} of {} pairs change the style of the prompt: what seems forgotten may be the prompt."
 FROM_BASE, FROM_INSTRUCT = " from base", " from instruct"
 MIN_LINEAGES = 5
@@ -157,14 +158,20 @@ def one_domain_forgets_more(table: StudyTable, level: float = LEVEL) -> StudyFin
     """Whether training on one domain forgets more than on a mix, within stages."""
     one = np.asarray([fact.domains == 1 for fact in table.facts])
     mix = np.asarray([fact.domains > 1 for fact in table.facts])
-    return _compare(
+    within = [fact.stage for fact in table.facts]
+    finding = _compare(
         table, (one, mix), level,
         id="domains",
         claim="Training on one domain forgets more than training on a mix.",
         what="Training on one domain",
         below=False,
-        within=[fact.stage for fact in table.facts],
+        within=within,
     )  # fmt: skip
+    rows = difference(table, "forgetting", (one, mix), within=within, level=level)
+    if finding is None or rows is None:
+        return None
+    confounds = [*assumed_facts(table, rows[1][0] | rows[1][1], "domains"), *finding.confounds]
+    return finding.model_copy(update={"confounds": confounds})
 
 
 def style_matters(table: StudyTable, level: float = LEVEL) -> StudyFinding | None:
@@ -270,6 +277,15 @@ def _compare(
         evidence=[named("difference of mean forgetting", contrast, table, both)],
         confounds=list(_confounds(table, both)),
     )
+
+
+def assumed_facts(table: StudyTable, rows: Flags, name: str) -> Iterator[str]:
+    """Says for how many of these pairs nobody has checked a fact that a finding rests on."""
+    facts = [fact for fact, is_in in zip(table.facts, rows, strict=True) if is_in]
+    count = sum(name in fact.assumed for fact in facts)
+    if count:
+        noun = name if name.endswith("s") else f"{name}s"
+        yield ASSUMED.format(noun, count, counted(len(facts), "pair"))
 
 
 def _ends(table: StudyTable, ending: str) -> Flags:

@@ -14,7 +14,7 @@ from forgetmap.study.declaration import Study, StudyPair
 from forgetmap.study.summary import changes_style
 
 TOTAL = "total"
-Effect = Literal["forgetting", "backward_transfer"]
+Effect = Literal["forgetting", "backward_transfer", "drift"]
 Flags = NDArray[np.bool_]
 
 
@@ -34,6 +34,10 @@ class PairFacts:
         data: its scale.
         domains: how many it was trained on; 0 if nobody says.
         changed_style: whether the two models are asked in different styles.
+        family: of the model after.
+        method: how it was trained.
+        domain_names: what it was trained on.
+        assumed: facts that nobody has checked.
     """
 
     before: str
@@ -47,6 +51,10 @@ class PairFacts:
     data: str | None
     domains: int
     changed_style: bool
+    family: str | None = None
+    method: str | None = None
+    domain_names: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,7 @@ class StudyTable:
         forgetting: shares of all items (pair, category); NaN where there is none.
         backward_transfer: the same.
         covariance: of pairs over items, by effect and category, where items are known.
+        drift: size of the drift of capabilities (pair, category), where it was measured.
     """
 
     facts: tuple[PairFacts, ...]
@@ -66,6 +75,7 @@ class StudyTable:
     forgetting: Reals
     backward_transfer: Reals
     covariance: dict[tuple[Effect, str], Reals] = field(default_factory=dict)
+    drift: Reals | None = None
 
     def values(self, effect: Effect, category: str = TOTAL) -> Reals:
         """Of every pair."""
@@ -107,6 +117,10 @@ def _facts(study: Study, pair: StudyPair) -> PairFacts:
         data=after.data,
         domains=len(after.domains),
         changed_style=changes_style(study, pair),
+        family=after.family,
+        method=after.method,
+        domain_names=after.domains,
+        assumed=after.assumed,
     )
 
 

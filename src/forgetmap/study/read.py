@@ -53,6 +53,22 @@ def pair_line(study: Study, pair: StudyPair) -> int | None:
     return read_toml_file(path).line(("model", index, "parent"))
 
 
+def model_line(study: Study, name: str, field: str | None = None) -> int | None:
+    """The line of a model or merge, or of a field of it; None where there is no file."""
+    path = Path(study.origin)
+    if not path.is_file():
+        return None
+    ids = {
+        "model": [model.id for model in study.models],
+        "merge": [merge.id for merge in study.merges],
+    }
+    for table, names in ids.items():
+        if name in names:
+            place: TomlPath = (table, names.index(name))
+            return read_toml_file(path).line(place if field is None else (*place, field))
+    return None
+
+
 def _make_study(file: TomlFile) -> Study:
     if "origin" in file.value:
         raise _error(file, ("origin",), _MESSAGES["extra_forbidden"])

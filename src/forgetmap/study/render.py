@@ -25,6 +25,7 @@ SUPPORT: dict[Answer, str] = {
     "cannot tell": "CANNOT TELL",
 }
 PAIR_HEADS = ("pair", "group", "items", "forgetting", "backward transfer")
+DRIFT_LEGEND = "Size of drift: root mean square of effects on capabilities, in either direction."
 HEADS = ("group", "pairs", "lineages", "forgetting", "backward transfer")
 
 
@@ -35,6 +36,10 @@ def tell_findings(result: FindingsResult) -> Blocks:
     for finding in result.findings:
         blocks += _tell(finding)
     blocks += [_totals(result.groups), Line()]
+    if result.drift:
+        blocks += [Line("Drift of capabilities", "strong"), Line(DRIFT_LEGEND, "faint"), Line()]
+    for finding in result.drift:
+        blocks += _tell(finding)
     return [*blocks, *(Line(notice.message, "warning", lead="!") for notice in result.notices)]
 
 
@@ -55,12 +60,23 @@ def tell_study(result: StudyResult) -> Blocks:
 
 
 def tell_status(status: StudyStatus) -> Blocks:
-    """Which models have runs, and what is missing."""
+    """Which models have runs, what was stopped or failed and why, and what to type next."""
     head = (
         f"{status.study}: {status.with_runs} of {counted(status.models, 'model')} have runs, "
         f"{status.ready} of {counted(status.pairs, 'pair')} can be compared"
     )
-    return [Line(head, "strong"), *tell_gaps(status.gaps)]
+    blocks: Blocks = [Line(head, "strong"), *tell_gaps(status.gaps)]
+    for run in status.runs:
+        if run.state == "stopped":
+            blocks.append(Line(f"{run.model}: stopped after {counted(run.answers, 'answer')}."))
+        if run.state == "failed":
+            line = f" (line {run.line})" if run.line is not None else ""
+            blocks += [
+                Line(f"{run.model}{line}: {run.reason}", lead="FAILED", tone="bad"),
+                Line(run.hint, "faint", lead="-"),
+                Line(f"then `{run.next}`", "commands", lead="-"),
+            ]
+    return [*blocks, Line(f"Next: `{status.next}`", "commands")]
 
 
 def tell_gaps(gaps: Sequence[StudyGap]) -> Blocks:

@@ -55,6 +55,14 @@ class PaperFindings(Value):
     further: list[StudyFinding] = Field(description="What else its values can be asked.")
 
 
+class PairDrift(Value):
+    """How far the capabilities of one pair drifted."""
+
+    before: str
+    after: str
+    size: float = Field(description="Root mean square of effects in either direction, less noise.")
+
+
 class FindingsResult(Value):
     """What the pairs of a study say together."""
 
@@ -67,6 +75,10 @@ class FindingsResult(Value):
     findings: list[StudyFinding]
     groups: list[GroupEffect]
     notices: list[Notice]
+    drift: list[StudyFinding] = Field(
+        default=[], description="Of capabilities, where the study measures any."
+    )
+    drift_sizes: list[PairDrift] = Field(default=[], description="Of the pairs it was measured of.")
 
 
 class PairResults(Value):
@@ -89,8 +101,20 @@ class StudyGap(Value):
     pairs: list[str]
 
 
+class ModelStatus(Value):
+    """How far one model or merge is."""
+
+    model: str
+    state: Literal["logs", "done", "stopped", "failed", "missing"]
+    line: int | None = Field(default=None, description="Of the study, where it is a file.")
+    answers: int = Field(default=0, description="So far, of a run that is not complete.")
+    reason: str = Field(default="", description="Why the last attempt failed.")
+    hint: str = Field(default="", description="What to do about it.")
+    next: str = Field(default="", description="The command that tries it again.")
+
+
 class StudyStatus(Value):
-    """Which models have runs."""
+    """Which models have runs, and why others have none."""
 
     schema_version: int = FINDINGS_VERSION
     study: str
@@ -99,6 +123,8 @@ class StudyStatus(Value):
     pairs: int = Field(description="Those of merges among them.")
     ready: int = Field(description="Pairs whose two models have runs.")
     gaps: list[StudyGap]
+    runs: list[ModelStatus] = Field(description="Every model, then every merge.")
+    next: str = Field(description="The command to go on with.")
 
 
 class StudyResult(Value):

@@ -132,6 +132,14 @@ def _notices(study: Study) -> Iterator[Notice]:
     if missing:
         message = f"{counted(len(missing), 'log')} not found: {listed(missing)}."
         yield Notice("logs_missing", message)
+    paths = [m.path for m in study.models if m.path and study.is_missing(m.path)]
+    if paths:
+        message = f"{counted(len(paths), 'model')} not found: {listed(paths)}."
+        yield Notice("models_missing", message)
+    assumed = Counter(name for model in study.models for name in model.assumed)
+    if assumed:
+        parts = [f"{name} of {counted(count, 'model')}" for name, count in assumed.items()]
+        yield Notice("assumed", f"assumed and not checked: {', '.join(parts)}.")
     shares = Counter(pair.before for pair in study.pairs)
     if shares and len(shares) < len(study.pairs):
         message = (
@@ -139,6 +147,10 @@ def _notices(study: Study) -> Iterator[Notice]:
             "pairs of one of these count as one cluster."
         )
         yield Notice("shared_before", message)
+
+
+def _size_text(billions: float) -> str:
+    return f"{billions:g}B" if billions >= 1 else f"{1e3 * billions:.3g}M"
 
 
 def tell_summary(summary: StudySummary) -> Blocks:
@@ -154,7 +166,7 @@ def tell_summary(summary: StudySummary) -> Blocks:
             group.name,
             str(group.pairs),
             str(group.before_models),
-            ", ".join(f"{size:g}B" for size in group.sizes) or "-",
+            ", ".join(map(_size_text, group.sizes)) or "-",
             str(group.changed_style),
         )
         for group in summary.groups

@@ -21,6 +21,11 @@ def signed_points(share: float) -> str:
     return f"{signed(100 * share, 1)} points"
 
 
+def effect_size(value: float) -> str:
+    """A change of the size of drift, with its sign."""
+    return signed(value, 2)
+
+
 def interval(contrast: Contrast | None, write: Callable[[float], str] = points) -> str:
     """A contrast with its limits, in words."""
     if contrast is None:
@@ -29,7 +34,8 @@ def interval(contrast: Contrast | None, write: Callable[[float], str] = points) 
         return f"{write(contrast.value)} (no interval: one lineage shows no spread)"
     low, high = contrast.low, contrast.high
     if write is points:
-        low, high = max(low, 0.0), min(high, 1.0)
+        # Chance may be taken off more than there is: a mean below 0 keeps its interval.
+        low, high = max(low, min(contrast.value, 0.0)), min(high, max(contrast.value, 1.0))
     return f"{write(contrast.value)} ({_number(low, write)} to {_number(high, write)})"
 
 

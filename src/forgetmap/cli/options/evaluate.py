@@ -59,6 +59,30 @@ trust_option = click.option(
     "--trust-remote-code", is_flag=True,
     help="Run Python code that comes with a model [default: refuse].",
 )  # fmt: skip
+_LOADING_OPTIONS: tuple[Callable[[Command], Command], ...] = (
+    click.option("--batch", "rows", type=click.IntRange(1),
+                 help="Upper limit on responses computed at a time [default: 64]."),
+    device_option,
+    dtype_option,
+    click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all]."),
+    trust_option,
+    click.option("--engine", default="local", show_default=True,
+                 help="Where items are computed: local, or ray or ray:ADDRESS for a cluster."),
+    click.option("--actors", type=click.IntRange(1),
+                 help="Ray actors that each hold the model [default: one per GPU, or 2]."),
+    click.option("--tensor-parallel", type=click.IntRange(1),
+                 help="GPUs that vllm: spreads the weights of a model over [default: 1]."),
+    click.option("--concurrency", type=click.IntRange(1), default=16,
+                 show_default=True, help="Requests to a server at the same time."),
+    click.option("--requests-per-minute", type=float,
+                 help="Upper limit on requests per minute to a server [default: none]."),
+    click.option("--timeout", "seconds", type=float, default=600.0, show_default=True,
+                 help="Seconds to wait for one reply of a server."),
+    click.option("--price-in", type=float,
+                 help="Price of a million tokens that a server reads [default: not counted]."),
+    click.option("--price-out", type=float,
+                 help="Price of a million tokens that a server writes [default: not counted]."),
+)  # fmt: skip
 _OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.option("--tasks", help="Only these tasks, such as 'mmlu:*,piqa:main' [default: all]."),
     click.option("--limit", type=click.IntRange(1),
@@ -97,28 +121,7 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
                  "[default: 1; published: 3]."),
     click.option("--seed", type=int, default=0, show_default=True,
                  help="Random seed of the first repeat; each further one takes the next."),
-    click.option("--batch", "rows", type=click.IntRange(1),
-                 help="Upper limit on responses computed at a time [default: 64]."),
-    device_option,
-    dtype_option,
-    click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all]."),
-    trust_option,
-    click.option("--engine", default="local", show_default=True,
-                 help="Where items are computed: local, or ray or ray:ADDRESS for a cluster."),
-    click.option("--actors", type=click.IntRange(1),
-                 help="Ray actors that each hold the model [default: one per GPU, or 2]."),
-    click.option("--tensor-parallel", type=click.IntRange(1),
-                 help="GPUs that vllm: spreads the weights of a model over [default: 1]."),
-    click.option("--concurrency", type=click.IntRange(1), default=16,
-                 show_default=True, help="Requests to a server at the same time."),
-    click.option("--requests-per-minute", type=float,
-                 help="Upper limit on requests per minute to a server [default: none]."),
-    click.option("--timeout", "seconds", type=float, default=600.0, show_default=True,
-                 help="Seconds to wait for one reply of a server."),
-    click.option("--price-in", type=float,
-                 help="Price of a million tokens that a server reads [default: not counted]."),
-    click.option("--price-out", type=float,
-                 help="Price of a million tokens that a server writes [default: not counted]."),
+    *_LOADING_OPTIONS,
     click.option("--skip-too-long", is_flag=True,
                  help="Leave out items that do not fit into the context of every model "
                  "[default: refuse the suite]."),
@@ -133,6 +136,11 @@ def evaluation_options(*, suite_required: bool) -> Callable[[Command], Command]:
     """What is asked, and how."""
     suite = click.option("--suite", required=suite_required, help=SUITE)
     return lambda command: with_options(command, (suite, *_OPTIONS))
+
+
+def loading_options(command: Command) -> Command:
+    """Where and how models are loaded or reached."""
+    return with_options(command, _LOADING_OPTIONS)
 
 
 def make_settings(options: dict[str, Any]) -> Settings:

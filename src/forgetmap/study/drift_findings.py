@@ -1,0 +1,198 @@
+"""What the drift of all pairs says together: algorithms, domains, families, sizes, recovery."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from forgetmap.stats import Contrast, clustered_contrast
+from forgetmap.study.declaration import LEVEL
+from forgetmap.study.drift import DriftChain, StudyDrift
+from forgetmap.study.effects import as_estimate, difference, size_trend
+from forgetmap.study.findings import assumed_facts, named, sign_answer
+from forgetmap.study.pair_table import Flags, PairFacts, StudyTable
+from forgetmap.study.result import Answer, NamedEstimate, StudyFinding
+from forgetmap.study.words import effect_size, interval
+from forgetmap.text import counted
+
+Labels = Callable[[PairFacts], Hashable]
+"""What pairs are compared by; None of pairs that have no such fact."""
+_MANY = "{} comparisons: each interval is at {:.4g} %, so that all hold together at {:g} %."
+_APART = "no two of these pairs have the same model before: models differ as well."
+
+
+def find_drift_effects(drift: StudyDrift, level: float = LEVEL) -> list[StudyFinding]:
+    """Everything that the drift of the pairs of a study can say together."""
+    table = drift.table
+    size = larger_drift_less(table, level)
+    return [
+        *methods_differ(table, level),
+        *domains_differ(table, level),
+        *families_differ(table, level),
+        *([size] if size is not None else []),
+        *recovers(drift.chains, level),
+    ]
+
+
+def methods_differ(table: StudyTable, level: float = LEVEL) -> Iterator[StudyFinding]:
+    """Whether one way to train drifts more than another, from the same models."""
+    yield from _each_two(
+        table, "method", lambda fact: fact.method, level,
+        claim="{} drifts more than {}.",
+        within=(
+            lambda fact: (fact.before, fact.domain_names),
+            lambda fact: fact.before,
+            lambda fact: fact.stage,
+        ),
+    )  # fmt: skip
+
+
+def domains_differ(table: StudyTable, level: float = LEVEL) -> Iterator[StudyFinding]:
+    """Whether training on some domains drifts more than on others, from the same models."""
+    yield from _each_two(
+        table, "domains", lambda fact: " + ".join(sorted(fact.domain_names)) or None, level,
+        claim="Training on {} drifts more than on {}.",
+        within=(
+            lambda fact: (fact.before, fact.method),
+            lambda fact: fact.before,
+            lambda fact: fact.stage,
+        ),
+    )  # fmt: skip
+
+
+def families_differ(table: StudyTable, level: float = LEVEL) -> Iterator[StudyFinding]:
+    """Whether one family drifts more than another where both were trained alike."""
+    yield from _each_two(
+        table, "family", lambda fact: fact.family, level,
+        claim="{} drifts more than {}.",
+        within=(
+            lambda fact: (fact.stage, fact.method, fact.domain_names),
+            lambda fact: fact.stage,
+        ),
+    )  # fmt: skip
+
+
+def larger_drift_less(table: StudyTable, level: float = LEVEL) -> StudyFinding | None:
+    """Whether drift falls with size, within series of models made alike."""
+    trend = size_trend(table, "drift", level=level)
+    if trend is None:
+        return None
+    contrast, rows = trend
+    return StudyFinding(
+        id="drift-size",
+        claim="Larger models drift less.",
+        answer=sign_answer(contrast, below=True),
+        sentence=f"Per doubling of size the drift changes by {interval(contrast, effect_size)}; "
+        f"{counted(int(rows.sum()), 'pair')}.",
+        evidence=[named("change of drift per doubling of size", contrast, table, rows)],
+        confounds=[],
+    )
+
+
+def recovers(chains: Sequence[DriftChain], level: float = LEVEL) -> Iterator[StudyFinding]:
+    """Whether a second training brings a model back towards where the first one began."""
+    kinds = list(dict.fromkeys((chain.before, chain.step) for chain in chains))
+    own = _own_level(level, len(kinds))
+    for before, step in kinds:
+        here = [chain for chain in chains if (chain.before, chain.step) == (before, step)]
+        contrast = clustered_contrast(
+            [chain.change for chain in here],
+            np.ones((len(here), 1)),
+            [1.0],
+            [chain.lineage for chain in here],
+            level=own,
+        )
+        yield StudyFinding(
+            id=f"drift-recovery:{step} after {before}",
+            claim=f"{step} after {before} brings back part of the drift.",
+            answer=sign_answer(contrast, below=True),
+            sentence=f"The drift from the first model changes by {interval(contrast, effect_size)}"
+            f" with the second training; {counted(len(here), 'model')}.",
+            evidence=[
+                NamedEstimate(
+                    name="change of drift by the second training",
+                    estimate=as_estimate(contrast),
+                    pairs=len(here),
+                    lineages=len({chain.lineage for chain in here}),
+                )
+            ],
+            confounds=_many(level, len(kinds)),
+        )
+
+
+def _each_two(
+    table: StudyTable,
+    fact: str,
+    label_of: Labels,
+    level: float,
+    *,
+    claim: str,
+    within: Sequence[Labels],
+) -> Iterator[StudyFinding]:
+    """A finding for each two labels that can be compared."""
+    labels = [label_of(one) for one in table.facts]
+    names = [name for name in dict.fromkeys(labels) if name is not None]
+    found = []
+    for first, second in combinations(names, 2):
+        rows = tuple(np.asarray([label == name for label in labels]) for name in (first, second))
+        gap = _difference(table, (rows[0], rows[1]), within, level)
+        if gap is not None:
+            found.append((str(first), str(second), rows))
+    own = _own_level(level, len(found))
+    for first, second, rows in found:
+        gap = _difference(table, (rows[0], rows[1]), within, own)
+        assert gap is not None  # noqa: S101  # it was not, at another level
+        contrast, taken, has_same = gap
+        both = taken[0] | taken[1]
+        yield StudyFinding(
+            id=f"drift-{fact}:{first} against {second}",
+            claim=claim.format(first, second),
+            answer=sign_answer(contrast, below=False),
+            sentence=_sentence(contrast, taken),
+            evidence=[named("difference of mean drift", contrast, table, both)],
+            confounds=[
+                *([] if has_same else [_APART]),
+                *assumed_facts(table, both, fact),
+                *_many(level, len(found)),
+            ],
+        )
+
+
+def _sentence(contrast: Contrast, rows: tuple[Flags, Flags]) -> str:
+    answer: Answer = sign_answer(contrast, below=False)
+    ending = " More or less cannot be told." if answer == "cannot tell" else ""
+    first, second = (int(side.sum()) for side in rows)
+    return (
+        f"Mean drift differs by {interval(contrast, effect_size)}; {counted(first, 'pair')} "
+        f"against {second}.{ending}"
+    )
+
+
+def _difference(
+    table: StudyTable, rows: tuple[Flags, Flags], within: Sequence[Labels], level: float
+) -> tuple[Contrast, tuple[Flags, Flags], bool] | None:
+    """The difference within what is most alike, and whether that is the model before."""
+    for label_of in within:
+        labels = [label_of(fact) for fact in table.facts]
+        found = difference(table, "drift", rows, within=labels, level=level)
+        if found is not None:
+            contrast, taken = found
+            befores = [
+                {fact.before for fact, is_in in zip(table.facts, side, strict=True) if is_in}
+                for side in taken
+            ]
+            return contrast, taken, bool(befores[0] & befores[1])
+    return None
+
+
+def _own_level(level: float, count: int) -> float:
+    """Of each of several intervals that hold together at a level (Bonferroni)."""
+    return 1 - (1 - level) / max(count, 1)
+
+
+def _many(level: float, count: int) -> list[str]:
+    if count < 2:
+        return []
+    return [_MANY.format(count, 100 * _own_level(level, count), 100 * level)]

@@ -1,0 +1,135 @@
+"""What stands beside the run folders of a study: what is done, how fast it was, what failed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from forgetmap._disk import whole_file
+from forgetmap.errors import ForgetmapError
+from forgetmap.records import writable
+
+
+@dataclass(frozen=True, slots=True)
+class RunEffort:
+    """What the last attempt at a run took.
+
+    Attributes:
+        answers: that it added; those of earlier attempts are not among them.
+        tokens: read and written for them.
+        written: of these, those that the model wrote.
+        seconds: from the first question to the last answer.
+    """
+
+    answers: int = 0
+    tokens: int = 0
+    written: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A run that is complete.
+
+    Attributes:
+        mark: the same for the same model, suite and way of asking.
+        stamp: of the files it was made from.
+        effort: what it took.
+    """
+
+    mark: str
+    stamp: str
+    effort: RunEffort
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailure:
+    """Why a model could not be evaluated.
+
+    Attributes:
+        kind: class of the error.
+        reason: what is wrong, and where.
+        hint: what to do.
+        time: when, ISO 8601, UTC.
+    """
+
+    kind: str
+    reason: str
+    hint: str
+    time: str
+
+
+def run_folder(folder: Path, name: str) -> Path:
+    """Where the run of a model lies in a folder of runs."""
+    return folder / name.replace("/", "--")
+
+
+def read_finished(out: Path, name: str) -> FinishedRun | None:
+    """What is known of a run that was finished; None where nothing is."""
+    content = _read(_finished_path(out, name))
+    try:
+        return FinishedRun(content["mark"], content["stamp"], RunEffort(**content["effort"]))  # type: ignore[arg-type]
+    except (KeyError, TypeError):
+        return None
+
+
+def write_finished(out: Path, name: str, finished: FinishedRun) -> None:
+    """Keep that a run is complete; what failed before does not count any more."""
+    _write(_finished_path(out, name), asdict(finished))
+    clear_failure(out, name)
+
+
+def read_failure(out: Path, name: str) -> RunFailure | None:
+    """Why the last attempt at a model failed; None where it did not."""
+    try:
+        return RunFailure(**_read(_failure_path(out, name)))  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def write_failure(out: Path, name: str, error: ForgetmapError) -> None:
+    """Keep why a model failed."""
+    reason = str(error).partition("\nHint: ")[0]
+    time = datetime.now(UTC).isoformat(timespec="seconds")
+    failure = RunFailure(type(error).__name__, reason, error.hint, time)
+    _write(_failure_path(out, name), asdict(failure))
+
+
+def clear_failure(out: Path, name: str) -> None:
+    """A model is tried again."""
+    _failure_path(out, name).unlink(missing_ok=True)
+
+
+def answers_so_far(out: Path, name: str) -> int:
+    """Answers of a run that was stopped; 0 where it was not begun."""
+    folder = run_folder(out, name)
+    journal = folder.parent / f".{folder.name}.journal.jsonl"
+    if not journal.is_file():
+        return 0
+    with journal.open("rb") as file:
+        return max(sum(line.endswith(b"\n") for line in file) - 1, 0)
+
+
+def _finished_path(out: Path, name: str) -> Path:
+    folder = run_folder(out, name)
+    return folder.parent / f".{folder.name}.study.json"
+
+
+def _failure_path(out: Path, name: str) -> Path:
+    folder = run_folder(out, name)
+    return folder.parent / f".{folder.name}.failed.json"
+
+
+def _read(path: Path) -> dict[str, object]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _write(path: Path, content: dict[str, object]) -> None:
+    with writable(path), whole_file(path) as partial:
+        partial.write_text(json.dumps(content), encoding="utf-8")
