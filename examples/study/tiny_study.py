@@ -130,8 +130,8 @@ def make_study(folder: Path) -> Path:
         for number in range(ITEMS):
             options = draw.sample(WORDS, OPTIONS)
             question = " ".join(draw.choices(WORDS, k=8))
-            row = {"id": str(number), "task": f"t{number % 3}", "question": question}
-            row |= {"options": options, "gold": draw.choice(options)}
+            row: dict[str, object] = {"id": str(number), "task": f"t{number % 3}"}
+            row |= {"question": question, "options": options, "gold": draw.choice(options)}
             file.write(f"{json.dumps(row)}\n")
     path = folder / "study.toml"
     path.write_text("\n".join([HEAD, *make_models(folder), ""]), encoding="utf-8")

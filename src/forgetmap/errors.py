@@ -35,7 +35,7 @@ exits with 2; nothing here ever reaches a user as a traceback.
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Callable
 
 TRUNCATED_HINT = "The file looks truncated: copy it again."
 """What to do about a file that ends too early or whose bytes are damaged."""
@@ -62,7 +62,8 @@ def _rebuild(
     # Python refuses to make one by a parent that has no room for what another parent keeps.
     builtins = [parent for parent in kind.__mro__ if parent.__module__ == "builtins"]
     roomiest = max(builtins, key=lambda parent: parent.__basicsize__)
-    error = cast("ForgetmapError", roomiest.__new__(kind, message))  # type: ignore[call-arg]
+    make: Callable[..., ForgetmapError] = roomiest.__new__
+    error = make(kind, message)
     Exception.__init__(error, message)
     error.message, error.hint = message, hint
     error.__dict__.update(state)

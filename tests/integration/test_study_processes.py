@@ -34,7 +34,7 @@ from scripted_server import scripted_server, usual
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 ITEMS = 5
-PATIENT, DEADLINE_S = 60.0, 60.0
+PATIENT, DEADLINE_S = 240.0, 180.0
 HASTY = Traffic(attempts=2, pause=0.01, longest_pause=0.01, concurrency=1)
 
 
@@ -97,7 +97,7 @@ def write_study(folder: Path, **sources: str) -> Path:
 
 
 def workers_of(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    return psutil.Process(process.pid).children()
+    return list(psutil.Process(process.pid).children())
 
 
 def test_a_killed_study_goes_on_and_evaluates_every_model_once(

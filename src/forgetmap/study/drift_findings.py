@@ -179,11 +179,11 @@ def _difference(
         found = difference(table, "drift", rows, within=labels, level=level)
         if found is not None:
             contrast, taken = found
-            befores = [
+            starts = [
                 {fact.before for fact, is_in in zip(table.facts, side, strict=True) if is_in}
                 for side in taken
             ]
-            return contrast, taken, bool(befores[0] & befores[1])
+            return contrast, taken, bool(starts[0] & starts[1])
     return None
 
 

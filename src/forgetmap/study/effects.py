@@ -106,13 +106,13 @@ def size_trend(
 
 
 def as_share(contrast: Contrast | None, method: str = METHOD) -> Estimate:
-    """A mean of shares: no limit of it is below 0 or above 1, unless the mean itself is."""
+    """A mean of shares: no limit of it is below 0 or above 1, unless the mean is below 0."""
     estimate = as_estimate(contrast, method)
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return estimate
     limits = {
-        "low": max(estimate.low, min(estimate.value, 0.0)),
-        "high": min(estimate.high, max(estimate.value, 1.0)),
+        "low": estimate.low if estimate.value < 0 else max(estimate.low, 0.0),
+        "high": min(estimate.high, 1.0),
     }
     return estimate.model_copy(update=limits)
 

@@ -35,7 +35,7 @@ def interval(contrast: Contrast | None, write: Callable[[float], str] = points) 
     low, high = contrast.low, contrast.high
     if write is points:
         # Chance may be taken off more than there is: a mean below 0 keeps its interval.
-        low, high = max(low, min(contrast.value, 0.0)), min(high, max(contrast.value, 1.0))
+        low, high = low if contrast.value < 0 else max(low, 0.0), min(high, 1.0)
     return f"{write(contrast.value)} ({_number(low, write)} to {_number(high, write)})"
 
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from forgetmap.stats import Reals
+from forgetmap.stats import Contrast, Reals
 from forgetmap.study import PairFacts, StudyTable, find_effects, tell_findings
-from forgetmap.study.effects import difference, mean_effect, mean_of_these, size_trend
+from forgetmap.study.effects import as_share, difference, mean_effect, mean_of_these, size_trend
 from forgetmap.study.findings import larger_forget_less, not_catastrophic
+from forgetmap.study.words import interval
 from forgetmap.text import blocks_to_text
 
 FACT = PairFacts(
@@ -117,3 +118,14 @@ def test_all_findings_of_a_study_as_text() -> None:
     assert "mine: 4 pairs of 4 lineages" in text
     assert "CANNOT TELL" in text
     assert "items are not known" in text
+
+
+def test_a_mean_below_0_keeps_its_interval() -> None:
+    for value, low, high, limits in (
+        (-0.2, -0.3, -0.1, (-0.3, -0.1)),
+        (0.1, -0.1, 0.3, (0.0, 0.3)),
+    ):
+        contrast = Contrast(value, 0.05, low, high, 5.0, 4)
+        estimate = as_share(contrast)
+        assert (estimate.low, estimate.high) == limits
+        assert interval(contrast).endswith(f"({100 * limits[0]:.1f} to {100 * limits[1]:.1f})")
