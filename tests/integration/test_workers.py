@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psutil
+import psutilfrom typing import Any
+
 import pytest
 
 import worker_tasks as tasks
@@ -266,7 +267,7 @@ def test_a_call_sends_messages_on_its_way() -> None:
 
 def test_every_error_keeps_its_kind_on_its_way() -> None:
     classes = [one for one in vars(errors).values() if isinstance(one, type)]
-    kinds = [one for one in classes if issubclass(one, errors.ForgetmapError)]
+    kinds: list[Any] = [one for one in classes if issubclass(one, errors.ForgetmapError)]
     assert len(kinds) > 20
     for kind in kinds:
         words = ("a", "b", "c") if kind is errors.MissingPackageError else ("a",)
