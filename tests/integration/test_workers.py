@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
-import psutilfrom typing import Any
+import psutil
 
 import pytest
 
