@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-
 import pytest
 
 import worker_tasks as tasks
