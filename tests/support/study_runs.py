@@ -50,3 +50,58 @@ def _model(name: str, family: str, size: int, logs: bool, parent: str | None = N
     if parent is not None:
         lines.append(f'stage = "instruction tuning"\nparent = "{parent}"')
     return "\n".join(lines) + "\n"
+
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def write_told_study(folder: Path, *, repeats: int = 1) -> Path:
+    """One family with texts, a merge, names like scripts, and a model without a run."""
+    random = np.random.default_rng(7)
+    parts = [f'name = "told"\ntitle = "{HOSTILE}"\n']
+    known = random.random((len(TASKS), 20)) < 0.7
+    for name, parent, lost, stage, data in (
+        ("base", None, 0.0, "", ""),
+        ("tuned", "base", 0.4, "tuning", ""),
+        ("few", "tuned", 0.1, "reasoning", "low"),
+        ("many", "tuned", 0.3, "reasoning", "high"),
+        ("missing", "tuned", None, "reasoning", "high"),
+    ):
+        parts.append(f'[[model]]\nid = "{name}"\nhub = "o/{name}"\nfamily = "ant"\nsize = "1B"')
+        if parent:
+            parts.append(f'parent = "{parent}"\nstage = "{stage}"')
+        if data:
+            parts.append(f'data = "{data}"')
+        if lost is not None:
+            _write_told(folder / "runs" / name, name, known, lost, repeats)
+    parts.append(
+        '[[merge]]\nid = "mix"\nmethod = "linear"\nmodels = ["base", "tuned"]\nweight = 0.5'
+    )
+    _write_told(folder / "runs" / "mix", "mix", known, 0.2, repeats)
+    (folder / "study.toml").write_text("\n".join(parts), encoding="utf-8")
+    return folder / "study.toml"
+
+
+def _write_told(
+    folder: Path,
+    model: str,
+    known: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
+    lost: float,
+    repeats: int,
+) -> None:
+    random = np.random.default_rng(len(model))
+    rows: list[dict[str, Any]] = []
+    for repeat in range(repeats):
+        kept = random.random(known.shape) >= lost
+        for (task, category), flags in zip(TASKS.items(), known & kept, strict=True):
+            rows += [
+                {
+                    "task": task, "item": f"{task}-{n}", "repeat": repeat, "category": category,
+                    "question": f"{HOSTILE} What is {task} {n}?", "gold": f"gold {n}", "k": 4,
+                    "score": float(flag), "answer": f"gold {n}" if flag else "=cmd()",
+                    "outcome": "correct" if flag else "incorrect",
+                    "response": f"{model} says {n} </script>",
+                }
+                for n, flag in enumerate(flags)
+            ]  # fmt: skip
+    write(folder, rows)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         make_rule,
         open_all,
     )
-    from forgetmap.comparison.cells import CELL_NAMES, REASONS, reason_of
+    from forgetmap.comparison.cells import CELL_NAMES, REASONS, Cells, reason_of
     from forgetmap.comparison.chains import Chain
     from forgetmap.comparison.choices import (
         CORRECT_AT,
@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         RunResult,
         Verdict,
     )
+    from forgetmap.comparison.rollups import SeedRow, roll_up
     from forgetmap.comparison.summary import Summary, summarize
     from forgetmap.comparison.task_tables import load_table, plain_name
     from forgetmap.comparison.verdict import (
@@ -115,6 +116,7 @@ __all__ = [
     "SIMULATED",
     "TASK_TABLES",
     "AdviceResult",
+    "Cells",
     "Chain",
     "Comparison",
     "ComparisonResult",
@@ -137,6 +139,7 @@ __all__ = [
     "Rollup",
     "Rule",
     "RunResult",
+    "SeedRow",
     "Summary",
     "Verdict",
     "Wish",
@@ -167,6 +170,7 @@ __all__ = [
     "plain_name",
     "print_comparison",
     "reason_of",
+    "roll_up",
     "select_flips",
     "sum_items",
     "summarize",

@@ -12,15 +12,29 @@ if TYPE_CHECKING:
     from forgetmap.study.claims import published_findings
     from forgetmap.study.compare import compare_study, find_runs, study_gaps
     from forgetmap.study.declaration import Study, StudyMerge, StudyModel, StudyPair
+    from forgetmap.study.detail import (
+        CategoryChange,
+        ModelAccuracy,
+        PairDetail,
+        PrintedValues,
+        StudyDetail,
+        TaskChange,
+        examine_study,
+        model_accuracies,
+        published_detail,
+    )
     from forgetmap.study.findings import find_effects
+    from forgetmap.study.items import ItemReader, LostItem
     from forgetmap.study.ledger import RunUpdate, StudyRuns
     from forgetmap.study.merging import MergeChanges, merging_reduces
-    from forgetmap.study.pair_table import PairFacts, StudyTable, pair_facts
+    from forgetmap.study.pair_table import TOTAL, Effect, PairFacts, StudyTable, pair_facts
     from forgetmap.study.place import Placement, place_pair, place_values, tell_placement
     from forgetmap.study.plan import PlannedRun, find_servers, plan_runs
     from forgetmap.study.published import PublishedPair, published_pairs, published_table
     from forgetmap.study.read import model_line, parse_study, read_study
     from forgetmap.study.render import (
+        SUPPORT,
+        TONES,
         tell_categories,
         tell_findings,
         tell_gaps,
@@ -30,9 +44,11 @@ if TYPE_CHECKING:
     )
     from forgetmap.study.result import (
         FindingsResult,
+        GroupEffect,
         ModelStatus,
         PublishedFindings,
         StudyFinding,
+        StudyGap,
         StudyResult,
         StudyStatus,
     )
@@ -42,17 +58,29 @@ if TYPE_CHECKING:
     from forgetmap.study.status import run_command, study_status
     from forgetmap.study.summary import StudySummary, summarize_study, tell_summary
     from forgetmap.study.templates import TEMPLATES, study_template
+    from forgetmap.study.words import estimate_cell, points
 
 __all__ = [
     "GPUS",
+    "SUPPORT",
     "TEMPLATES",
+    "TONES",
+    "TOTAL",
     "BillRates",
+    "CategoryChange",
+    "Effect",
     "FindingsResult",
+    "GroupEffect",
+    "ItemReader",
+    "LostItem",
     "MergeChanges",
+    "ModelAccuracy",
     "ModelStatus",
+    "PairDetail",
     "PairFacts",
     "Placement",
     "PlannedRun",
+    "PrintedValues",
     "PublishedFindings",
     "PublishedPair",
     "RunBill",
@@ -61,7 +89,9 @@ __all__ = [
     "RunUpdate",
     "Speed",
     "Study",
+    "StudyDetail",
     "StudyFinding",
+    "StudyGap",
     "StudyMerge",
     "StudyModel",
     "StudyPair",
@@ -70,20 +100,26 @@ __all__ = [
     "StudyStatus",
     "StudySummary",
     "StudyTable",
+    "TaskChange",
     "bill_of",
     "choose_speed",
     "compare_study",
+    "estimate_cell",
+    "examine_study",
     "find_effects",
     "find_runs",
     "find_servers",
     "make_rates",
     "merging_reduces",
+    "model_accuracies",
     "model_line",
     "pair_facts",
     "parse_study",
     "place_pair",
     "place_values",
     "plan_runs",
+    "points",
+    "published_detail",
     "published_findings",
     "published_pairs",
     "published_table",

@@ -4,24 +4,48 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from forgetmap.comparison import CORRECT_AT, load_table
 from forgetmap.errors import DuplicateKeyError
 from forgetmap.pairing import Side, prepare
-from forgetmap.records import CONTENT_HASHES
+from forgetmap.records import CONTENT_HASHES, Run
 from forgetmap.sources import open_run
 from forgetmap.stats import Reals
 
 NO_CATEGORY = "no category"
 IGNORED = "ignored"
 _FACTS = ("item", "repeat", "score", "k", "category", *CONTENT_HASHES)
+SAID = ("answer", "choice", "outcome", "gold")
+"""What lists of items say of an answer beside its score, where it was recorded."""
 OnRun = Callable[[str], None]
 """Is told which model is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRows:
+    """The rows of one model, to look up what it said of an item; its runs stay open for texts.
+
+    Attributes:
+        runs: where texts are.
+        tasks: of each row.
+        items: id of each row, as its run has it.
+        repeats: number of the repeat of each row, as its run has it.
+        places: (repeat, item) -> row, -1 where there is no answer.
+        said: the columns of `SAID` that any run recorded.
+    """
+
+    runs: tuple[Run, ...]
+    tasks: list[str]
+    items: list[str]
+    repeats: list[int | None]
+    places: NDArray[np.intp]
+    said: pa.Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +58,7 @@ class StudyAnswers:
         tasks: their names.
         categories: of the tasks.
         luck: 1 / (k - 1) of each item, 0 for open-ended ones.
+        rows: model -> its rows, where they were to be kept.
     """
 
     right: Mapping[str, Reals]
@@ -41,15 +66,18 @@ class StudyAnswers:
     tasks: tuple[str, ...]
     categories: tuple[str, ...]
     luck: Reals
+    rows: Mapping[str, AnswerRows] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The columns of the runs of one model; absent ones are empty lists."""
+    """The columns of the runs of one model; absent ones are lists of None."""
 
     tasks: list[str]
     columns: Mapping[str, list[Any]]
     content: Mapping[str, frozenset[str]]
+    runs: tuple[Run, ...] = ()
+    said: pa.Table | None = None
 
 
 def read_answers(
@@ -59,6 +87,7 @@ def read_answers(
     metric: str | None = None,
     correct_at: float = CORRECT_AT,
     on_run: OnRun | None = None,
+    keep_rows: bool = False,
 ) -> StudyAnswers:
     """Read every run once and put all answers on one axis.
 
@@ -71,12 +100,14 @@ def read_answers(
         metric: as that of `compare`.
         correct_at: the score from which on an answer counts as right.
         on_run: is told which model is read.
+        keep_rows: also keep what was answered, for lists of items.
     """
     rows = {}
     for model, sources in runs.items():
         if on_run is not None:
             on_run(model)
-        rows[model] = _read_rows([prepare(open_run(source), metric) for source in sources])
+        sides = [prepare(open_run(source), metric) for source in sources]
+        rows[model] = _read_rows(sides, SAID if keep_rows else ())
     keys = _key_columns(rows.values())
     axis: dict[tuple[Any, ...], int] = {}
     placed = _place_all(rows, keys, axis)
@@ -94,24 +125,63 @@ def read_answers(
         tasks=tuple(tasks),
         categories=tuple(categories),
         luck=np.where(options > 1, 1 / np.maximum(options - 1, 1), 0.0),
+        rows={
+            model: _kept(each, placed[model], len(axis))
+            for model, each in (rows.items() if keep_rows else ())
+        },
     )
 
 
-def _read_rows(sides: Sequence[Side]) -> _Rows:
+def _read_rows(sides: Sequence[Side], said: Sequence[str]) -> _Rows:
     tasks: list[str] = []
+    tables: list[pa.Table] = []
     columns: dict[str, list[Any]] = {name: [] for name in _FACTS}
     content: dict[str, frozenset[str]] = {}
     for side in sides:
         scores = side.measured.scores
         names = set(scores.collect_schema().names())
-        frame = scores.select("task", *(name for name in _FACTS if name in names)).collect()
+        facts = [name for name in _FACTS if name in names]
+        frame = scores.select("task", *facts, *(name for name in said if name in names)).collect()
+        if said:
+            tables.append(_said_table(frame.to_arrow(), said))
         tasks += frame["task"].to_list()
         for name in _FACTS:
             columns[name] += frame[name].to_list() if name in names else [None] * len(frame)
         for task, counts in side.measured.recorded.items():
             full = {name for name in CONTENT_HASHES if counts.get(name) == counts["rows"]}
             content[task] = content.get(task, frozenset(full)) & full
-    return _Rows(tasks, columns, content)
+    runs = tuple(side.run for side in sides)
+    return _Rows(tasks, columns, content, runs, pa.concat_tables(tables) if said else None)
+
+
+def _said_table(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Texts that all runs have alike; what was not recorded is empty."""
+    empty = pa.nulls(len(rows), pa.string())
+    columns = [
+        rows[name].cast(pa.string()) if name in rows.column_names else empty for name in names
+    ]
+    return pa.table(columns, names=list(names))
+
+
+def _kept(rows: _Rows, places: NDArray[np.intp], size: int) -> AnswerRows:
+    repeats = _repeat_ranks(rows)
+    lookup = np.full((int(repeats.max(initial=0)) + 1, size), -1, np.intp)
+    lookup[repeats, places] = np.arange(len(places))
+    return AnswerRows(
+        runs=rows.runs,
+        tasks=rows.tasks,
+        items=rows.columns["item"],
+        repeats=rows.columns["repeat"],
+        places=lookup,
+        said=rows.said,
+    )
+
+
+def _repeat_ranks(rows: _Rows) -> NDArray[np.intp]:
+    """The repeats of the rows, counted from 0."""
+    repeats = np.asarray([repeat or 0 for repeat in rows.columns["repeat"]], np.intp)
+    ranks: NDArray[np.intp] = np.unique(repeats, return_inverse=True)[1]
+    return ranks
 
 
 def _key_columns(rows: Iterable[_Rows]) -> dict[str, tuple[str, ...]]:
@@ -203,8 +273,7 @@ def _with_table(
 def _matrix(
     model: str, rows: _Rows, places: NDArray[np.intp], size: int, correct_at: float
 ) -> Reals:
-    repeats = np.asarray([repeat or 0 for repeat in rows.columns["repeat"]], np.intp)
-    _, repeats = np.unique(repeats, return_inverse=True)
+    repeats = _repeat_ranks(rows)
     scores = np.asarray(
         [np.nan if score is None else score for score in rows.columns["score"]], float
     )

@@ -32,7 +32,7 @@ MIN_SHARED = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class _Comparer:
+class PairComparer:
     """Pairs of models on one axis of items.
 
     Attributes:
@@ -108,6 +108,26 @@ def compare_study(
         FieldError: two models of a pair have no item in common; with the line of the pair.
         UsageError: no pair has runs of both models.
     """
+    return compare_with_answers(study, runs, folder=folder, on_run=on_run)[0]
+
+
+def compare_with_answers(
+    study: Study,
+    runs: Mapping[str, Sequence[Any]] | None = None,
+    *,
+    folder: Path | None = None,
+    on_run: OnRun | None = None,
+    keep_rows: bool = False,
+) -> tuple[StudyResult, PairComparer]:
+    """As `compare_study`, and the answers of all models, compared pair by pair.
+
+    Args:
+        study: which pairs.
+        runs: model -> its runs.
+        folder: holds a run folder per model.
+        on_run: is told which model is read.
+        keep_rows: also keep what was answered, for lists of items.
+    """
     runs = find_runs(study, folder) if runs is None else runs
     pairs = [pair for pair in study.pairs if pair.before in runs and pair.after in runs]
     gaps = study_gaps(study, runs)
@@ -125,8 +145,9 @@ def compare_study(
         sources,
         task_table=study.task_table,
         on_run=on_run,
+        keep_rows=keep_rows,
     )
-    comparer = _Comparer(answers, _weights(answers))
+    comparer = PairComparer(answers, _weights(answers))
     _check_shared(study, pairs, comparer)
     table, covariance = _tabulate(study, pairs, comparer)
     findings = find_effects(table, study.name, level=study.level, margin=study.margin)
@@ -135,12 +156,13 @@ def compare_study(
         merging = merging_reduces(merges, study.level)
         findings = findings.model_copy(update={"findings": [*findings.findings, merging]})
     findings = _with_notices(findings, pairs, comparer)
-    return StudyResult(
+    result = StudyResult(
         study=study.name,
         pairs=_pair_results(study, pairs, comparer, table, covariance),
         gaps=gaps,
         findings=_with_drift(findings, study, pairs, sources),
     )
+    return result, comparer
 
 
 def study_gaps(study: Study, runs: Mapping[str, object]) -> list[StudyGap]:
@@ -155,11 +177,9 @@ def study_gaps(study: Study, runs: Mapping[str, object]) -> list[StudyGap]:
 
 
 def _used_models(study: Study, pairs: Sequence[StudyPair], runs: Mapping[str, object]) -> set[str]:
-    """Models of pairs, and merges that can be compared: nothing else is read."""
-    used = {name for pair in pairs for name in (pair.before, pair.after)}
-    return used | {
-        merge.id for merge in study.merges if _is_ready(merge, used) and merge.id in runs
-    }
+    """Models of pairs, and merges with what they are compared with: nothing else is read."""
+    merges = [pair for pair in study.merge_pairs if pair.before in runs and pair.after in runs]
+    return {name for pair in [*pairs, *merges] for name in (pair.before, pair.after)}
 
 
 def _is_ready(merge: StudyMerge, models: set[str]) -> bool:
@@ -180,7 +200,7 @@ def _weights(answers: StudyAnswers) -> dict[str, Reals]:
     return {TOTAL: total, **(weights if len(names) > 1 else {})}
 
 
-def _check_shared(study: Study, pairs: Sequence[StudyPair], comparer: _Comparer) -> None:
+def _check_shared(study: Study, pairs: Sequence[StudyPair], comparer: PairComparer) -> None:
     for pair in pairs:
         if not comparer.shared(pair.before, pair.after)[0]:
             raise FieldError(
@@ -196,7 +216,7 @@ Covariance = dict[tuple[Effect, str], Reals]
 
 
 def _tabulate(
-    study: Study, pairs: Sequence[StudyPair], comparer: _Comparer
+    study: Study, pairs: Sequence[StudyPair], comparer: PairComparer
 ) -> tuple[StudyTable, Covariance]:
     categories = tuple(comparer.weights)
     values = np.empty((len(pairs), len(categories), len(EFFECTS)))
@@ -222,7 +242,7 @@ def _tabulate(
 def _pair_results(
     study: Study,
     pairs: Sequence[StudyPair],
-    comparer: _Comparer,
+    comparer: PairComparer,
     table: StudyTable,
     covariance: Covariance,
 ) -> list[PairResults]:
@@ -250,6 +270,29 @@ def _pair_results(
     return results
 
 
+def pair_estimates(study: Study, pair: StudyPair, comparer: PairComparer) -> PairResults:
+    """One pair on its own, such as a merge and a model that it is compared with."""
+    reach = float(normal_quantile(study.level))
+    estimates: dict[Effect, dict[str, Estimate]] = {effect: {} for effect in EFFECTS}
+    for name in comparer.weights:
+        values = comparer.effect(pair.before, pair.after, name)
+        task = comparer.answers.task[comparer.items(name)]
+        covariance = item_covariance(values.terms, task)
+        for number, effect in enumerate(EFFECTS):
+            error = float(np.sqrt(covariance[number, number]))
+            estimates[effect][name] = _estimate(float(values.values[number]), reach * error)
+    items, share = comparer.shared(pair.before, pair.after)
+    return PairResults(
+        before=pair.before,
+        after=pair.after,
+        label=pair.label,
+        group=pair.group,
+        items=items,
+        shared=share,
+        **estimates,
+    )
+
+
 def _estimate(value: float, reach: float) -> Estimate:
     method = "adjusted for chance as published, not clipped; items drawn anew"
     if np.isnan(value):
@@ -257,7 +300,7 @@ def _estimate(value: float, reach: float) -> Estimate:
     return Estimate(value=value, low=value - reach, high=value + reach, method=method)
 
 
-def _merge_changes(study: Study, comparer: _Comparer) -> MergeChanges | None:
+def _merge_changes(study: Study, comparer: PairComparer) -> MergeChanges | None:
     known = set(comparer.answers.right)
     merges = [merge for merge in study.merges if merge.id in known and _is_ready(merge, known)]
     if not merges:
@@ -306,7 +349,7 @@ def _with_drift(
 
 
 def _with_notices(
-    findings: FindingsResult, pairs: Sequence[StudyPair], comparer: _Comparer
+    findings: FindingsResult, pairs: Sequence[StudyPair], comparer: PairComparer
 ) -> FindingsResult:
     few = [p.label for p in pairs if comparer.shared(p.before, p.after)[1] < MIN_SHARED]
     if not few:

@@ -300,16 +300,19 @@ def _series_count(table: StudyTable, rows: Flags) -> str:
 
 def _uneven_series(table: StudyTable, rows: Flags) -> str:
     """Series that neither rise nor fall all the way, with their values."""
-    series: dict[str, list[tuple[float, float]]] = {}
+    series: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for fact, value, is_in in zip(table.facts, table.values("forgetting"), rows, strict=True):
         if is_in:
-            series.setdefault(fact.series or "", []).append((fact.size or 0.0, float(value)))
+            key = (fact.series or "", fact.group)
+            series.setdefault(key, []).append((fact.size or 0.0, float(value)))
     uneven = []
-    for name, entries in series.items():
+    names = [name for name, _ in series]
+    for (name, group), entries in series.items():
         values = [value for _, value in sorted(entries)]
         steps = np.sign(np.diff(values))
         if steps.min() < 0 < steps.max():
-            uneven.append(f"{name} ({', '.join(f'{100 * value:.1f}' for value in values)})")
+            full = f"{name} in {group}" if names.count(name) > 1 else name
+            uneven.append(f"{full} ({', '.join(f'{100 * value:.1f}' for value in values)})")
     return f" Not monotone, from small to large: {listed(uneven)}." if uneven else ""
 
 

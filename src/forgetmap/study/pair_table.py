@@ -14,7 +14,9 @@ from forgetmap.study.declaration import Study, StudyPair
 from forgetmap.study.summary import changes_style
 
 TOTAL = "total"
+"""Stands for all categories together."""
 Effect = Literal["forgetting", "backward_transfer", "drift"]
+"""What is measured of a pair."""
 Flags = NDArray[np.bool_]
 
 

@@ -17,6 +17,8 @@ from forgetmap.study.read import parse_study
 from forgetmap.study.templates import study_template
 
 SEEDS = 3
+CEILING = 2
+"""Place of the ceiling among the columns of an effect: value, deviation, ceiling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class PublishedPair:
         forgetting: by category, the total among them.
         backward_transfer: the same.
         forgetting_sd: of the total, over seeds.
+        columns: by category, forgetting and then transfer: value, deviation, ceiling.
     """
 
     label: str
@@ -38,6 +41,7 @@ class PublishedPair:
     forgetting: dict[str, float]
     backward_transfer: dict[str, float]
     forgetting_sd: float
+    columns: dict[str, list[float | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ def _pair(entry: dict[str, Any]) -> PublishedPair:
         forgetting={name: row[0] for name, row in rows.items()},
         backward_transfer={name: row[3] for name, row in rows.items()},
         forgetting_sd=entry["total"][1],
+        columns=rows,
     )
 
 

@@ -19,11 +19,13 @@ from forgetmap.study.words import estimate_cell
 from forgetmap.text import Blocks, Line, Sheet, Tone, counted, listed
 
 TONES: dict[Answer, Tone] = {"yes": "good", "no": "bad", "cannot tell": "open"}
+"""The colour of an answer."""
 SUPPORT: dict[Answer, str] = {
     "yes": "SUPPORTED",
     "no": "CONTRADICTED",
     "cannot tell": "CANNOT TELL",
 }
+"""The badge of an answer."""
 PAIR_HEADS = ("pair", "group", "items", "forgetting", "backward transfer")
 DRIFT_LEGEND = "Size of drift: root mean square of effects on capabilities, in either direction."
 HEADS = ("group", "pairs", "lineages", "forgetting", "backward transfer")
