@@ -1,4 +1,4 @@
-"""Sentences and tables as plain structures, and their plain-text, HTML and Markdown writers."""
+"""Sentences and tables as plain structures, and their text, HTML, Markdown and LaTeX writers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from forgetmap._lazy import load_on_use
 if TYPE_CHECKING:
     from forgetmap.text.blocks import Blocks, Line, Look, Sheet, Tone
     from forgetmap.text.console import blocks_to_text, fit, print_blocks, print_sheet, shorten
+    from forgetmap.text.latex import escape_latex, latex_table
     from forgetmap.text.markup import (
         blocks_to_html,
         blocks_to_markdown,
@@ -36,8 +37,10 @@ __all__ = [
     "blocks_to_markdown",
     "blocks_to_text",
     "counted",
+    "escape_latex",
     "escape_markdown",
     "fit",
+    "latex_table",
     "limit",
     "listed",
     "markdown_table",

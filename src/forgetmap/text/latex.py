@@ -1,0 +1,108 @@
+"""Tables as LaTeX that compiles with any engine; they need the packages booktabs and graphicx."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from forgetmap.text.words import printable
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
+    "%": r"\%", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': "''",
+    "`": r"\textasciigrave{}",
+    "\N{MINUS SIGN}": "$-$", "±": r"$\pm$", "\N{MULTIPLICATION SIGN}": r"$\times$",
+    "→": r"$\to$", "…": r"\dots{}",
+    "\N{EN DASH}": "--", "—": "---", "≥": r"$\geq$", "≤": r"$\leq$", "“": "``", "”": "''",
+    "\N{RIGHT SINGLE QUOTATION MARK}": "'",
+    "\N{NO-BREAK SPACE}": "~",
+}  # fmt: skip
+_LIGATURES = re.compile(r"(?<=[-,'])(?=[-,'])")
+LAST_PLAIN = "\x7e"
+FIRST_LETTER, LAST_LETTER = "À", "ÿ"
+"""Letters of Western Europe, which every engine has."""
+MAX_ROWS = 40
+"""Rows of a table that still fit on a page."""
+
+
+def escape_latex(text: str) -> str:
+    """Text that LaTeX prints as it is; letters that not every engine has as their numbers."""
+    plain = printable(text.replace("\n", " "))
+    return "".join(_SPECIAL.get(letter) or _letter(letter) for letter in _split_ligatures(plain))
+
+
+def _split_ligatures(text: str) -> str:
+    """With nothing but an empty group between signs that LaTeX would join."""
+    return _LIGATURES.sub("\x00", text)
+
+
+def _letter(letter: str) -> str:
+    if letter == "\x00":
+        return "{}"
+    is_letter = (
+        FIRST_LETTER <= letter <= LAST_LETTER
+        and letter not in "\N{MULTIPLICATION SIGN}\N{DIVISION SIGN}"
+    )
+    return letter if letter <= LAST_PLAIN or is_letter else rf"\texttt{{U+{ord(letter):04X}}}"
+
+
+def latex_table(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    caption: str,
+    label: str,
+    strong: int = 0,
+) -> str:
+    """A table as wide as the page; one that is too long goes on in further tables.
+
+    Args:
+        heads: of the columns, escaped already.
+        rows: cells, escaped already.
+        caption: escaped already.
+        label: to refer to it; letters, digits, colons and dashes.
+        strong: columns on the left after the first that are set apart by a rule.
+    """
+    every = list(rows)
+    parts = [every[start : start + MAX_ROWS] for start in range(0, max(len(every), 1), MAX_ROWS)]
+    return "\n".join(
+        _table(
+            heads,
+            part,
+            caption=caption + (f" (part {number} of {len(parts)})" if len(parts) > 1 else ""),
+            label=label if number == 1 else f"{label}-{number}",
+            strong=strong,
+        )
+        for number, part in enumerate(parts, start=1)
+    )
+
+
+def _table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str, label: str, strong: int
+) -> str:
+    columns = "l" + "r" * strong + ("@{\\hskip 2em}" if strong else "")
+    columns += "r" * (len(heads) - 1 - strong)
+    lines = [
+        r"\begin{table}[p]",
+        r"\centering",
+        rf"\caption{{{caption}}}",
+        rf"\label{{{label}}}",
+        r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        _line(heads),
+        r"\midrule",
+        *map(_line, rows),
+        r"\bottomrule",
+        r"\end{tabular}}",
+        r"\end{table}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _line(cells: Sequence[str]) -> str:
+    # A bracket at the beginning of a line would be taken for the option of the line before.
+    first, *rest = cells
+    return " & ".join([f"{{}}{first}" if first.startswith(("[", "*")) else first, *rest]) + r" \\"
