@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from command_line import call
-from study_runs import write_study
+from study_runs import write_study, write_told_study
 
 
 def test_init_writes_a_study_that_check_counts(tmp_path: Path) -> None:
@@ -70,3 +70,17 @@ def test_compare_findings_and_status_of_runs(tmp_path: Path) -> None:
     assert call("study", "compare", file).code == 2
     assert call("study", "findings").code == 2
     assert call("study", "findings", file, "--published").code == 2
+
+
+def test_report_writes_a_site_with_tables(tmp_path: Path) -> None:
+    file = write_told_study(tmp_path)
+    out = tmp_path / "site"
+    options = ("--runs", tmp_path / "runs", "--out", out)
+    done = call("study", "report", file, *options, "--limit", 5)
+    assert (done.code, done.out.strip()) == (0, f"Report: {out / 'index.html'}")
+    assert (out / "tables" / "all.tex").is_file()
+    assert (out / "figures" / "heat_forgetting.svg").is_file()
+    assert json.loads((out / "study.json").read_text("utf-8"))["gaps"][0]["model"] == "missing"
+    assert call("study", "report", file, *options).code == 2
+    assert call("study", "report", "--out", tmp_path / "x").code == 2
+    assert call("study", "report", file, "--out", tmp_path).code == 2

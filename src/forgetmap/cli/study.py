@@ -11,6 +11,7 @@ from forgetmap.cli.groups import CommandGroup
 from forgetmap.cli.options import json_option, overwrite_option
 from forgetmap.cli.options.evaluate import data_root_option, loading_options
 from forgetmap.cli.options.logs import log_options, reading_progress, table_options
+from forgetmap.report import STUDY_ITEMS
 
 if TYPE_CHECKING:
     from forgetmap.study import StudyResult
@@ -21,6 +22,7 @@ COMMANDS = {
     "run": "Evaluate every model once; go on where it was stopped.",
     "status": "Which models have runs, and which pairs can be compared?",
     "compare": "Compare all pairs that have runs; each is read once.",
+    "report": "Write tables, figures and a site that needs no network.",
     "findings": "What do the pairs say together? What papers claim, tested.",
     "place": "Where does a pair lie among the published ones?",
 }
@@ -265,6 +267,79 @@ def _compare(study: Path, runs: Path | None) -> StudyResult:
             folder=runs,
             on_run=lambda model: status.update(f"Reading {model} ..."),
         )
+
+
+REPORT_EXAMPLES = """\b
+Examples:
+  forgetmap study report study.toml --runs runs --out site
+  forgetmap study report study.toml --out site --no-text
+  forgetmap study report --published --out published
+"""
+
+
+@command.command("report", epilog=REPORT_EXAMPLES)
+@click.argument("study", type=click.Path(path_type=Path), required=False)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the site.")
+@click.option(
+    "--published", is_flag=True, help="Of the 31 pairs of Harmon et al., by their published values."
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=STUDY_ITEMS,
+    show_default=True,
+    help="Upper limit on changed items on the page of a pair; all are in a CSV file beside it.",
+)
+@click.option("--no-text", is_flag=True, help="Leave out questions, answers and responses.")
+@click.option(
+    "--redact",
+    multiple=True,
+    metavar="REGEX",
+    help="Blacken what matches in questions, options, answers and responses. Repeatable.",
+)
+@runs_option
+@overwrite_option
+def report(study: Path | None, out: Path, runs: Path | None, **options: Any) -> None:
+    """Write what a study found as a folder: a site to read offline, tables and figures.
+
+    Open index.html. Tables are LaTeX, CSV and Markdown, one for each stage; figures are SVG.
+    Nothing is sent anywhere. With --published it needs no STUDY.
+    """
+    from rich.console import Console
+
+    from forgetmap.cli.options import refuse_existing
+    from forgetmap.errors import UsageError
+    from forgetmap.report import parse_patterns, write_study
+    from forgetmap.study import examine_study, published_detail, read_study
+    from forgetmap.text import printable
+
+    published, overwrite = options.pop("published"), options.pop("overwrite")
+    if published == (study is not None):
+        raise UsageError(
+            "a report is of a study or of the published values",
+            hint="give a study.toml, or --published.",
+        )
+    refuse_existing(out, [str(path) for path in (study, runs) if path], overwrite=overwrite)
+    parse_patterns(options["redact"])
+    with Console(stderr=True).status("Reading ...") as status:
+        if study is None:
+            detail = published_detail()
+        else:
+            detail = examine_study(
+                read_study(study),
+                folder=runs,
+                on_run=lambda model: status.update(f"Reading {model} ..."),
+            )
+        page = write_study(
+            detail,
+            out,
+            overwrite=overwrite,
+            texts=not options["no_text"],
+            redact=options["redact"],
+            limit=options["limit"],
+            on_page=lambda name: status.update(f"Writing {name} ..."),
+        )
+    click.echo(printable(f"Report: {page}"))
 
 
 STATUS_EXAMPLES = """\b

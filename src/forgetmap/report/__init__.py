@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.report.choices import MAX_ITEMS, Format
+    from forgetmap.report.choices import MAX_ITEMS, STUDY_ITEMS, Format
     from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
     from forgetmap.report.figures.overlap import bridge_figures
     from forgetmap.report.figures.plugins import FIGURES, FigurePlugin
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from forgetmap.report.html.report import served_html, write_report
     from forgetmap.report.html.shell import vega_bundle
     from forgetmap.report.html.story import WatchedTraining, write_story
+    from forgetmap.report.html.study.site import write_study
     from forgetmap.report.html.theory import write_theory_page
     from forgetmap.report.markdown import as_markdown
     from forgetmap.report.payloads.comparison import (
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from forgetmap.report.payloads.schema import Items, Payload
     from forgetmap.report.payloads.texts import parse_patterns
     from forgetmap.report.static import write_figure, write_figures
+    from forgetmap.report.tables import write_study_tables
     from forgetmap.report.terminal.drift import DriftTable, tell_drift
     from forgetmap.report.terminal.lab import tell_lab, tell_merge_drift, tell_repair
     from forgetmap.report.terminal.overlap import tell_bridge, tell_events, tell_overlap
@@ -51,6 +53,7 @@ __all__ = [
     "FIGURES",
     "MAX_ITEMS",
     "MISSING_IN_FOLDER",
+    "STUDY_ITEMS",
     "DriftTable",
     "Figure",
     "FigurePlugin",
@@ -97,6 +100,8 @@ __all__ = [
     "write_figures",
     "write_report",
     "write_story",
+    "write_study",
+    "write_study_tables",
     "write_sweep",
     "write_theory_page",
 ]

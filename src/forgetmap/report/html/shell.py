@@ -22,7 +22,7 @@ from forgetmap.comparison import all_estimators
 from forgetmap.records import writable
 from forgetmap.report.payloads.schema import HEADLINE
 
-PageKind = Literal["report", "sweep", "sections", "served", "theory"]
+PageKind = Literal["report", "sweep", "sections", "study", "served", "theory"]
 STYLE = "style.css"
 _SLOT = re.compile(r"\{\{(\w+)\}\}")
 _ENDS_SCRIPT = re.compile(r"<(?=/script|!--)", re.IGNORECASE)

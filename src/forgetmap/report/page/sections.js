@@ -79,9 +79,12 @@ function sortInPlace(table) {
 
 /** Of a row: cell0, cell1, … as numbers where the first row begins with one. */
 function cellValues(row) {
-  const cells = [...row.cells].map(({ textContent }, index) => [`cell${index}`,
-    /^[-–]?$/.test(textContent.trim()) ? null : cellNumber(textContent) ?? textContent]);
-  return Object.fromEntries(cells);
+  return Object.fromEntries([...row.cells].map((cell, index) => [`cell${index}`, cellValue(cell)]));
 }
 
-startSections();
+/** What a cell is sorted by: the value that it names, or else what it shows. */
+function cellValue({ dataset, textContent }) {
+  if (dataset.value !== undefined) return dataset.value === "" ? null : Number(dataset.value);
+  if (dataset.text !== undefined) return dataset.text || textContent;
+  return /^[-–]?$/.test(textContent.trim()) ? null : cellNumber(textContent) ?? textContent;
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 from forgetmap.report.figures import data, look
 from forgetmap.report.figures.figure import Figure, Record, Spec
@@ -45,13 +46,18 @@ def radar(payload: Payload) -> Figure | None:
 
 
 def _spokes(payload: Payload) -> list[Record]:
-    """The groups in the order of their names, each with its direction from the centre."""
+    """The groups in the order of their names."""
     level = data.named_level(payload)
     names = sorted({
         group.name
         for index in range(len(payload.comparisons))
         for group in data.groups(payload, index, level)
     })  # fmt: skip
+    return make_spokes(names, level)
+
+
+def make_spokes(names: Sequence[str], level: str) -> list[Record]:
+    """Groups around a circle, each with its direction from the centre."""
     step = 2 * math.pi / max(len(names), 1)
     return [
         {
@@ -68,30 +74,69 @@ def _spokes(payload: Payload) -> list[Record]:
 
 def _models(payload: Payload) -> list[Record]:
     names = data.names_after(payload)
+    places = data.each_pair(payload)[: len(look.MODELS)]
+    return make_models({index: names[index] for index in places})
+
+
+def make_models(names: Mapping[int, str]) -> list[Record]:
+    """Lines of a radar: number in the rows -> name."""
     return [
         {
             "key": index,
-            "model": look.label_of(names[index]),
+            "model": look.label_of(name),
             "shift": (order - len(look.MODELS) / 2) * 0.02,
         }
-        for order, index in enumerate(data.each_pair(payload)[: len(look.MODELS)])
+        for order, (index, name) in enumerate(names.items())
     ]
 
 
 def _spec(payload: Payload, alt: str, spokes: list[Record], models: list[Record]) -> Spec:
     level = data.named_level(payload)
+    return radar_spec(
+        alt,
+        spokes,
+        models,
+        signals=look.switches(payload, one=False),
+        rows={"name": "rows"},
+        chosen=f"datum.level === '{level}' && datum.estimator === estimator && "
+        "datum.scale === scale",
+    )
+
+
+def radar_spec(
+    alt: str,
+    spokes: list[Record],
+    models: list[Record],
+    *,
+    signals: list[Record],
+    rows: Spec,
+    chosen: str = "true",
+    most: Mapping[str, float] | None = None,
+) -> Spec:
+    """Two panels, forgetting and backward transfer.
+
+    Args:
+        alt: what a screen reader says.
+        spokes: from `make_spokes`.
+        models: from `make_models`.
+        signals: the switches of the page.
+        rows: the data set: records with comparison, level, group, direction, value, low and high.
+        chosen: the test of the rows that are drawn.
+        most: direction -> end of its axis, where it is not to follow the data.
+    """
+    ends = most or {}
     return {
         "$schema": look.VEGA,
         "description": alt,
         "background": "transparent",
         "config": look.config("signal"),
-        "signals": look.switches(payload, one=False),
+        "signals": signals,
         "layout": {"columns": {"signal": NARROW}, "padding": 24, "bounds": "full", "align": "each"},
         "data": [
             {"name": "spokes", "values": spokes},
             {"name": "models", "values": models},
-            {"name": "rows"},
-            {"name": "points", "source": "rows", "transform": _chosen(level)},
+            rows,
+            {"name": "points", "source": rows["name"], "transform": _chosen(chosen)},
             {"name": "lines", "source": "points", "transform": _joined()},
             {
                 "name": "rings",
@@ -101,7 +146,10 @@ def _spec(payload: Payload, alt: str, spokes: list[Record], models: list[Record]
             },
         ],
         "scales": _scales(),
-        "marks": [_panel("forgetting"), _panel("backward_transfer")],
+        "marks": [
+            _panel(direction, ends.get(direction))
+            for direction in ("forgetting", "backward_transfer")
+        ],
         "legends": [
             {
                 "fill": "colour",
@@ -115,14 +163,10 @@ def _spec(payload: Payload, alt: str, spokes: list[Record], models: list[Record]
     }
 
 
-def _chosen(level: str) -> list[Spec]:
+def _chosen(test: str) -> list[Spec]:
     """The rows drawn, with the spoke they are on; where one ends that has no value."""
     return [
-        {
-            "type": "filter",
-            "expr": f"datum.level === '{level}' && datum.estimator === estimator && "
-            "datum.scale === scale",
-        },
+        {"type": "filter", "expr": test},
         {"type": "formula", "as": "key", "expr": "datum.level + '|' + datum.group"},
         _lookup("spokes", "key", ["key"], ["spoke", "next", "angle", "next_angle"]),
         _lookup("models", "key", ["comparison"], ["model", "shift"]),
@@ -176,15 +220,18 @@ def _scales() -> list[Spec]:
     ]
 
 
-def _radial() -> Spec:
+def _radial(most: float | None) -> Spec:
     """Each panel has its own axis, which holds all of its values."""
-    ends = [{"data": "panel_points", "field": "inner"}, {"data": "panel_points", "field": "outer"}]
+    ends: list[Spec] = [
+        {"data": "panel_points", "field": "inner"},
+        {"data": "panel_points", "field": "outer"},
+    ]
     return {
         "name": "radial",
         "type": "linear",
-        "domain": {"fields": ends},
+        "domain": {"fields": ends} if most is None else [0, most],
         "range": [0, RADIUS],
-        "nice": RINGS,
+        "nice": RINGS if most is None else False,
         "zero": True,
     }
 
@@ -198,7 +245,7 @@ def _at(value: str, angle: str, end: str = "") -> Spec:
     }
 
 
-def _panel(direction: str) -> Spec:
+def _panel(direction: str, most: float | None) -> Spec:
     return {
         "type": "group",
         "title": {"text": direction.replace("_", " "), "frame": "group", "offset": 22},
@@ -207,7 +254,7 @@ def _panel(direction: str) -> Spec:
             {"name": own, "source": source, "transform": [_of(direction)]}
             for own, source in (("panel_points", "points"), ("panel_lines", "lines"))
         ],
-        "scales": [_radial()],
+        "scales": [_radial(most)],
         "signals": _STEP,
         "marks": [*_grid(), _limits(), _line(), _point(), _ring_labels()],
     }

@@ -1,0 +1,1 @@
+"""Figures of a study: many pairs, with several models before."""

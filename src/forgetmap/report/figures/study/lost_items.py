@@ -1,0 +1,66 @@
+"""Are the same items forgotten again and again?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forgetmap.report.figures import look
+from forgetmap.report.figures.figure import Figure, Spec, as_table
+
+MIN_PAIRS = 2
+
+
+def lost_items_figure(counts: Sequence[int]) -> Figure | None:
+    """How many items were forgotten by so many pairs; `counts` starts at no pair."""
+    last = max((number for number, count in enumerate(counts) if count), default=0)
+    if len(counts) - 1 < MIN_PAIRS or not last:
+        return None
+    records = [{"pairs": number, "items": int(counts[number])} for number in range(last + 1)]
+    some = sum(counts[1:])
+    alt = (
+        f"Of {sum(counts):,} items that a model before knew, {some:,} were forgotten by a pair, "
+        f"{sum(counts[MIN_PAIRS:]):,} by several; the most by {last} of {len(counts) - 1} pairs."
+    )
+    x: Spec = {
+        "field": "pairs", "type": "ordinal", "title": "pairs that forgot the item",
+        "axis": {"labelAngle": 0, "grid": False, "ticks": False, "labelOverlap": True},
+    }  # fmt: skip
+    y: Spec = {
+        "field": "items", "type": "quantitative", "title": "items",
+        "scale": {"type": "sqrt", "zero": True, "nice": True},
+        "axis": {"format": "~s", "tickCount": 5},
+    }  # fmt: skip
+    return Figure(
+        name="lost_items",
+        title="Are the same items forgotten again and again?",
+        caption="Items that at least one model before knew, by the number of pairs that forgot "
+        "them; the axis of items is a square root, so that few can be seen. An item counts as "
+        "forgotten where it is in at least half of the repeats.",
+        alt=alt,
+        table=as_table(records),
+        spec=look.base_spec(alt)
+        | {
+            "data": {"values": records},
+            "height": 240,
+            "encoding": {"x": x, "y": y},
+            "layer": [
+                {
+                    "mark": {"type": "bar", "color": look.FORGOTTEN},
+                    "encoding": {
+                        "color": {
+                            "condition": {"test": "datum.pairs === 0", "value": look.KEPT},
+                            "value": look.FORGOTTEN,
+                        },
+                        "tooltip": [{"field": "pairs"}, {"field": "items", "format": ","}],
+                    },
+                },
+                {
+                    "mark": {"type": "text", "dy": -8, "fontSize": 11},
+                    "encoding": {
+                        "text": {"field": "items", "format": ","},
+                        "color": {"value": look.by_theme(look.TEXT)},
+                    },
+                },
+            ],
+        },
+    )

@@ -1,0 +1,3 @@
+// A page of sections in one file.
+
+startSections();
