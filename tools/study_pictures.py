@@ -1,15 +1,15 @@
-"""Takes the pictures of docs/studies.md: the site of a made-up study, in a headless Chromium.
+"""Takes the pictures of docs/studies.md in a headless Chromium.
 
     python tools/study_pictures.py [--site FOLDER] [--out docs/images]
 
-With --site the site stays there, to be looked at.
+Sites are of the published values, and of a made-up study that has items; with --site both stay
+there, to be looked at.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from forgetmap.records import run_from_frame, write_run
 from forgetmap.report import write_study
-from forgetmap.study import examine_study, read_study
+from forgetmap.study import examine_study, published_detail, read_study
 from report_pictures import IMAGES, TASKS, WORDS, launch
 
 ITEMS = 80
@@ -35,6 +35,8 @@ STAGES: dict[str, dict[str, Any]] = {
                "worst": "Language", "data": "high"},
 }  # fmt: skip
 PARENTS = {"code": "", "it": "", "r-few": "-it", "r-many": "-it"}
+STAGE = 2
+"""Place of the stage that is shown."""
 MISSING = "cedar-3b-r-many"
 """Declared, and never evaluated."""
 
@@ -130,41 +132,37 @@ def opened(
     return page
 
 
-def pages_of(site: Path) -> Iterator[tuple[str, str]]:
-    """One page of each kind: name and address."""
-    yield "start", (site / "index.html").as_uri()
-    for kind in ("stages", "pairs", "categories", "models"):
-        first = min((site / kind).glob("*.html"))
-        yield kind, first.as_uri()
-    yield "items", (site / "items.html").as_uri()
-
-
-def take(browser: Browser, site: Path, out: Path) -> None:
-    """The pictures of the docs."""
-    pages = dict(pages_of(site))
-    opened(browser, pages["start"], tall=900).screenshot(path=out / "study-start.png")
-    stage = opened(browser, pages["stages"], tall=1000)
-    stage.screenshot(path=out / "study-stage.png")
-    heat = opened(browser, pages["start"], tall=900)
+def take(browser: Browser, published: Path, example: Path, out: Path) -> None:
+    """The pictures of the docs: what two papers published, and items of the made-up study."""
+    start = published.as_uri()
+    opened(browser, start, tall=900).screenshot(path=out / "study-start.png")
+    heat = opened(browser, start, tall=1000)
     heat.evaluate("document.getElementById('figure-heat_forgetting').scrollIntoView()")
     heat.screenshot(path=out / "study-heat.png")
-    pair = opened(browser, f"{pages['pairs']}#transition=forgotten", tall=760)
-    pair.screenshot(path=out / "study-pair.png")
+    stages = sorted((published.parent / "stages").iterdir())
+    stage = opened(browser, stages[STAGE].as_uri(), tall=900)
+    stage.evaluate("document.getElementById('figure-radar').scrollIntoView()")
+    stage.screenshot(path=out / "study-stage.png")
+    pair = min((example.parent / "pairs").iterdir())
+    opened(browser, pair.as_uri(), tall=820).screenshot(path=out / "study-pair.png")
+    listed = opened(browser, f"{pair.as_uri()}#transition=forgotten&category=Culture", tall=620)
+    listed.screenshot(path=out / "study-items.png")
 
 
 def main() -> None:
-    """Make the study, write its site, take the pictures."""
+    """Make both sites, take the pictures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--site", type=Path)
     parser.add_argument("--out", type=Path, default=IMAGES)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
-        file = write_example(Path(name))
-        detail = examine_study(read_study(file), folder=Path(name) / "runs")
-        site = options.site or Path(name) / "site"
-        write_study(detail, site, overwrite=True)
+        folder = Path(name)
+        detail = examine_study(read_study(write_example(folder)), folder=folder / "runs")
+        site = options.site or folder / "sites"
+        example = write_study(detail, site / "example", overwrite=True)
+        published = write_study(published_detail(), site / "published", overwrite=True)
         browser = launch(playwright)
-        take(browser, site, options.out)
+        take(browser, published, example, options.out)
         browser.close()
 
 

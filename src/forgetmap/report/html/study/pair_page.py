@@ -41,7 +41,7 @@ def pair_page(context: SiteContext, number: int) -> str:
         total = len(context.reader.flips[number].places)
         page.add(
             f'<p>All {total:,} changed answers of this pair: <a href="{href}" download>CSV</a> '
-            "(questions and answers, without responses).</p>"
+            "(beginnings of questions and answers, without responses).</p>"
         )
     return page.html(items)
 

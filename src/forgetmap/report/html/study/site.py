@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from forgetmap.records import complete_folder, quote_formulas
@@ -47,6 +48,8 @@ from forgetmap.report.tables import slug_of, write_study_tables
 from forgetmap.study import ItemReader, LostItem, StudyDetail
 
 LOST_ITEMS = 100
+MOST_LETTERS = 300
+"""Of a question or an answer in the file of all changed items."""
 RESULT = "study.json"
 MANIFEST = {"schema_version": 1, "study_report": True}
 OnPage = Callable[[str], None]
@@ -173,13 +176,22 @@ def _write_figures(figures: Sequence[tuple[str, Figure]], folder: Path) -> None:
 
 
 def _write_items(context: SiteContext, number: int, path: Path) -> None:
-    """Every changed item of a pair as CSV, without responses."""
+    """Every changed item of a pair as CSV: without responses, long texts by their beginning."""
     assert context.reader is not None  # noqa: S101  # asked for only then
-    table = context.reader.table(number)
+    table = _shortened(context.reader.table(number))
     if context.secrets:
         table = _redacted_table(table, context.secrets)
     safe = pa.table(quote_formulas(table), names=table.schema.names)
     pa.csv.write_csv(safe, path)
+
+
+def _shortened(table: pa.Table) -> pa.Table:
+    """With the beginnings of long texts: the files of all pairs say a question again and again."""
+    columns = [
+        pc.utf8_slice_codeunits(table[name], 0, MOST_LETTERS) if name in OF_ITEMS else table[name]
+        for name in table.schema.names
+    ]
+    return pa.table(columns, names=table.schema.names)
 
 
 def _redacted_table(table: pa.Table, secrets: Sequence[Secret]) -> pa.Table:
