@@ -281,7 +281,7 @@ Examples:
 @click.argument("study", type=click.Path(path_type=Path), required=False)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the site.")
 @click.option(
-    "--published", is_flag=True, help="Of the 31 pairs of Harmon et al., by their published values."
+    "--published", is_flag=True, help="Report the 31 pairs of Harmon et al., by published values."
 )
 @click.option(
     "--limit",

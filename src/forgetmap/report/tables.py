@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,14 @@ EFFECTS: dict[Effect, str] = {
     "backward_transfer": "Backward transfer",
 }
 MERGES = "merges"
+WriteCell = Callable[[PairDetail, str, Effect], str]
+"""Pair, category and effect as a cell."""
 PRINTED_WORDS = (
     "mean over tasks and seeds in percent of all items, clipped at 0 per task and seed as "
     "published; ± is the standard deviation over seeds, in brackets the most that accuracy allows"
 )
 INTERVAL_WORDS = (
-    "percent of all items, adjusted for chance and not clipped, with 95 % intervals over items"
+    "percent of all items, adjusted for chance and not clipped, with {} % intervals over items"
 )
 DOCUMENT = r"""\documentclass[10pt]{{article}}
 \usepackage[utf8]{{inputenc}}
@@ -72,14 +74,17 @@ def write_study_tables(detail: StudyDetail, folder: Path) -> list[Path]:
     """Write every table into a folder; `all.tex` is a document with all of them."""
     folder.mkdir(parents=True, exist_ok=True)
     names = table_names(detail)
+    intervals = INTERVAL_WORDS.format(f"{100 * detail.study.level:g}")
     paths, inputs = [], []
     for group, pairs in table_groups(detail).items():
         stem = names[group]
         texts = {
-            f"{stem}.tex": _printed_latex(group, pairs, stem),
-            f"{stem}.md": _printed_markdown(group, pairs),
-            f"{stem}-intervals.tex": _interval_latex(group, pairs, stem),
-            f"{stem}-intervals.md": _interval_markdown(group, pairs),
+            f"{stem}.tex": _latex(group, pairs, stem, printed_cell, PRINTED_WORDS),
+            f"{stem}.md": _markdown(group, pairs, printed_cell, PRINTED_WORDS),
+            f"{stem}-intervals.tex": _latex(
+                group, pairs, f"{stem}-intervals", interval_cell, intervals
+            ),
+            f"{stem}-intervals.md": _markdown(group, pairs, interval_cell, intervals),
         }
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8")
@@ -173,7 +178,7 @@ def pair_label(pair: PairDetail) -> str:
     return names if pair.label in (pair.after, "") else f"{pair.label} ({names})"
 
 
-def _rows(pairs: Sequence[PairDetail], effect: Effect, cell: Any) -> list[list[str]]:
+def _rows(pairs: Sequence[PairDetail], effect: Effect, cell: WriteCell) -> list[list[str]]:
     names = _categories(pairs)
     return [[pair_label(pair), *(cell(pair, name, effect) for name in names)] for pair in pairs]
 
@@ -182,7 +187,7 @@ def _title(effect: Effect, group: str, pairs: Sequence[PairDetail]) -> str:
     return f"{EFFECTS[effect]}, {group}, {counted(len(pairs), 'pair')}"
 
 
-def _latex(group: str, pairs: Sequence[PairDetail], label: str, cell: Any, words: str) -> str:
+def _latex(group: str, pairs: Sequence[PairDetail], label: str, cell: WriteCell, words: str) -> str:
     heads = ["pair", *_categories(pairs)]
     parts = [
         latex_table(
@@ -197,7 +202,7 @@ def _latex(group: str, pairs: Sequence[PairDetail], label: str, cell: Any, words
     return "% needs \\usepackage{booktabs,graphicx}\n" + "\n".join(parts)
 
 
-def _markdown(group: str, pairs: Sequence[PairDetail], cell: Any, words: str) -> str:
+def _markdown(group: str, pairs: Sequence[PairDetail], cell: WriteCell, words: str) -> str:
     heads = [escape_markdown(head) for head in ["pair", *_categories(pairs)]]
     parts = []
     for effect in EFFECTS:
@@ -205,19 +210,3 @@ def _markdown(group: str, pairs: Sequence[PairDetail], cell: Any, words: str) ->
         title = escape_markdown(_title(effect, group, pairs))
         parts.append(f"**{title}**: {words}.\n\n{markdown_table(heads, rows, align='---:')}\n")
     return "\n".join(parts)
-
-
-def _printed_latex(group: str, pairs: Sequence[PairDetail], stem: str) -> str:
-    return _latex(group, pairs, stem, printed_cell, PRINTED_WORDS)
-
-
-def _printed_markdown(group: str, pairs: Sequence[PairDetail]) -> str:
-    return _markdown(group, pairs, printed_cell, PRINTED_WORDS)
-
-
-def _interval_latex(group: str, pairs: Sequence[PairDetail], stem: str) -> str:
-    return _latex(group, pairs, f"{stem}-intervals", interval_cell, INTERVAL_WORDS)
-
-
-def _interval_markdown(group: str, pairs: Sequence[PairDetail]) -> str:
-    return _markdown(group, pairs, interval_cell, INTERVAL_WORDS)

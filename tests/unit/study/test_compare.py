@@ -50,6 +50,27 @@ def test_every_pair_has_its_values_and_findings(result: StudyResult) -> None:
     assert "SUPPORTED  Larger models forget less." in text
 
 
+def test_series_of_one_name_in_two_stages_are_told_apart() -> None:
+    """One falls and one rises; neither is uneven, though both together would be."""
+    parts = ['name = "two stages"']
+    runs: dict[str, list[Any]] = {}
+    for size in (1, 2, 4):
+        for family in ("ant", "bee"):
+            base = f"{family}-{size}"
+            parts.append(f'[[model]]\nid = "{base}"\nlogs = ["x"]\nsize = "{size}B"')
+            runs[base] = [run_of(results([1.0] * 40))]
+            for stage, lost in (("one", 16 // size), ("two", 4 * size)):
+                name = f"{base}-{stage}"
+                parts.append(
+                    f'[[model]]\nid = "{name}"\nlogs = ["x"]\nsize = "{size}B"\n'
+                    f'series = "same"\nparent = "{base}"\nstage = "{stage}"'
+                )
+                runs[name] = [run_of(results([0.0] * lost + [1.0] * (40 - lost)))]
+    result = compare_study(parse_study("\n".join(parts), "x"), runs)
+    size_finding = next(one for one in result.findings.findings if one.id == "size")
+    assert "Not monotone" not in size_finding.sentence
+
+
 def test_values_are_those_of_a_comparison(folder: Path, result: StudyResult) -> None:
     pair = result.pairs[0]
     single = compare(folder / "runs" / pair.before, folder / "runs" / pair.after).result
