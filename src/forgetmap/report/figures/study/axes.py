@@ -18,7 +18,8 @@ CLIPPED = " Shares are drawn from 0% to 100%; tables have them in full."
 NO_RUN = "no run"
 HEAD = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE} "
 """Before the name of a stage among names of pairs."""
-NAMES_WIDTH = 250
+NAMES_WIDTH = {"expr": "containerSize()[0] < 500 ? 120 : 250"}
+"""Room for names: less on a phone; without a browser there is no container."""
 
 
 def clip(value: float | None) -> float | None:
