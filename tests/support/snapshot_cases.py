@@ -116,13 +116,10 @@ LITTLE_PAIRED: dict[str, Any] = {"min_paired": 0.1}
 
 
 def _comparison_cases() -> Iterator[Case]:
-    for name, inputs, options in (*_options(), *_several_models(), *_log_pairs()):
+    for name, inputs, options in (*_options(), *_several_models(), *_log_pairs(), *_headlines()):
         least = {} if name.startswith("refused") else LITTLE_PAIRED
-        yield Case("compare", name, partial(_compare, inputs, {**least, **options}))
-    for name, inputs, options in _headlines():
-        # One of them as a command; the others differ in the estimator alone.
-        make = _compare if name == "headline-repeats-raw" else _compare_frames
-        yield Case("compare", name, partial(make, inputs, {**LITTLE_PAIRED, **options}))
+        make = _compare_frames if _is_of_frames(name) else _compare
+        yield Case("compare", name, partial(make, inputs, {**least, **options}))
     for name, inputs in _tables():
         yield Case("payload", name, partial(_payload, inputs, LITTLE_PAIRED, {}))
     for log in _all_logs():
@@ -142,6 +139,18 @@ _SHOWN: dict[str, dict[str, Any]] = {
 }
 
 
+_OF_FRAMES = {
+    "chain-repeats", "several-repeats", "option-pair-by-content", "option-noise-repeats",
+}  # fmt: skip
+"""Data frames are compared several times as fast; other cases give these options as a command."""
+
+
+def _is_of_frames(name: str) -> bool:
+    """Of the estimators one is tried as a command; the others differ in the estimator alone."""
+    is_like_another = name.startswith("headline-") and name != "headline-repeats-raw"
+    return is_like_another or name in _OF_FRAMES
+
+
 def _compare(inputs: Inputs, options: Mapping[str, Any], folder: Path) -> Any:
     flags = [
         part
@@ -153,11 +162,14 @@ def _compare(inputs: Inputs, options: Mapping[str, Any], folder: Path) -> Any:
 
 def _compare_frames(inputs: Inputs, options: Mapping[str, Any], folder: Path) -> Any:
     """What `_compare` says of tables, from data frames."""
-    runs = []
-    for path in _relative(inputs(folder), folder):
-        run = fm.open_run(_opened(path))
-        runs.append(replace(run, name=path.stem, origin=path.name))
-    return json.loads(fm.compare(*runs, **options).to_json())
+    runs = [_named_run(path) for path in _relative(inputs(folder), folder)]
+    repeat = {"noise": _named_run(Path(options["noise"]))} if "noise" in options else {}
+    return json.loads(fm.compare(*runs, **{**options, **repeat}).to_json())
+
+
+def _named_run(path: Path) -> fm.Run:
+    """A table as a data frame that is called as the file."""
+    return replace(fm.open_run(_opened(path)), name=path.stem, origin=path.name)
 
 
 def _payload(
