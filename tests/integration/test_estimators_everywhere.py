@@ -23,10 +23,24 @@ from forgetmap.errors import UsageError
 
 LIBRARIES = ("pandas", "pandas-arrow", "polars-lazy", "pyarrow", "duckdb", "parquet")
 """All but Polars, which the others are held against."""
+QUICK = {
+    "repeats and noise": LIBRARIES,
+    "noise": ("pandas-arrow", "pyarrow", "duckdb"),
+    "published averages": ("pandas", "polars-lazy", "parquet"),
+}
+"""Every library has the case with everything in it and one of the others; all have all if slow."""
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("name", CASES)
+def everywhere() -> list[Any]:
+    """Every case in every library."""
+    return [
+        pytest.param(name, each, marks=[] if each in QUICK[name] else [pytest.mark.slow])
+        for name in CASES
+        for each in LIBRARIES
+    ]
+
+
+@pytest.mark.parametrize(("name", "library"), everywhere())
 def test_every_library_says_the_same(name: str, library: str, tmp_path: Path) -> None:
     assert compare_in(name, library, tmp_path) == said_by_polars(name)
 
