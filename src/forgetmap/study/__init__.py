@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from forgetmap.study.published import PublishedPair, published_pairs, published_table
     from forgetmap.study.read import model_line, parse_study, read_study
     from forgetmap.study.render import (
+        DRIFT_LEGEND,
         SUPPORT,
         TONES,
         tell_categories,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         FindingsResult,
         GroupEffect,
         ModelStatus,
+        PairDrift,
         PublishedFindings,
         StudyFinding,
         StudyGap,
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from forgetmap.study.words import estimate_cell, points
 
 __all__ = [
+    "DRIFT_LEGEND",
     "GPUS",
     "SUPPORT",
     "TEMPLATES",
@@ -77,6 +80,7 @@ __all__ = [
     "ModelAccuracy",
     "ModelStatus",
     "PairDetail",
+    "PairDrift",
     "PairFacts",
     "Placement",
     "PlannedRun",

@@ -28,6 +28,7 @@ SUPPORT: dict[Answer, str] = {
 """The badge of an answer."""
 PAIR_HEADS = ("pair", "group", "items", "forgetting", "backward transfer")
 DRIFT_LEGEND = "Size of drift: root mean square of effects on capabilities, in either direction."
+"""How a size of drift is to be read."""
 HEADS = ("group", "pairs", "lineages", "forgetting", "backward transfer")
 
 

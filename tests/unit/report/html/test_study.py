@@ -12,7 +12,16 @@ import pytest
 from forgetmap.errors import OutputError, UsageError
 from forgetmap.report import write_study
 from forgetmap.report.html.study import site
-from forgetmap.study import StudyDetail, examine_study, published_detail, read_study
+from forgetmap.report.html.study.context import SiteContext
+from forgetmap.report.html.study.names import name_pages
+from forgetmap.report.html.study.start_page import start_page
+from forgetmap.study import (
+    PairDrift,
+    StudyDetail,
+    examine_study,
+    published_detail,
+    read_study,
+)
 from study_runs import HOSTILE, write_told_study
 
 
@@ -97,6 +106,18 @@ def test_texts_can_be_left_out_or_blackened(
     assert write_study(detail, tmp_path / "bare", overwrite=True).name == "index.html"
     with pytest.raises(UsageError):
         write_study(detail, tmp_path / "other", redact=["("])
+
+
+def test_drift_of_capabilities_stands_on_the_start_page(detail: StudyDetail) -> None:
+    finding = detail.result.findings.findings[0].model_copy(update={"claim": "DPO drifts less."})
+    pair = detail.pairs[0]
+    drift = [PairDrift(before=pair.before, after=pair.after, size=0.31)]
+    findings = detail.result.findings.model_copy(update={"drift": [finding], "drift_sizes": drift})
+    result = detail.result.model_copy(update={"findings": findings})
+    told = StudyDetail(detail.study, result, detail.pairs, detail.merges)
+    start = start_page(SiteContext(told, name_pages(told)), [])
+    assert "DPO drifts less." in start
+    assert 'data-value="0.31">0.31' in start
 
 
 def test_published_values_have_a_site_without_items(

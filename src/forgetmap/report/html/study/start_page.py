@@ -10,7 +10,7 @@ from forgetmap.report.html.study import cells
 from forgetmap.report.html.study.cells import SiteCell, SiteTable
 from forgetmap.report.html.study.context import SiteContext, findings_list, gaps_card
 from forgetmap.report.html.study.shell import SitePage
-from forgetmap.study import TOTAL, GroupEffect, StudyDetail
+from forgetmap.study import DRIFT_LEGEND, TOTAL, GroupEffect, StudyDetail
 from forgetmap.text import counted, share
 
 STAGE_HEADS = ("stage", "pairs", "lineages", "forgetting", "backward transfer", "without runs")
@@ -23,6 +23,7 @@ def start_page(context: SiteContext, figures: Sequence[Figure]) -> str:
     page.add(_first_card(context))
     page.add(gaps_card(context))
     page.section("Findings", findings_list(detail.result.findings.findings), "findings")
+    page.section("Drift of capabilities", _drift(context, page), "drift")
     page.section("Stages", _stages(context, page), "stages")
     page.section("Figures", page.place(figures), "pictures")
     note = f'<p class="faint">{escaped(context.note())}</p>'
@@ -81,6 +82,24 @@ def _headline(detail: StudyDetail) -> str:
 
 def _value(group: GroupEffect) -> str:
     return share(group.forgetting.value)
+
+
+def _drift(context: SiteContext, page: SitePage) -> str:
+    """What the pairs say about capabilities, where the study measures any."""
+    findings = context.detail.result.findings
+    known = {(pair.before, pair.after): pair for pair in context.detail.pairs}
+    rows = [
+        [
+            cells.words(pair.label, context.names.pair(pair), f"{pair.before} → {pair.after}"),
+            cells.words(pair.group, context.names.stages[pair.group]),
+            SiteCell(f"{size.size:.2f}", value=size.size),
+        ]
+        for size in findings.drift_sizes
+        if (pair := known.get((size.before, size.after))) is not None
+    ]
+    table = SiteTable("drift", "Size of drift", ("pair", "stage", "size of drift"), rows)
+    legend = f'<p class="faint">{escaped(DRIFT_LEGEND)}</p>' if rows else ""
+    return findings_list(findings.drift) + legend + context.table(table, page)
 
 
 def _stages(context: SiteContext, page: SitePage) -> str:
