@@ -16,7 +16,6 @@ from forgetmap.errors import (
     ColumnError,
     EmptyInputError,
     FieldError,
-    UnknownFormatError,
     UnreadableError,
 )
 
@@ -51,8 +50,8 @@ FILES = [
     Bad("times for scores", instants, FieldError, line=1, field="score"),
     Bad("lists for scores", as_parquet([{"task": "t", "item": "1", "score": [1]}]), FieldError,
         line=1, field="score"),
-    Bad("too many columns", as_parquet([{f"c{n}": 1 for n in range(10_001)}]), UnknownFormatError,
-        line=1),
+    Bad("a score per column", as_parquet([{f"c{n}": 1 for n in range(10_001)}]), ColumnError,
+        field="score"),
 ]  # fmt: skip
 
 

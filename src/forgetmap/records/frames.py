@@ -170,7 +170,7 @@ def by_synonyms(present: Sequence[str], chosen: ColumnMap) -> dict[str, str]:
     free = set(present) - set(chosen.values())
     for name, synonyms in SYNONYMS.items():
         fitting = [column for column in synonyms if column in free] or [
-            column for column in free if column.lower() in MORE_SYNONYMS.get(name, ())
+            column for column in free if str(column).lower() in MORE_SYNONYMS.get(name, ())
         ]
         if name not in chosen and len(fitting) == 1:
             columns[name] = fitting[0]
