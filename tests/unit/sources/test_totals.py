@@ -109,6 +109,15 @@ def test_results_of_lm_eval_are_checked(tmp_path: Path, mean: float, notices: in
     assert all("exact_match,none 0.5, these records give 0.75" in n for n in run.notices)
 
 
+@pytest.mark.parametrize("metric", [{"a": 1}, ["acc"], None, 7])
+def test_metrics_of_any_type_in_the_configuration(tmp_path: Path, metric: object) -> None:
+    write_lm_eval(tmp_path, [lm_eval_row(0, 1.0)])
+    stated = {"sums": {"exact_match,none": 0.5}}
+    listed = {"sums": {"metric_list": [{"metric": metric, "aggregation": "mean"}]}}
+    write_lm_eval_results(tmp_path, results=stated, configs=listed)
+    assert len(opened(tmp_path).notices) == 1
+
+
 def test_many_differences_are_counted_after_the_first(tmp_path: Path) -> None:
     stated = {}
     for number in range(8):

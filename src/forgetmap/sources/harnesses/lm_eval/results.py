@@ -50,7 +50,7 @@ class Results:
         """Means of a task over all its items; `METRIC,FILTER` from 0.4 on, before that `METRIC`."""
         config = as_mapping(as_mapping(self.content.get("configs")).get(task))
         rules = {
-            entry.get("metric"): entry.get("aggregation")
+            str(entry.get("metric")): entry.get("aggregation")
             for entry in as_objects(config.get("metric_list"))
         }
         stated = []
