@@ -119,9 +119,7 @@ class Tau2Bench:
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """One sample per simulation; one without reward is missing."""
         top = Fields(as_mapping(document(log.files[0])), log.files[0], None, problems)
-        scenarios = {
-            task.name("id"): task.json_text("user_scenario") for task in top.parts("tasks")
-        }
+        scenarios = _scenarios(top)
         for row in _simulations(top, log.files[1:], problems):
             item = row.name("task_id")
             if item is None:
@@ -164,6 +162,18 @@ def _settings(values: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in values.items()
         if isinstance(value, bool | int | float) and number(value) is not None
     }
+
+
+def _scenarios(top: Fields) -> dict[str, str | None]:
+    """What the customer wants, by task; of two tasks with one id the first counts."""
+    scenarios: dict[str, str | None] = {}
+    for task in top.parts("tasks"):
+        item = task.name("id")
+        if item in scenarios:
+            task.report_problem(f"a second task {item!r}; the first one counts", "tasks.id")
+        elif item is not None:
+            scenarios[item] = task.json_text("user_scenario")
+    return scenarios
 
 
 def _simulations(top: Fields, parts: Sequence[LogFile], problems: Problems) -> Iterator[Fields]:

@@ -82,3 +82,14 @@ def test_simulations_pair_by_task_and_trial(tmp_path: Path) -> None:
 def test_what_is_no_simulation_is_a_problem(tmp_path: Path) -> None:
     path = write_tau2(tmp_path / "a.json", [simulation("0", 0, 1.0), "text", {"trial": 1}])
     assert [problem.field for problem in opened(path).problems] == ["simulations.1", "task_id"]
+
+
+def test_of_two_tasks_with_one_id_the_first_counts(tmp_path: Path) -> None:
+    path = write_tau2(tmp_path / "a.json", [simulation("0", 0, 1.0)])
+    content = json.loads(path.read_text())
+    content["tasks"][1]["id"] = "0"
+    path.write_text(json.dumps(content))
+    run = opened(path)
+    assert run.texts is not None
+    assert run.texts.collect()["question"].to_list() == ["scenario 0"]
+    assert [problem.field for problem in run.problems] == ["tasks.id"]
