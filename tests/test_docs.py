@@ -48,8 +48,13 @@ def test_every_error_is_in_the_tree_at_the_top_of_its_module() -> None:
     assert all(re.search(rf"\b{name}\b", errors.__doc__ or "") for name in kinds)
 
 
-def test_every_readme_file_exists() -> None:
-    tree = re.search(r"```text\n(forgetmap/.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+def test_the_readme_stays_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 1200
+
+
+def test_every_file_of_the_tree_exists() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    tree = re.search(r"```text\n(forgetmap/.*?)```", page, re.DOTALL)
     assert tree is not None
     for name in re.findall(r"^    (\S+)", tree.group(1), re.MULTILINE):
         assert (ROOT / name).exists() or (ROOT / "src" / "forgetmap" / name).exists(), name
