@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from forgetmap.study.budget import RunLimits
     from forgetmap.study.claims import published_findings
     from forgetmap.study.compare import compare_study, find_runs, study_gaps
-    from forgetmap.study.declaration import Study, StudyMerge, StudyModel, StudyPair
+    from forgetmap.study.declaration import Study, StudyMerge, StudyModel, StudyPair, write_size
     from forgetmap.study.detail import (
         CategoryChange,
         ModelAccuracy,
@@ -143,6 +143,7 @@ __all__ = [
     "tell_status",
     "tell_study",
     "tell_summary",
+    "write_size",
 ]
 
 __getattr__ = load_on_use(__name__, __file__)

@@ -19,6 +19,11 @@ _SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[MBT])")
 _UNITS = {"M": 1e-3, "B": 1.0, "T": 1e3}
 
 
+def write_size(billions: float) -> str:
+    """A number of parameters for people, as `parse_size` reads it."""
+    return f"{billions:g}B" if billions >= 1 else f"{1e3 * billions:.3g}M"
+
+
 def parse_size(size: Any) -> Any:
     """Billions of parameters: 7, "7B", "135M"; "unknown" stays."""
     match = _SIZE.fullmatch(size) if isinstance(size, str) else None

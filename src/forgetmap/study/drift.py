@@ -15,7 +15,7 @@ from forgetmap.study.declaration import Study, StudyModel, StudyPair
 from forgetmap.study.pair_table import TOTAL, StudyTable, lineage, pair_facts
 
 NO_ITEMS = (
-    "drift: what pairs share through their items is in no interval, which is too narrow by that."
+    "drift: the intervals do not allow for items that all pairs share; differences hardly need it."
 )
 _ASKED_BY_SUITE = ("capabilities", "captrack")
 """Suites whose capabilities drift is measured of unless the study names a taxonomy; the others ask

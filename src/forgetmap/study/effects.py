@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -117,6 +118,13 @@ def as_share(contrast: Contrast | None, method: str = METHOD) -> Estimate:
     return estimate.model_copy(update=limits)
 
 
+def possible(contrast: Contrast) -> Contrast:
+    """A change of shares with no limit below -1 or above 1, however few lineages there are."""
+    return replace(
+        contrast, low=np.maximum(contrast.low, -1.0), high=np.minimum(contrast.high, 1.0)
+    )
+
+
 def as_estimate(contrast: Contrast | None, method: str = METHOD) -> Estimate:
     """A contrast as a value with an interval, or why there is none."""
     if contrast is None:
@@ -146,7 +154,7 @@ def _contrast(
 ) -> Contrast:
     places = np.flatnonzero(rows)
     covariance = table.covariance.get((effect, category))
-    return clustered_contrast(
+    contrast = clustered_contrast(
         table.values(effect, category)[places],
         design,
         weights,
@@ -155,3 +163,4 @@ def _contrast(
         groups=groups,
         level=level,
     )
+    return contrast if effect == "drift" else possible(contrast)

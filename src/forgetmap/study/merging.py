@@ -8,7 +8,7 @@ import numpy as np
 
 from forgetmap.stats import Reals, clustered_contrast
 from forgetmap.study.declaration import LEVEL
-from forgetmap.study.effects import as_estimate
+from forgetmap.study.effects import as_estimate, possible
 from forgetmap.study.result import Answer, NamedEstimate, StudyFinding
 from forgetmap.study.words import interval, signed_points
 from forgetmap.text import counted
@@ -47,7 +47,9 @@ def merging_reduces(merges: MergeChanges, level: float = LEVEL) -> StudyFinding:
     """Whether every merge forgets less: reliably means that there is no exception."""
     count = len(merges.labels)
     ones = np.ones((count, 1))
-    contrast = clustered_contrast(merges.changes, ones, [1.0], merges.lineages, level=level)
+    contrast = possible(
+        clustered_contrast(merges.changes, ones, [1.0], merges.lineages, level=level)
+    )
     less, more = merges.surely_less, merges.surely_more
     answer: Answer = "no" if more else "yes" if less == count else "cannot tell"
     number = len(set(merges.lineages))

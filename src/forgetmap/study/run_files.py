@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -133,3 +134,5 @@ def _read(path: Path) -> dict[str, object]:
 def _write(path: Path, content: dict[str, object]) -> None:
     with writable(path), whole_file(path) as partial:
         partial.write_text(json.dumps(content), encoding="utf-8")
+    for unfinished in path.parent.glob(f".{glob.escape(path.name)}.????????"):
+        unfinished.unlink(missing_ok=True)  # of a process that was killed

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pydantic import Field
 
 from forgetmap.results import Notice, Value
-from forgetmap.study.declaration import Study, StudyModel, StudyPair
+from forgetmap.study.declaration import Study, StudyModel, StudyPair, write_size
 from forgetmap.text import Blocks, Line, Sheet, counted, listed
 
 SUMMARY_VERSION = 1
@@ -149,10 +149,6 @@ def _notices(study: Study) -> Iterator[Notice]:
         yield Notice("shared_before", message)
 
 
-def _size_text(billions: float) -> str:
-    return f"{billions:g}B" if billions >= 1 else f"{1e3 * billions:.3g}M"
-
-
 def tell_summary(summary: StudySummary) -> Blocks:
     """What is said of a study, in which order."""
     counts = [
@@ -166,7 +162,7 @@ def tell_summary(summary: StudySummary) -> Blocks:
             group.name,
             str(group.pairs),
             str(group.before_models),
-            ", ".join(map(_size_text, group.sizes)) or "-",
+            ", ".join(map(write_size, group.sizes)) or "-",
             str(group.changed_style),
         )
         for group in summary.groups

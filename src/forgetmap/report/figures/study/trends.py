@@ -14,6 +14,9 @@ from forgetmap.text import counted
 
 OTHERS = "other models"
 HEIGHT = 260
+SIZE_LABEL = (
+    "datum.value >= 1 ? format(datum.value, '~g') + 'B' : format(datum.value * 1e3, '.3~g') + 'M'"
+)
 SCALES = ("low", "high")
 MIN_SIZES = 2
 SPREAD = 0.7
@@ -58,10 +61,10 @@ def _with_legends_below(spec: Spec) -> Spec:
 def _size_axis(records: list[Record]) -> Spec:
     sizes = sorted({record["size"] for record in records})
     return {
-        "field": "size", "type": "quantitative", "title": "size, billions of parameters",
+        "field": "size", "type": "quantitative", "title": "size, parameters",
         "scale": {"type": "log", "base": 2, "domain": [sizes[0] / 1.15, sizes[-1] * 1.15],
                   "nice": False},
-        "axis": {"values": sizes, "format": "~g", "grid": False, "labelFlush": False,
+        "axis": {"values": sizes, "labelExpr": SIZE_LABEL, "grid": False, "labelFlush": False,
                  "labelOverlap": True},
     }  # fmt: skip
 

@@ -22,6 +22,7 @@ from forgetmap.study import (
     PairDetail,
     StudyDetail,
     StudyFinding,
+    write_size,
 )
 from forgetmap.text import counted, listed
 
@@ -161,7 +162,7 @@ def size_cell(detail: StudyDetail, pair: PairDetail) -> SiteCell:
     model = next((one for one in detail.study.models if one.id == pair.after), None)
     if model is None or model.billions is None:
         return SiteCell(cells.DASH)
-    return SiteCell(f"{model.billions:g}B", value=model.billions)
+    return SiteCell(write_size(model.billions), value=model.billions)
 
 
 def findings_list(findings: Sequence[StudyFinding]) -> str:

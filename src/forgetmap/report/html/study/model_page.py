@@ -8,7 +8,7 @@ from forgetmap.report.html.study.cells import SiteTable, facts_list
 from forgetmap.report.html.study.context import SiteContext, crumbs
 from forgetmap.report.html.study.names import START
 from forgetmap.report.html.study.shell import SitePage
-from forgetmap.study import StudyMerge, StudyModel, model_accuracies
+from forgetmap.study import StudyMerge, StudyModel, model_accuracies, write_size
 from forgetmap.text import counted, listed
 
 
@@ -53,7 +53,7 @@ def _model_facts(context: SiteContext, model: StudyModel) -> dict[str, str]:
     facts = {
         "family": model.family,
         "series": model.series,
-        "size": f"{model.billions:g} billion parameters" if model.billions else None,
+        "size": f"{write_size(model.billions)} parameters" if model.billions else None,
         "stage": model.stage,
         "parent": model.parent,
         "data": model.data,

@@ -10,7 +10,7 @@ from forgetmap.report.html.study import cells
 from forgetmap.report.html.study.cells import SiteCell, SiteTable
 from forgetmap.report.html.study.context import SiteContext, findings_list, gaps_card
 from forgetmap.report.html.study.shell import SitePage
-from forgetmap.study import DRIFT_LEGEND, TOTAL, GroupEffect, StudyDetail
+from forgetmap.study import DRIFT_LEGEND, TOTAL, GroupEffect, StudyDetail, write_size
 from forgetmap.text import counted, share
 
 STAGE_HEADS = ("stage", "pairs", "lineages", "forgetting", "backward transfer", "without runs")
@@ -167,7 +167,9 @@ def _models(context: SiteContext, page: SitePage) -> str:
     missing = {gap.model for gap in detail.result.gaps}
     rows = []
     for model in detail.study.models:
-        size = SiteCell(f"{model.billions:g}B", value=model.billions) if model.billions else None
+        size = (
+            SiteCell(write_size(model.billions), value=model.billions) if model.billions else None
+        )
         before = sum(pair.before == model.id for pair in detail.study.pairs)
         rows.append(
             [
