@@ -153,6 +153,21 @@ def only_writer(path: Path, *, of: Path) -> Iterator[None]:
             os.close(handle)
 
 
+@contextmanager
+def take_turn(path: Path) -> Iterator[None]:
+    """Hold a lock file once nobody else does; where a file system knows no locks, hold nothing."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+        yield
+    finally:
+        os.close(handle)
+
+
 def _lock(path: Path, of: Path) -> int | None:
     while True:
         # Not through a link: what it leads to would be written over.

@@ -15,6 +15,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.registry import known_implementations
 from huggingface_hub import HfFileSystem
+from s3fs import S3FileSystem
 
 import forgetmap as fm
 from command_line import SCRIPT, call, four_items, results, write
@@ -28,8 +29,11 @@ from forgetmap.errors import (
     UsageError,
 )
 from forgetmap.sources import remote
-from forgetmap.sources.open import is_remote, open_run
-from forgetmap.sources.remote import CopyLimits, fetch, without_secrets
+from forgetmap.sources.open import open_run
+from forgetmap.sources.remote import fetch
+from forgetmap.sources.remote_failures import without_secrets
+from forgetmap.sources.remote_listing import CopyLimits
+from forgetmap.sources.selection import is_remote
 from remote_servers import PASSWORD, SIGNATURE, USER, served
 from tls_servers import write_certificate
 
@@ -270,6 +274,7 @@ def bucket(store: str, site: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key-id")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", PASSWORD)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    S3FileSystem.clear_instance_cache()  # it may know another server
     client = boto3.client("s3")
     client.create_bucket(Bucket="results")
     for path in files_below(site):
@@ -352,16 +357,26 @@ def test_google_storage_goes_to_gcsfs() -> None:
     assert remote.NEEDED["gs"] == "gcsfs"
 
 
-@pytest.mark.parametrize(("scheme", "package"), [("gs", "gcsfs"), ("s3", "s3fs")])
-def test_a_missing_package_is_named(scheme: str, package: str) -> None:
+@pytest.mark.parametrize(
+    ("scheme", "package", "command"),
+    [
+        ("gs", "gcsfs", 'pip install "forgetmap[remote]"'),
+        ("s3", "s3fs", 'pip install "forgetmap[remote]"'),
+        ("hf", "huggingface_hub", 'pip install "forgetmap[remote]"'),
+        ("az", "adlfs", "pip install adlfs"),
+    ],
+)
+def test_a_missing_package_is_named(scheme: str, package: str, command: str) -> None:
     code = (
         f"import sys; sys.modules[{package!r}] = None\n"
-        "from forgetmap.sources.open import open_run\n"
-        f"open_run('{scheme}://bucket/base.jsonl')"
+        "from forgetmap.errors import UsageError\n"
+        "from forgetmap.sources.remote import fetch\n"
+        f"try: fetch('{scheme}://bucket/base.jsonl')\n"
+        "except UsageError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert f"reading {scheme}:// needs the package {package}, which is not installed" in done.stderr
-    assert "forgetmap[remote]" in done.stderr
+    assert f"reading {scheme}:// needs the package {package}, which is not installed" in done.stdout
+    assert f"install it: {command}." in done.stdout
 
 
 def test_unknown_schemes_are_refused() -> None:

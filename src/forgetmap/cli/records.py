@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from forgetmap.records import FileStatus, Run, Survey, TaskSurvey
-    from forgetmap.sources import ColumnProfile, MapProposal
+    from forgetmap.sources import ColumnProfile, MapProposal, TableMap
 
 COMMANDS = {
     "check": "Name the first fault with file, line and field.",
@@ -415,7 +416,7 @@ PROFILE_HEADS = ("column", "type", "filled", "different", "range", "examples")
 
 
 @command.command("map", epilog=MAP_EXAMPLES)
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=click.Path())
 @table_options
 @click.option(
     "--out",
@@ -424,7 +425,7 @@ PROFILE_HEADS = ("column", "type", "filled", "different", "range", "examples")
 )
 @json_option
 @overwrite_option
-def map_(path: Path, out: Path | None, *, as_json: bool, overwrite: bool, **options: Any) -> None:
+def map_(path: str, out: Path | None, *, as_json: bool, overwrite: bool, **options: Any) -> None:
     """Look at a table or JSON file, propose how to read it, and write that as TOML.
 
     Shown are the columns with types, ranges and examples, the map, and three rows as they are read.
@@ -433,7 +434,7 @@ def map_(path: Path, out: Path | None, *, as_json: bool, overwrite: bool, **opti
 
     known = TableMap().merged(options["column_map"], options["task"], options["score_range"])
     target = out or map_file(path)
-    refuse_existing(target, (str(path),), overwrite=overwrite)
+    refuse_existing(target, (path,), overwrite=overwrite)
     proposal = propose_map(path, known)
     save_map(path, proposal.table_map, out=target)
     if as_json:
@@ -473,7 +474,7 @@ def _print_proposal(proposal: MapProposal, target: Path) -> None:
 
     console = Console()
     looked_at = f", {counted(proposal.rows, 'row')} looked at" if proposal.rows else ""
-    title = f"{proposal.path}: {proposal.shape}{looked_at}."
+    title = f"{proposal.origin or proposal.path}: {proposal.shape}{looked_at}."
     console.print(Text(printable(title), style="bold"))
     if proposal.columns:
         console.print(_profiles(proposal.columns))
@@ -519,7 +520,10 @@ def _profiles(columns: Sequence[ColumnProfile]) -> Table:
 def _next_step(proposal: MapProposal, target: Path) -> str:
     from forgetmap.sources import map_file
 
-    option = "" if target == map_file(proposal.path) else f" --mapping {target}"
+    is_next_to_it = not proposal.origin and target == map_file(proposal.path)
+    option = "" if is_next_to_it else f" --mapping {shlex.quote(str(target))}"
+    if proposal.log_format and not is_next_to_it:
+        option = _as_options(proposal.table_map)  # --mapping is for tables, and this may be a log
     if proposal.problem:
         return (
             f"This map does not read the file yet: {proposal.problem}\n"
@@ -528,6 +532,14 @@ def _next_step(proposal: MapProposal, target: Path) -> str:
     if len(proposal.sources) > 1:
         return f"Next: forgetmap compare {' '.join(proposal.sources)}{option}"
     return f"Next: forgetmap records show {proposal.sources[0]}{option}"
+
+
+def _as_options(table_map: TableMap) -> str:
+    """A map as the options that mean the same."""
+    named = {**table_map.columns, "rows": table_map.rows, "model": table_map.model}
+    columns = ",".join(f"{name}={column}" for name, column in named.items() if column)
+    options = {"--columns": columns, "--task": table_map.task, "--range": table_map.score_range}
+    return "".join(f" {name} {shlex.quote(str(text))}" for name, text in options.items() if text)
 
 
 SCHEMA_EXAMPLES = """\b

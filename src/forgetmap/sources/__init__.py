@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from forgetmap.sources.files import LogFile
     from forgetmap.sources.harnesses.captrack import PROVISIONAL_SCORER, captrack_samples
     from forgetmap.sources.logs import Progress, Reading, choose, label, open_logs, recognise
-    from forgetmap.sources.open import is_remote, open_run
+    from forgetmap.sources.open import open_run
     from forgetmap.sources.profile import ColumnProfile
     from forgetmap.sources.proposal import MapProposal, propose_map
     from forgetmap.sources.registry import ADAPTERS
-    from forgetmap.sources.remote import typed_failures, without_secrets
+    from forgetmap.sources.remote_failures import typed_failures, without_secrets
+    from forgetmap.sources.selection import is_remote
     from forgetmap.sources.table_map import ScoreRange, TableMap, parse_range
 
 __all__ = [

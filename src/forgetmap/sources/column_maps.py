@@ -16,14 +16,16 @@ tables there that have no map of their own; any other file is named with --mappi
 from __future__ import annotations
 
 import json
+import shlex
 import tomllib
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
 
-from forgetmap.errors import ColumnError, OutputError
+from forgetmap.errors import ColumnError, OutputError, UsageError
 from forgetmap.records import BY_NAME
-from forgetmap.sources.selection import parse_selection
+from forgetmap.sources.selection import is_remote, parse_selection
 from forgetmap.sources.sniff import readable_file
 from forgetmap.sources.table_map import ScoreRange, TableMap
 
@@ -31,8 +33,11 @@ ENDING = ".map.toml"
 OF_FOLDER = "forgetmap.toml"
 
 
-def map_file(table: Path) -> Path:
-    """Where the map of a table, or of a folder of tables, is kept."""
+def map_file(source: str | Path) -> Path:
+    """Where the map of a table or folder of tables is kept; that of an address: in this folder."""
+    if is_remote(source):
+        return Path(PurePosixPath(urlsplit(str(source)).path).name + ENDING)
+    table = Path(source)
     return table / OF_FOLDER if table.is_dir() else table.with_name(table.name + ENDING)
 
 
@@ -59,6 +64,12 @@ def save_map(source: str | Path, table_map: TableMap, *, out: Path | None = None
         table_map: how to read it.
         out: where to write it instead.
     """
+    if out is None and is_remote(source):
+        raise UsageError(
+            "a map cannot be written next to a table on another machine",
+            hint=f"`forgetmap records map {shlex.quote(str(source))}` writes one here, which "
+            "--mapping takes.",
+        )
     path = out or map_file(parse_selection(str(source)).path)
     try:
         path.write_text(map_text(table_map), encoding="utf-8")

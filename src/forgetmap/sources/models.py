@@ -26,7 +26,7 @@ MAX_DEPTH = 3
 SHAPES = {"jsonl": "JSON lines", "json": "a JSON list", "csv": "a CSV", "parquet": "Parquet"}
 
 
-def selector(path: Path, name: str) -> str:
+def selector(path: str | Path, name: str) -> str:
     """What to type to choose a model of a table."""
     return shlex.quote(f"{path}#{name}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,8 +29,14 @@ from forgetmap.records import (
 )
 from forgetmap.sources.column_maps import is_map, saved_map
 from forgetmap.sources.logs import Reading, open_logs, recognise
+from forgetmap.sources.matrix import MARK
 from forgetmap.sources.scale import rescale_frame, rescale_run
-from forgetmap.sources.selection import ModelSelection, parse_selection, read_selection
+from forgetmap.sources.selection import (
+    ModelSelection,
+    is_remote,
+    parse_selection,
+    read_selection,
+)
 from forgetmap.sources.sniff import TableFile, readable_file, sniff
 from forgetmap.sources.table import read_table
 from forgetmap.sources.table_map import TableMap
@@ -44,12 +49,12 @@ from forgetmap.sources.unknown import (
 )
 
 if TYPE_CHECKING:
-    from forgetmap.sources.remote import OnProgress
+    from forgetmap.sources.remote_download import OnProgress
 
 MAX_FILES = 10_000
 MAX_NAMES = 8
+UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 _UNREADABLE = (ColumnError, EmptyInputError, UnknownFormatError, UnreadableError)
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def open_run(
@@ -84,11 +89,6 @@ def open_run(
         return _open_path(selection.path, name, column_map or {}, task, reading or Reading())
 
 
-def is_remote(source: object) -> bool:
-    """Whether this is an address rather than a path."""
-    return isinstance(source, str) and _SCHEME.match(source) is not None
-
-
 def _open_selection(
     selection: ModelSelection,
     name: str | None,
@@ -118,11 +118,16 @@ def _open_remote(
     """Open a copy of what is there; people are told of the original."""
     from forgetmap.sources.remote import fetch  # fsspec is large
 
-    remote_copy = fetch(url, on_progress=_in_words(reading))
-    with remote_copy.errors_about_original(), readable_file(remote_copy.path):
-        return remote_copy.original_run(
-            _open_path(remote_copy.path, name, column_map, task, reading)
+    address, _, model = url.partition(MARK)
+    remote_copy = fetch(address, on_progress=_in_words(reading))
+    path = remote_copy.path
+    with remote_copy.errors_about_original(), readable_file(path):
+        run = (
+            _open_selection(ModelSelection(path, model), name, column_map, task, reading)
+            if model
+            else _open_path(path, name, column_map, task, reading)
         )
+        return remote_copy.original_run(run)
 
 
 def _in_words(reading: Reading) -> OnProgress | None:
@@ -130,9 +135,13 @@ def _in_words(reading: Reading) -> OnProgress | None:
     show = reading.progress
     if show is None:
         return None
-    return lambda name, done, total: show(
-        f"Fetching {name}: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB"
-    )
+    return lambda name, done, total: show(f"Fetching {name}: {_in_bytes(done, total)}")
+
+
+def _in_bytes(done: int, total: int) -> str:
+    """How much of how much, in a unit that fits."""
+    unit, size = next((one for one in UNITS if total >= one[1]), UNITS[-1])
+    return f"{done / size:,.1f} of {total / size:,.1f} {unit}"
 
 
 def _open_path(
@@ -144,13 +153,17 @@ def _open_path(
         )
     known = _known_run(path)
     if known is None:
-        table_map = _table_map(path, column_map, task, reading)
-        # Whoever names columns has a table.
-        logs = [] if table_map.names_columns else recognise(path)
+        own_map = _table_map(path, column_map, task, replace(reading, mapping=None))
+        # Whoever names columns, or writes a map next to a file, has a table. That of --mapping may
+        # be meant for another side.
+        logs = [] if own_map.names_columns else recognise(path)
         if not logs:
-            return _open_table(path, name, table_map)
-        known = _with_pointers(path, open_logs(path, logs, reading))
-        task, scale = table_map.task, table_map.score_range
+            try:
+                return _open_table(path, name, _table_map(path, column_map, task, reading))
+            except UnknownFormatError as error:
+                raise _about_columns(path, column_map) or error from None
+        known = _without_map(_with_pointers(path, open_logs(path, logs, reading)), reading)
+        task, scale = own_map.task, own_map.score_range
     else:
         scale = reading.score_range
     known = known if task is None else name_only_task(known, task)
@@ -184,6 +197,31 @@ def _with_pointers(path: Path, run: Run) -> Run:
         return run
     error = pointer_error(path, pointers)
     return replace(run, notices=(*run.notices, f"{error.message}: left out; {error.hint}"))
+
+
+def _about_columns(path: Path, column_map: ColumnMap) -> ColumnError | None:
+    """The error for columns of a folder of logs; None if it is none, or none are named."""
+    logs = recognise(path) if column_map and path.is_dir() else []
+    if not logs:
+        return None
+    first = next(iter(column_map))
+    return ColumnError(
+        f"this folder holds logs of {logs[0].format or logs[0].adapter}, not a table with columns",
+        file=str(path),
+        field=first,
+        hint="leave out --columns, or give one of its files.",
+    )
+
+
+def _without_map(run: Run, reading: Reading) -> Run:
+    """The run of a log with a notice that a map for tables was not used for it."""
+    if reading.mapping is None:
+        return run
+    notice = (
+        f"{run.origin} is a log of {run.format}, so it was read without --mapping, which is for "
+        "tables (to read it as one: --columns item=COLUMN,score=COLUMN)."
+    )
+    return replace(run, notices=(*run.notices, notice))
 
 
 def _with_name(run: Run, name: str | None) -> Run:

@@ -6,6 +6,7 @@ Names decide first, types and ranges then; whatever is guessed is said, and show
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,12 +15,13 @@ from typing import Any
 from forgetmap.errors import InputError
 from forgetmap.records import Run, check_run
 from forgetmap.sources.documents import find_row_lists, read_document
+from forgetmap.sources.logs import recognise
 from forgetmap.sources.matrix import TASK, line_of_value
 from forgetmap.sources.models import score_columns, selector
 from forgetmap.sources.paths import EVERY, value_at
 from forgetmap.sources.profile import ColumnProfile, profile_columns
 from forgetmap.sources.rows import csv_cells, first_rows
-from forgetmap.sources.selection import read_selection
+from forgetmap.sources.selection import is_remote, read_selection
 from forgetmap.sources.sniff import TableFile, sniff
 from forgetmap.sources.table import distinct_texts, prepare_table, read_table
 from forgetmap.sources.table_map import ScoreRange, TableMap
@@ -68,6 +70,8 @@ class MapProposal:
         notes: what was guessed, and what is left to decide.
         run: the table, or its first model, read by the map; None if that fails.
         problem: why it cannot be read yet.
+        origin: the address, where the table is on another machine.
+        log_format: the format of the log that it is, which is read without a map.
     """
 
     path: Path
@@ -79,11 +83,14 @@ class MapProposal:
     notes: Sequence[str] = ()
     run: Run | None = None
     problem: str = ""
+    origin: str = ""
+    log_format: str = ""
 
     @property
     def sources(self) -> list[str]:
         """What to type for one run of it; the first two models where there are several."""
-        return [selector(self.path, name) for name in self.models[:2]] or [str(self.path)]
+        place = self.origin or self.path
+        return [selector(place, name) for name in self.models[:2]] or [shlex.quote(str(place))]
 
 
 @dataclass(slots=True)
@@ -97,14 +104,25 @@ class _Draft:
     notes: list[str] = field(default_factory=list)
 
 
-def propose_map(path: Path, known: TableMap | None = None) -> MapProposal:
+def propose_map(source: str | Path, known: TableMap | None = None) -> MapProposal:
     """Look at a table and propose how to read it.
 
     Args:
-        path: any table, or JSON document.
+        source: path or address of any table, or JSON document.
         known: what is known of it already, which is kept.
     """
-    known = known or TableMap()
+    if not is_remote(source):
+        return _propose(Path(source), known or TableMap())
+    from forgetmap.sources.remote import fetch  # fsspec is large
+
+    remote_copy = fetch(str(source))
+    with remote_copy.errors_about_original():
+        proposal = _propose(remote_copy.path, known or TableMap())
+    problem = remote_copy.original_path(proposal.problem)
+    return replace(proposal, origin=remote_copy.name, problem=problem)
+
+
+def _propose(path: Path, known: TableMap) -> MapProposal:
     try:
         file = sniff(path)
         if file.headerless:
@@ -117,7 +135,17 @@ def propose_map(path: Path, known: TableMap | None = None) -> MapProposal:
     proposal = MapProposal(
         path, draft.shape, len(draft.rows), profiles, draft.table_map, draft.models, draft.notes
     )
-    return _tried(file, proposal)
+    return _tried(file, _as_log(proposal))
+
+
+def _as_log(proposal: MapProposal) -> MapProposal:
+    """The proposal with a note where the file is a log that needs no map."""
+    log = next(iter(recognise(proposal.path)), None)
+    if log is None:
+        return proposal
+    form = log.format or log.adapter
+    note = f"this is a log of {form}, which is read as it is; with a map it is read as a table."
+    return replace(proposal, log_format=form, notes=(note, *proposal.notes))
 
 
 def _tried(file: TableFile, proposal: MapProposal) -> MapProposal:

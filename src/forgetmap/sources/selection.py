@@ -7,6 +7,7 @@ so, or the row that begins with `tuned`. `log.jsonl#tuned.is_correct` is a path 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -47,6 +48,7 @@ from forgetmap.sources.table import (
 from forgetmap.sources.table_map import TableMap
 
 ROWS_LOOKED_AT = 200
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,11 @@ class ModelSelection:
 
     path: Path
     model: str | None = None
+
+
+def is_remote(source: object) -> bool:
+    """Whether this is an address rather than a path."""
+    return isinstance(source, str) and _SCHEME.match(source) is not None
 
 
 def parse_selection(source: str) -> ModelSelection:

@@ -1,0 +1,264 @@
+"""What lies at an address, listed once: with sizes, and with what tells versions apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from forgetmap.errors import UnknownFormatError, UnreadableError
+from forgetmap.sources.remote_failures import failures, missing
+
+LOG_ENDINGS = (
+    ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".txt", ".parquet", ".eval", ".gz", ".zip",
+    ".yaml", ".yml", ".toml",
+)  # fmt: skip
+OTHER_ENDINGS = (
+    ".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".gguf", ".ggml", ".onnx", ".h5", ".npz",
+    ".npy", ".msgpack", ".model", ".pkl", ".pickle", ".distcp", ".tar", ".tar.gz", ".tgz", ".whl",
+    ".so", ".py", ".md", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pdf", ".mp4", ".html",
+)  # fmt: skip
+MAX_DEPTH = 12
+MAX_LISTED = 400_000
+"""Objects of a bucket that are listed at most; a thousand take one request."""
+MAX_NAMES = 8
+PARALLEL = 8
+"""Requests under way at once: they wait for the network, not for a core."""
+
+_CONTENT = ("etag", "oid", "blob_id", "xet_hash", "md5hash", "content-md5", "digest")
+"""What differs once the content does."""
+_DATES = ("lastmodified", "last-modified", "last_modified", "updated", "mtime", "created")
+
+
+@dataclass(frozen=True, slots=True)
+class CopyLimits:
+    """How much is copied.
+
+    Attributes:
+        files: of a folder.
+        total: bytes.
+        other_bytes: of a file in a folder that is not called like a log; a larger one is left.
+    """
+
+    files: int = 20_000
+    total: int = 20 << 30
+    other_bytes: int = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteEntry:
+    """One remote file.
+
+    Attributes:
+        remote: its name for the file system.
+        inside: its place below the folder; empty for the file that the address names.
+        size: in bytes, where it is known.
+        version: differs once the content does; None where that cannot be known.
+    """
+
+    remote: str
+    inside: str
+    size: int | None
+    version: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteListing:
+    """What lies at an address.
+
+    Attributes:
+        entries: what to copy.
+        skipped: files that are left because of their size.
+        is_folder: whether the address is that of a folder.
+    """
+
+    entries: Sequence[RemoteEntry]
+    skipped: tuple[str, ...] = ()
+    is_folder: bool = True
+
+    @property
+    def total(self) -> int:
+        """Bytes of all entries whose size is known."""
+        return sum(entry.size or 0 for entry in self.entries)
+
+
+def list_entries(system: Any, path: str, address: str, limits: CopyLimits) -> RemoteListing:
+    """What to copy from an address, and what to leave there.
+
+    Raises:
+        MissingInputError: nothing lies there.
+        UnknownFormatError: it is too much, or nothing in it could hold results.
+    """
+    if path.lower().endswith(LOG_ENDINGS) or _is_website(system):
+        single = _single(system, path)
+        if single is not None:
+            return single
+    infos = _below(system, path, address, limits)
+    entries = [_entry(remote, inside, info) for remote, inside, info in infos if inside]
+    if not entries and any(not inside for _, inside, _ in infos):
+        remote, _, info = infos[0]
+        return RemoteListing([_entry(remote, "", info)], is_folder=False)
+    if len(entries) > limits.files:
+        raise too_much(address, f"more than {limits.files:,} files")
+    kept = [entry for entry in entries if _may_be_a_log(entry, limits)]
+    if not kept:
+        raise UnknownFormatError(
+            "there is no file in it that could hold results",
+            file=address,
+            hint="check the address; give the folder or the file with the logs.",
+        )
+    skipped = tuple(entry.inside for entry in entries if entry not in kept)
+    return RemoteListing(sorted(kept, key=lambda entry: entry.inside), skipped)
+
+
+def too_much(address: str, fact: str) -> UnknownFormatError:
+    """The error for more than anyone evaluates at once."""
+    return UnknownFormatError(
+        f"this is too much to fetch: {fact}",
+        file=address,
+        hint="give the folder of one run, or copy what you need yourself and give its path.",
+    )
+
+
+def speaks(system: Any, scheme: str) -> bool:
+    """Whether this is the file system of a scheme."""
+    protocol = system.protocol
+    return scheme in ((protocol,) if isinstance(protocol, str) else protocol)
+
+
+def _is_website(system: Any) -> bool:
+    """Whether folders are pages of links, which say neither size nor version."""
+    return speaks(system, "http")
+
+
+def _single(system: Any, path: str) -> RemoteListing | None:
+    """The file at an address; None if that is a folder, or not there."""
+    try:
+        info = system.info(path)
+    except FileNotFoundError:
+        if _is_website(system):
+            raise
+        return None
+    if info["type"] == "directory" or info.get("mimetype") == "text/html":
+        return None
+    return RemoteListing([_entry(path, "", info)], is_folder=False)
+
+
+_Info = tuple[str, str, Mapping[str, Any]]
+
+
+def _below(system: Any, path: str, address: str, limits: CopyLimits) -> list[_Info]:
+    """Files below a folder that are not known to be something else than logs, by one listing."""
+    if _is_website(system):
+        return _with_sizes(system, list(_walk(system, path, address, limits)))
+    options = {"max_items": MAX_LISTED} if speaks(system, "s3") else {}
+    infos = system.find(path, detail=True, **options)
+    if len(infos) >= MAX_LISTED:
+        raise too_much(address, f"at least {MAX_LISTED:,} files")
+    base = _base(system, path)
+    if not infos:
+        raise missing(address, _nearby(system, base, address))
+    places = [(name, _inside(str(name), base, address)) for name in infos]
+    return [
+        (name, inside, infos[name])
+        for name, inside in places
+        if inside is not None and not inside.lower().endswith(OTHER_ENDINGS)
+    ]
+
+
+def _base(system: Any, path: str) -> str:
+    """The folder as the file system spells it in a listing."""
+    resolve = getattr(system, "resolve_path", None)
+    name = resolve(path).unresolve() if resolve else system._strip_protocol(path)  # noqa: SLF001
+    return str(name).rstrip("/") + "/"
+
+
+def _nearby(system: Any, base: str, address: str) -> str:
+    """What lies in the folder above; nothing where that cannot be listed."""
+    above, slash, _ = base.rstrip("/").rpartition("/")
+    if not slash or not above:
+        return ""
+    try:
+        names = sorted(str(name).rstrip("/") for name in system.ls(above, detail=False))
+    except failures():
+        return ""
+    shown = [name.rpartition("/")[2] for name in names if not name.endswith(base.rstrip("/"))]
+    if not shown:
+        return ""
+    more = ", ..." if len(shown) > MAX_NAMES else ""
+    folder = address.rstrip("/").rpartition("/")[0]
+    return f"{folder} holds {', '.join(shown[:MAX_NAMES])}{more}."
+
+
+def _walk(system: Any, folder: str, address: str, limits: CopyLimits) -> Iterator[_Info]:
+    """Files below a page of links, page by page."""
+    base = folder.rstrip("/") + "/"
+    pending, seen, count = [(folder, 0)], {base}, 0
+    while pending:
+        here, depth = pending.pop()
+        for info in sorted(system.ls(here, detail=True), key=lambda info: str(info["name"])):
+            name = str(info["name"])
+            inside = _inside(name, base, address)
+            if not inside:
+                continue
+            if info["type"] == "directory":
+                if depth < MAX_DEPTH and name.rstrip("/") + "/" not in seen:
+                    seen.add(name.rstrip("/") + "/")
+                    pending.append((name, depth + 1))
+            elif not inside.lower().endswith(OTHER_ENDINGS):
+                count += 1
+                if count > limits.files:
+                    raise too_much(address, f"more than {limits.files:,} files")
+                yield name, inside, info
+
+
+def _with_sizes(system: Any, infos: Sequence[_Info]) -> list[_Info]:
+    """The same with sizes and versions, which a page of links does not say."""
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        asked = pool.map(
+            lambda each: each[2] if _is_sized(each[2]) else system.info(each[0]), infos
+        )
+        return [(name, inside, info) for (name, inside, _), info in zip(infos, asked, strict=True)]
+
+
+def _is_sized(info: Mapping[str, Any]) -> bool:
+    return info.get("size") is not None
+
+
+def _inside(name: str, base: str, address: str) -> str | None:
+    """The place of a remote file below its folder, empty for itself; None for what is hidden."""
+    if name == base.rstrip("/"):
+        return ""
+    if not name.startswith(base) or name.endswith("/") or "?" in name:
+        return None
+    parts = [part for part in unquote(name.removeprefix(base)).split("/") if part]
+    if any(part == ".." or re.search(r"[\\\x00]", part) for part in parts):
+        raise UnreadableError(
+            f"a file in it is called {'/'.join(parts)!r}, which is no name for a file here",
+            file=address,
+            hint="rename it there, or copy what you need yourself.",
+        )
+    is_hidden = any(part.startswith(".") for part in parts)
+    return "/".join(parts) if parts and not is_hidden and len(parts) <= MAX_DEPTH + 1 else None
+
+
+def _may_be_a_log(entry: RemoteEntry, limits: CopyLimits) -> bool:
+    is_named_so = entry.inside.lower().endswith(LOG_ENDINGS)
+    return is_named_so or entry.size is None or entry.size <= limits.other_bytes
+
+
+def _entry(remote: str, inside: str, info: Mapping[str, Any]) -> RemoteEntry:
+    return RemoteEntry(remote, inside, info.get("size"), version_of(info))
+
+
+def version_of(info: Mapping[str, Any]) -> str | None:
+    """The mark of the content, else the date of the last change; None where neither is known."""
+    known = {name.lower(): value for name, value in info.items() if value}
+    for names in (_CONTENT, _DATES):
+        version = "|".join(str(known[name]) for name in names if name in known)
+        if version:
+            return version
+    return None
