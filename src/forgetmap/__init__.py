@@ -69,7 +69,7 @@ __all__ = [
     "write_report",
     "write_run",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __getattr__ = load_on_use(__name__, __file__)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import fcntl
 import json
 import os
 import shutil
@@ -20,11 +19,20 @@ import xxhash
 
 from forgetmap.errors import OutputError
 
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
 CHECKSUM = "checksum"
 """The last field of a line or a manifest."""
 READ_BYTES = 4 << 20
 """Bytes that are read at once."""
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
+_HAS_FOLDER_HANDLES = hasattr(os, "O_DIRECTORY")
+"""Windows opens no folders, and brings only files to the disk that are open for writing."""
+_OWN = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 _AT_FDCWD, _RENAME_EXCHANGE, _RENAME_SWAP = -100, 2, 2
 
 
@@ -77,7 +85,9 @@ def _line_checksum(body: bytes, fingerprint: str) -> bytes:
 
 def sync(path: Path) -> None:
     """Bring a file, or the names in a folder, to the disk."""
-    handle = os.open(path, os.O_RDONLY)
+    if not _HAS_FOLDER_HANDLES and path.is_dir():
+        return
+    handle = os.open(path, os.O_RDONLY if _HAS_FOLDER_HANDLES else os.O_RDWR)
     try:
         os.fsync(handle)
     finally:
@@ -111,6 +121,8 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 def exchange(one: Path, other: Path) -> bool:
     """Exchange two names at once, so that neither is ever missing; False where systems cannot."""
+    if not _HAS_FOLDER_HANDLES:
+        return False
     library = ctypes.CDLL(None, use_errno=True)
     names = os.fsencode(one), os.fsencode(other)
     if sys.platform == "darwin" and hasattr(library, "renamex_np"):
@@ -171,7 +183,7 @@ def take_turn(path: Path) -> Iterator[None]:
 def _lock(path: Path, of: Path) -> int | None:
     while True:
         # Not through a link: what it leads to would be written over.
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | _OWN, 0o644)
         is_locked = _is_locked(handle)
         if is_locked is False:
             raise _busy(handle, of)
@@ -212,6 +224,9 @@ def is_there(handle: int, path: Path) -> bool:
 @contextmanager
 def in_use(folder: Path) -> Iterator[bool]:
     """Mark a folder as used by this process; False where another took it for left over."""
+    if not _HAS_FOLDER_HANDLES:
+        yield folder.is_dir()
+        return
     handle = _open_folder(folder)
     if handle is None:
         yield False
@@ -236,14 +251,18 @@ def remove_unused(folder: Path) -> None:
 
 def _open_folder(folder: Path) -> int | None:
     """None where there is none, or one of another user: it is not for us to use or remove."""
+    if not _HAS_FOLDER_HANDLES:
+        return None
     try:
-        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | _OWN)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
 
 
 def _is_locked(handle: int) -> bool | None:
     """Whether the lock is ours now; None where the file system knows no locks."""
+    if fcntl is None:
+        return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

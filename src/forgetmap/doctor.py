@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from forgetmap._plugins import Addition, Registry
 from forgetmap.errors import ForgetmapError, ModelError
-from forgetmap.harness_runs import DRIVERS
+from forgetmap.harness_runs import DRIVERS, require_locks
 
 State = Literal["works", "installed", "missing", "broken"]
 """`installed` is there, but trying it would take long."""
@@ -167,7 +167,7 @@ def _harness_parts() -> list[Part]:
             "other harnesses",
             name,
             f"--harness {name}",
-            try_package(driver.distribution, driver.module.split(".")[0]),
+            try_harness(driver.distribution, driver.module.split(".")[0]),
             f"{driver.install}, or name the Python that has it: --harness-python.",
         )
         for name, driver in DRIVERS.items()
@@ -429,6 +429,17 @@ def try_imports(*modules: str) -> Callable[[], str]:
         if len(modules) == 1:
             return versions[0]
         return ", ".join(f"{name} {number}" for name, number in zip(modules, versions, strict=True))
+
+    return trial
+
+
+def try_harness(name: str, module: str) -> Callable[[], str]:
+    """A trial of a harness: some systems cannot run it even where it is installed."""
+    is_installed = try_package(name, module)
+
+    def trial() -> str:
+        require_locks()
+        return is_installed()
 
     return trial
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
+    from forgetmap.harness_runs.process import require_locks
     from forgetmap.harness_runs.request import HarnessRequest
     from forgetmap.harness_runs.run import DRIVERS, plan_harness, run_harness
 
@@ -14,6 +15,7 @@ __all__ = [
     "DRIVERS",
     "HarnessRequest",
     "plan_harness",
+    "require_locks",
     "run_harness",
 ]
 

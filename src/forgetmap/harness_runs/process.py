@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import fcntl
 import os
 import select
 import shutil
@@ -15,8 +14,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from forgetmap.errors import OutputError
+from forgetmap.errors import HarnessError, OutputError
 from forgetmap.records import writable
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 Show = Callable[[str], None]
 """Told what the program prints, as it comes."""
@@ -45,7 +49,9 @@ def claimed(work: Path, fingerprint: str, *, overwrite: bool) -> Iterator[int]:
 
     Raises:
         OutputError: somebody works in it, or it is of another run.
+        HarnessError: the system has no locks.
     """
+    require_locks()
     with writable(work):
         work.mkdir(parents=True, exist_ok=True)
         lock = os.open(work / LOCK, os.O_CREAT | os.O_RDWR, 0o644)
@@ -55,6 +61,15 @@ def claimed(work: Path, fingerprint: str, *, overwrite: bool) -> Iterator[int]:
         yield lock
     finally:
         os.close(lock)
+
+
+def require_locks() -> None:
+    """Raise HarnessError where the system cannot follow and end other programs safely."""
+    if fcntl is None:
+        raise HarnessError(
+            f"forgetmap cannot run other harnesses on {sys.platform}",
+            hint="run the harness yourself and compare its logs, or use Linux, macOS or WSL.",
+        )
 
 
 def _lock(lock: int, work: Path) -> None:

@@ -49,7 +49,7 @@ def test_headline_cells_groups_reasons_pairing_and_flips(tmp_path: Path) -> None
     assert "All 133 results of both sides paired." in text
     assert "## forgotten (tuned): 10 of 15" in text
     assert "## gained (tuned): 10 of 20" in text
-    assert text.endswith("forgetmap 0.1.0 on 2026-01-02.\n")
+    assert text.endswith(f"forgetmap {fm.__version__} on 2026-01-02.\n")
 
 
 def test_the_first_flips_come_from_every_task(tmp_path: Path) -> None:
