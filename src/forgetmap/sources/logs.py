@@ -34,7 +34,7 @@ from forgetmap.sources.table_map import ScoreRange
 from forgetmap.sources.totals import graded_notices, total_notices
 from forgetmap.sources.unknown import map_command
 
-FORMAT = 6
+FORMAT = 7
 """Rises when the same log is to be read otherwise than before."""
 READING = "reading.json"
 """What was found out while a cached run was read."""
@@ -134,11 +134,20 @@ def open_logs(path: Path, logs: Sequence[Log], reading: Reading) -> Run:
 
 
 def _cache_key(files: Iterable[Path], logs: Sequence[Log], *options: object) -> str:
-    """The same only for the same files, unchanged, read in the same way."""
+    """The same only for the same files and models, unchanged, read in the same way."""
     parts = [version("forgetmap"), str(FORMAT), repr(options)]
     parts += [f"{path.resolve()}|{stamp_of(path)}" for path in files]
-    parts += [f"{log.adapter}|{log.format}|{[file.inside for file in log.files]}" for log in logs]
+    for log in logs:
+        inside = [file.inside for file in log.files]
+        notes = sorted((name, value) for name, value in log.notes.items() if _is_plain(value))
+        parts.append(repr((log.adapter, log.format, inside, log.tasks, log.stamp, notes)))
+        parts.append(log.info.model_dump_json())
     return blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a note says the same in every process."""
+    return isinstance(value, str | int | float | bool | None)
 
 
 def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> None:
