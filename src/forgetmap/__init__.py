@@ -33,7 +33,15 @@ if TYPE_CHECKING:
     from forgetmap.map import map_models, merge_sweep
     from forgetmap.merge import merge_models, weight_drift
     from forgetmap.records import Run, write_run
-    from forgetmap.report import as_markdown, make_payload, write_figures, write_report
+    from forgetmap.report import (
+        as_markdown,
+        make_payload,
+        plot,
+        to_frame,
+        to_latex,
+        write_figures,
+        write_report,
+    )
     from forgetmap.simulation import SimulatedTask, simulate
     from forgetmap.sources import open_run
     from forgetmap.train import ForgettingCallback, protect, watch
@@ -60,9 +68,12 @@ __all__ = [
     "merge_models",
     "merge_sweep",
     "open_run",
+    "plot",
     "protect",
     "run_gate",
     "simulate",
+    "to_frame",
+    "to_latex",
     "watch",
     "weight_drift",
     "write_figures",

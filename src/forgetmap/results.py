@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -20,6 +21,39 @@ class Value(BaseModel):
     def to_json(self, *, indent: int | None = 2) -> str:
         """As JSON that is safe to print: what drives a terminal is escaped, letters are not."""
         return _UNUSUAL.sub(_escape, self.model_dump_json(indent=indent))
+
+
+class Presentable:
+    """A result that notebooks and papers show; `forgetmap` has the same as functions."""
+
+    __slots__ = ()
+
+    def plot(self, figure: str | None = None) -> Any:
+        """Draw one figure: an object that notebooks show, with `save(path)`.
+
+        Args:
+            figure: its name; the most telling one by default.
+        """
+        return _top_package().plot(self, figure)
+
+    def to_latex(self, *, caption: str | None = None, label: str = "tab:forgetmap") -> str:
+        """The main table as LaTeX, for the packages booktabs and graphicx.
+
+        Args:
+            caption: of the table; what the result is by default.
+            label: to refer to it.
+        """
+        latex: str = _top_package().to_latex(self, caption=caption, label=label)
+        return latex
+
+    def to_frame(self) -> Any:
+        """All groups as one dataframe, of the library of the inputs; PyArrow for files."""
+        return _top_package().to_frame(self)
+
+
+def _top_package() -> Any:
+    """`forgetmap`, which knows what draws: it is there before any module of it, and above this."""
+    return sys.modules[__name__.partition(".")[0]]
 
 
 def _escape(match: re.Match[str]) -> str:

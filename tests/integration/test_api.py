@@ -79,11 +79,6 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = fm.compere
 
 
-def test_the_version_is_that_of_the_package() -> None:
-    text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
-    assert f'version = "{fm.__version__}"' in text
-
-
 def modules() -> Iterator[ModuleType]:
     yield fm
     for found in pkgutil.walk_packages(fm.__path__, "forgetmap."):

@@ -12,6 +12,7 @@ from forgetmap.capabilities.choices import Aggregator
 from forgetmap.capabilities.ranking import DriftRanking, Recovery
 from forgetmap.capabilities.result import Caution, Cell, Direction, MetricCell
 from forgetmap.capabilities.taxonomy import TARGET
+from forgetmap.results import Presentable
 from forgetmap.stats import FDR
 from forgetmap.text import Blocks, Line, Sheet, blocks_to_html, blocks_to_text, counted, signed
 
@@ -34,7 +35,7 @@ _MOVED: dict[tuple[Direction, bool], str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class DriftResult:
+class DriftResult(Presentable):
     """Drift of one or several models, each against a model before.
 
     Attributes:
@@ -86,6 +87,12 @@ class DriftResult:
         from forgetmap.capabilities.table import csv_of  # loads pyarrow
 
         return csv_of(self._rows())
+
+    def to_table(self) -> Any:
+        """The same as a PyArrow table."""
+        from forgetmap.capabilities.table import table_of
+
+        return table_of(self._rows())
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         levels: dict[str, tuple[Cell | MetricCell, ...]] = {

@@ -24,11 +24,15 @@ _SCHEMA = pa.schema(
 )
 
 
+def table_of(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Rows as a table whose columns are the same for every result."""
+    plain = [{name: row.get(name) for name in _SCHEMA.names} for row in rows]
+    return pa.Table.from_pylist(plain, _SCHEMA)
+
+
 def csv_of(rows: Iterable[Mapping[str, Any]]) -> str:
     """Rows as CSV; no text in it is a formula to a spreadsheet."""
-    columns = _SCHEMA.names
-    plain = [{name: row.get(name) for name in columns} for row in rows]
-    table = pa.Table.from_pylist(plain, _SCHEMA)
     stream = BytesIO()
-    pa.csv.write_csv(pa.Table.from_arrays(quote_formulas(table), schema=_SCHEMA), stream)
+    safe = pa.Table.from_arrays(quote_formulas(table_of(rows)), schema=_SCHEMA)
+    pa.csv.write_csv(safe, stream)
     return stream.getvalue().decode("utf-8")

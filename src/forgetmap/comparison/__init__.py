@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         select_flips,
         with_texts,
     )
+    from forgetmap.comparison.frames import flat_table
     from forgetmap.comparison.judgement import (
         GroupKind,
         JudgedQuantity,
@@ -153,6 +154,7 @@ __all__ = [
     "estimator_names",
     "estimator_table",
     "find_estimator",
+    "flat_table",
     "group_evidence",
     "items_that_decide",
     "judge_family",

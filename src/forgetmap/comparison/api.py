@@ -21,11 +21,12 @@ from forgetmap.comparison.task_tables import load_table
 from forgetmap.errors import ColumnError, UsageError
 from forgetmap.pairing import PairBy, align, prepare, prepare_all
 from forgetmap.records import BY_NAME, ColumnMap, Run
+from forgetmap.results import Presentable
 from forgetmap.sources import Progress, Reading, ScoreRange, open_run
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FanOut:
+class FanOut(Presentable):
     """One model before, several after; a sequence of comparisons."""
 
     comparisons: tuple[Comparison, ...]

@@ -22,6 +22,7 @@ from forgetmap.comparison.side_counts import count_side
 from forgetmap.errors import LineageError
 from forgetmap.pairing import RIGHT, SIDES, WRONG, Pairs, Side, both_sides, scored_pair, side_value
 from forgetmap.records import CONTENT_HASHES, Frame, Run, reading
+from forgetmap.results import Presentable
 
 ITEM_COLUMNS = ("task", "item", "repeat", "path", "first_loss", "kind")
 MIN_CHECKPOINTS = 3
@@ -33,7 +34,7 @@ ITEM_FACTS = ("k", "cluster", "gold", "gold_index")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Chain:
+class Chain(Presentable):
     """What happened to each item over several checkpoints.
 
     Attributes:

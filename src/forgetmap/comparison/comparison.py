@@ -16,6 +16,7 @@ from forgetmap.comparison.result import (
 from forgetmap.comparison.verdict import Policy
 from forgetmap.pairing import Pairs
 from forgetmap.records import Frame, Run, reading
+from forgetmap.results import Presentable
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -34,7 +35,7 @@ class Grounds:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Comparison:
+class Comparison(Presentable):
     """What one model forgot and gained against another.
 
     Attributes:
@@ -66,6 +67,13 @@ class Comparison:
     def tasks(self) -> Any:
         """One row per task, as a frame of the caller's library."""
         return small_frame(self.result.tasks, self.before)
+
+    @property
+    def groups(self) -> Any:
+        """Total, mean over tasks, categories and tasks, as a frame of the caller's library."""
+        result = self.result
+        rows = [result.total, result.total_macro, *result.categories, *result.tasks]
+        return small_frame(rows, self.before)
 
     def flips(self, kind: Kind = "forgotten", *, texts: bool = False) -> Any:
         """The items of one transition with both answers, as a frame of the caller's library.

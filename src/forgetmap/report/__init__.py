@@ -11,6 +11,7 @@ from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
     from forgetmap.report.choices import MAX_ITEMS, STUDY_ITEMS, Format
+    from forgetmap.report.display import Plot, plot, to_frame, to_latex
     from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
     from forgetmap.report.figures.overlap import bridge_figures
     from forgetmap.report.figures.plugins import FIGURES, FigurePlugin
@@ -60,6 +61,7 @@ __all__ = [
     "Format",
     "Items",
     "Payload",
+    "Plot",
     "Record",
     "Spec",
     "WatchedTraining",
@@ -76,6 +78,7 @@ __all__ = [
     "parse_patterns",
     "payload_from_folder",
     "phase_figure",
+    "plot",
     "run_figures",
     "served_html",
     "tell_advice",
@@ -92,6 +95,8 @@ __all__ = [
     "tell_sweep",
     "tell_watch",
     "tell_weights",
+    "to_frame",
+    "to_latex",
     "two_by_two_figure",
     "vega_bundle",
     "weight_drift_figure",

@@ -100,6 +100,16 @@ def write_study_tables(detail: StudyDetail, folder: Path) -> list[Path]:
     return [*paths, folder / "all.tex"]
 
 
+def study_latex(detail: StudyDetail) -> str:
+    """Every stage with its intervals, one table after the other."""
+    words = INTERVAL_WORDS.format(f"{100 * detail.study.level:g}")
+    names = table_names(detail)
+    return "\n".join(
+        _latex(group, pairs, f"{names[group]}-intervals", interval_cell, words)
+        for group, pairs in table_groups(detail).items()
+    )
+
+
 def pair_rows(pairs: Sequence[PairDetail]) -> list[dict[str, Any]]:
     """One record per pair and category, every number in full."""
     rows = []

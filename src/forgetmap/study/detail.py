@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from forgetmap.comparison import Cells, SeedRow, roll_up
-from forgetmap.results import Estimate, Value
+from forgetmap.results import Estimate, Presentable, Value
 from forgetmap.stats import Reals
 from forgetmap.study.answers import IGNORED, OnRun, StudyAnswers
 from forgetmap.study.claims import published_findings
@@ -111,7 +111,7 @@ class PairDetail(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class StudyDetail:
+class StudyDetail(Presentable):
     """A study in full: what a report of it is made of.
 
     Attributes:

@@ -12,6 +12,7 @@ from forgetmap.errors import UsageError
 from forgetmap.evaluation import model_labels
 from forgetmap.merge import WeightDrift
 from forgetmap.pairing import prepare
+from forgetmap.results import Presentable
 from forgetmap.sources import open_run
 from forgetmap.stats import LEVEL
 from forgetmap.sweep import words
@@ -30,7 +31,7 @@ class MergedPath(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Sweep:
+class Sweep(Presentable):
     """What merges of two models keep, forget and retain.
 
     Attributes:

@@ -9,7 +9,7 @@ from forgetmap._lazy import load_on_use
 if TYPE_CHECKING:
     from forgetmap.text.blocks import Blocks, Line, Look, Sheet, Tone
     from forgetmap.text.console import blocks_to_text, fit, print_blocks, print_sheet, shorten
-    from forgetmap.text.latex import escape_latex, latex_table
+    from forgetmap.text.latex import escape_latex, latex_table, sheet_to_latex
     from forgetmap.text.markup import (
         blocks_to_html,
         blocks_to_markdown,
@@ -50,6 +50,7 @@ __all__ = [
     "printable",
     "quote_markdown",
     "share",
+    "sheet_to_latex",
     "shorten",
     "signed",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from forgetmap.text.blocks import Sheet
 from forgetmap.text.words import printable
 
 _SPECIAL = {
@@ -45,6 +46,19 @@ def _letter(letter: str) -> str:
         and letter not in "\N{MULTIPLICATION SIGN}\N{DIVISION SIGN}"
     )
     return letter if letter <= LAST_PLAIN or is_letter else rf"\texttt{{U+{ord(letter):04X}}}"
+
+
+def sheet_to_latex(sheet: Sheet, *, caption: str, label: str) -> str:
+    """A sheet as a LaTeX table.
+
+    Args:
+        sheet: what to write; cells as they are, heads on one line.
+        caption: of the table.
+        label: to refer to it.
+    """
+    heads = [escape_latex(" ".join(head.split())) for head in sheet.heads]
+    rows = [[escape_latex(cell.strip()) for cell in row] for row in sheet.rows]
+    return latex_table(heads, rows, caption=escape_latex(f"{caption}."), label=label)
 
 
 def latex_table(

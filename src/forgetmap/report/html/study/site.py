@@ -14,12 +14,8 @@ import pyarrow.csv
 from forgetmap.records import complete_folder, quote_formulas
 from forgetmap.report.choices import STUDY_ITEMS
 from forgetmap.report.figures.figure import Figure
-from forgetmap.report.figures.study.changes import pair_changes
-from forgetmap.report.figures.study.heat_map import study_heat_map
-from forgetmap.report.figures.study.lost_items import lost_items_figure
-from forgetmap.report.figures.study.merges import merge_figure
 from forgetmap.report.figures.study.radar import stage_radars
-from forgetmap.report.figures.study.trends import data_figure, size_figure
+from forgetmap.report.figures.study.registry import study_figures
 from forgetmap.report.html.shell import vega_bundle
 from forgetmap.report.html.study.context import SiteContext
 from forgetmap.report.html.study.model_page import model_page
@@ -152,17 +148,9 @@ def _bind(make: Callable[[SiteContext, str], str], context: SiteContext, name: s
 def _site_figures(context: SiteContext) -> list[tuple[str, Figure]]:
     """Figures of the whole study, then the radars of each stage, with the stage."""
     detail = context.detail
-    whole = [
-        study_heat_map(detail, "forgetting"),
-        study_heat_map(detail, "backward_transfer"),
-        pair_changes(detail),
-        size_figure(detail),
-        data_figure(detail),
-        merge_figure(detail),
-        lost_items_figure(context.lost_counts),
-    ]
     radars = [(group, one) for group in detail.groups for one in stage_radars(detail, group)]
-    return [*(("", figure) for figure in whole if figure is not None), *radars]
+    whole = study_figures(detail, context.lost_counts)
+    return [*(("", figure) for figure in whole), *radars]
 
 
 def _write_figures(figures: Sequence[tuple[str, Figure]], folder: Path) -> None:
