@@ -61,28 +61,13 @@ def assert_no_forgetting(
 
     if inconclusive not in ("fail", "skip"):
         raise UsageError(f"inconclusive={inconclusive!r}", hint='it is "fail" or "skip".')
-    result = run_gate(before, after, policy=_policy_of(margin, policy), **options)
+    result = run_gate(before, after, margin=margin, policy=policy, **options)
     _results.append(result)
     if result.status == "INCONCLUSIVE" and inconclusive == "skip":
         raise unittest.SkipTest(result.headline)
     if result.status != "PASS":
         raise AssertionError(explain(result))
     return result
-
-
-def _policy_of(
-    margin: float | None, policy: GatePolicy | str | Path | None
-) -> GatePolicy | str | Path | None:
-    if margin is None:
-        return policy
-    if policy is not None:
-        raise UsageError(
-            "margin and policy are both given",
-            hint="write the margin into the rules of the policy, or leave the policy out.",
-        )
-    from forgetmap.gate.policy import make_default_policy
-
-    return make_default_policy(margin)
 
 
 def explain(result: GateResult) -> str:

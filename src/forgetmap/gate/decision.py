@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 import narwhals as nw
 
@@ -65,6 +65,7 @@ class GateOptions(TypedDict, total=False):
     noise: Any
     run: str | Sequence[str] | None
     strict: bool
+    scores: Literal["log", "own"] | None
     cached: bool
     processes: int | None
     progress: Progress | None
@@ -72,10 +73,11 @@ class GateOptions(TypedDict, total=False):
     mapping: str | Path | None
 
 
-def run_gate(
+def run_gate(  # noqa: PLR0913  # all but the runs by name
     before: Any,
     after: Any,
     *,
+    margin: float | None = None,
     policy: GatePolicy | str | Path | None = None,
     waivers: Sequence[Waiver] | str | Path | None = None,
     look: int | None = None,
@@ -89,8 +91,10 @@ def run_gate(
     Args:
         before: path, dataframe or run of the model before, or `baseline:NAME`.
         after: path, dataframe or run of the model after.
-        policy: a `GatePolicy`, or the path of its TOML file; by default no loss beyond 2 % of all
-            items, and a warning for every category.
+        margin: the loss that is accepted, as a share of all items, where no policy is given; by
+            default 0.02.
+        policy: a `GatePolicy`, or the path of its TOML file; by default no loss beyond the margin
+            in all items, and a warning for every category.
         waivers: losses that are let pass for a while, or the path of their TOML file.
         look: which look at these models it is, where the policy plans several; by default one more
             than the store has.
@@ -98,7 +102,7 @@ def run_gate(
         store: where baselines and decisions are kept.
         record: keep the decision in the store; by default where there is one.
         options: how runs are read, as of `compare`: column_map, task, noise, run, strict,
-            cached, processes, progress.
+            scores, cached, processes, progress, score_range, mapping.
 
     Returns:
         PASS, FAIL or INCONCLUSIVE, with every check behind it.
@@ -109,7 +113,8 @@ def run_gate(
         ... # doctest: +SKIP
         'PASS'
     """
-    held = _policy_of(policy)
+    _refuse_unknown(options)
+    held = _policy_of(policy, margin)
     granted = read_waivers(waivers) if isinstance(waivers, str | Path) else tuple(waivers or ())
     check_waivers(granted, held)
     if store is None and (record or is_baseline(before)):
@@ -228,7 +233,25 @@ def take_look(policy: GatePolicy, number: int) -> LookResult:
     return LookResult(number=number, planned=planned, level=1 - (1 - policy.level) / parts)
 
 
-def _policy_of(policy: GatePolicy | str | Path | None) -> GatePolicy:
+def _refuse_unknown(options: GateOptions) -> None:
+    """A gate that overlooks what it was asked would decide something else."""
+    known = GateOptions.__annotations__
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise UsageError(
+            f"a gate has no option {unknown[0]!r}",
+            hint=f"write rules into a policy; options for reading runs are {', '.join(known)}.",
+        )
+
+
+def _policy_of(policy: GatePolicy | str | Path | None, margin: float | None) -> GatePolicy:
+    if margin is not None and policy is not None:
+        raise UsageError(
+            "margin and policy are both given",
+            hint="write the margin into the rules of the policy, or leave the policy out.",
+        )
+    if margin is not None:
+        return make_default_policy(margin)
     if policy is None:
         return make_default_policy()
     return policy if isinstance(policy, GatePolicy) else read_policy(policy)

@@ -173,8 +173,9 @@ def _checksum(file: Path, stamp: str) -> str:
     return checksum_of(file)
 
 
-def write_run(run: Run, path: Path, *, overwrite: bool = False) -> Path:
+def write_run(run: Run, path: str | Path, *, overwrite: bool = False) -> Path:
     """Write a run folder; it appears under its name only when it is complete."""
+    path = Path(path)
     with complete_folder(path, overwrite=overwrite) as partial:
         scores = fill_scores(run.scores)
         write_parquet(partial / SCORES, batches_of(scores, scores_schema(), run), scores_schema())

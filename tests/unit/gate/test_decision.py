@@ -43,6 +43,20 @@ def test_the_default_policy_decides_by_the_limits_of_the_total(
     assert result.headline.startswith(f"{status}: forgetting: ")
 
 
+def test_a_margin_is_that_of_the_default_policy() -> None:
+    before, after = one_task(BAD)
+    assert run_gate(before, after, margin=0.9).status == "PASS"
+    assert run_gate(before, after, margin=0.02).checks == run_gate(before, after).checks
+    with pytest.raises(UsageError, match="margin and policy are both given"):
+        run_gate(before, after, margin=0.02, policy=TASKS)
+
+
+def test_an_option_that_nothing_reads_is_refused() -> None:
+    options: dict[str, Any] = {"level": 0.5}
+    with pytest.raises(UsageError, match="a gate has no option 'level'"):
+        run_gate(*one_task(BAD), **options)
+
+
 def test_a_small_loss_passes() -> None:
     before, after = one_task(Cells(kept=13_760, lost=240, never=6_000))
     (check,) = run_gate(before, after).of_tier("blocking")

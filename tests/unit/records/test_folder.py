@@ -27,6 +27,10 @@ from run_folders import on_disk, results, run_of, write
 RUN = run_of(results([1, 0, 0.5, None], response="said"))
 
 
+def test_a_path_may_be_a_text(tmp_path: Path) -> None:
+    assert write_run(RUN, str(tmp_path / "run")) == tmp_path / "run"
+
+
 def names(path: Path) -> list[str]:
     return sorted(child.name for child in path.iterdir())
 
