@@ -16,7 +16,7 @@ XDIST := -n 3 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
-.PHONY: help demo unit test tests test-long test-install test-real lint lock audit fuzz bench docs snapshots verify-theory clean
+.PHONY: help demo unit test tests test-long test-install test-real lint lock audit fuzz bench docs site snapshots verify-theory clean
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -80,6 +80,9 @@ bench: $(VENV)/dev  ## speed against bare DuckDB SQL and pandas, in the same run
 docs: $(VENV)/dev  ## regenerate the generated pages and schemas
 	$(BIN)/python tools/generate_docs.py
 
+site: $(VENV)/dev  ## the documentation as pages that open from a folder, in site/
+	$(BIN)/mkdocs build --strict --quiet
+
 snapshots: $(VENV)/dev  ## rewrite tests/snapshots where output changed on purpose
 	$(BIN)/python tools/snapshots.py --write
 
@@ -87,7 +90,7 @@ verify-theory: $(VENV)/dev  ## try every claim of the theory and its control, an
 	$(BIN)/python tools/theory_table.py
 
 clean:  ## remove the environment and everything made
-	rm -rf $(VENV) $(VLLM) $(AUDIT) $(REAL) demo benchmarks/data dist
+	rm -rf $(VENV) $(VLLM) $(AUDIT) $(REAL) demo benchmarks/data dist site
 
 $(VENV)/pip:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "forgetmap needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
@@ -111,7 +114,7 @@ $(VENV)/train: pyproject.toml constraints.txt | $(VENV)/pip
 
 $(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/pip
 	$(PIP) torch==2.13.0
-	$(PIP) --editable ".[run,train,drift]" --group test --group lint --group bench --group build
+	$(PIP) --editable ".[run,train,drift]" --group test --group lint --group bench --group build --group docs
 	$(PIP) --group harness
 	@touch $@ $(VENV)/core $(VENV)/run $(VENV)/train
 

@@ -12,11 +12,10 @@ import pytest
 from forgetmap import errors
 from forgetmap.cli.main import COMMANDS
 from forgetmap.errors import ForgetmapError
+from generate_docs import NOTE, SCHEMAS
+from page_links import faults_of, outside_links, pages
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "design").glob("*.md")]
-)
 
 
 def test_generated_pages_are_current() -> None:
@@ -27,16 +26,39 @@ def test_generated_pages_are_current() -> None:
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
-        if not target.startswith(("http:", "https:", "mailto:")):
-            assert (page.parent / target).exists(), target
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_and_anchors_lead_somewhere(page: Path) -> None:
+    assert list(faults_of(page)) == []
+
+
+def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# One `--two`\n\n[a](#one---two) [b](page.md#three) [c](other.md)\n\n"
+        "```text\n[d](nowhere.md)\n```\n\n`[e](nowhere.md)` [f](https://example.org/x)\n"
+    )
+    assert list(faults_of(page)) == [
+        "page.md#three: page.md has no such heading",
+        "other.md: there is no such file",
+    ]
+
+
+def test_links_outside_are_listed_with_their_pages() -> None:
+    listed = outside_links()
+    assert listed["https://arxiv.org/abs/2306.01708"] == ["docs/merge-methods.md"]
+    assert all(target.startswith(("https://", "mailto:")) for target in listed)
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_every_command_is_documented(command: str) -> None:
-    assert f"forgetmap {command}" in (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    page = ROOT / "docs" / "cli" / f"{command}.md"
+    assert page.read_text("utf-8").startswith(f"{NOTE}# `forgetmap {command}`")
+    assert f"](cli/{command}.md)" in (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+
+
+def test_every_schema_is_on_the_page_of_schemas() -> None:
+    files = {path.name.partition(".")[0] for path in (ROOT / "docs" / "schemas").glob("*.json")}
+    assert files == set(SCHEMAS)
 
 
 def test_every_error_is_in_the_tree_at_the_top_of_its_module() -> None:
