@@ -49,8 +49,10 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
 """What other tables call the fields that every table must have."""
 MORE_SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "item": ("problem_id", "task_id", "unique_id", "uid", "qid"),
-    "score": ("pass@1", "pass_at_1", "passed", "success", "resolved", "solved", "reward"),
-}
+    "score": (
+        "pass@1", "pass_at_1", "passed", "success", "resolved", "is_resolved", "solved", "reward",
+    ),
+}  # fmt: skip
 """Names that may mean something else as well, in lower case; they count where no other one fits."""
 UNHASHED_TEXTS = ("response", "error")
 """Texts that no identity is derived from."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -272,10 +273,12 @@ def _recognise_tables(folder: Path, children: Sequence[Path]) -> list[TableFile]
     if tables:
         return tables
     first = f" ({Path(failures[0].file or '').name}: {failures[0].message})" if failures else ""
+    below = next((child for child in sorted(folder.iterdir()) if child.is_dir()), None)
+    shown = f"`forgetmap records show {shlex.quote(str(below))}` looks into one of its folders; "
     raise UnknownFormatError(
         f"this folder is no run and holds no table{first}",
         file=str(folder),
-        hint=f"give {accepted()}.",
+        hint=f"{shown if below else ''}give {accepted()}.",
     )
 
 

@@ -36,8 +36,9 @@ SHAPES = {"csv": "CSV", "jsonl": "JSON lines", "json": "a JSON list", "parquet":
 WORDS: Mapping[str, tuple[str, ...]] = {
     "score": (
         "score", "correct", "iscorrect", "acc", "accuracy", "exactmatch", "pass@1", "passat1",
-        "passed", "pass", "success", "resolved", "solved", "reward", "em", "grade", "rating",
-        "preference", "verdict", "judgment", "judgement", "graded", "gradedlist", "f1", "value",
+        "passed", "pass", "success", "resolved", "isresolved", "solved", "reward", "em", "grade",
+        "rating", "preference", "verdict", "judgment", "judgement", "graded", "gradedlist", "f1",
+        "value",
     ),
     "item": (
         "item", "id", "itemid", "questionid", "sampleid", "docid", "promptid", "exampleid",
@@ -54,6 +55,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 """What a column of each field may be called, most likely first; without case and separators."""
 MODEL_WORDS = ("model", "modelname", "modelid", "system", "generator", "agent")
 _SEPARATORS = re.compile(r"[^a-z0-9@]+")
+_RANDOM_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +319,8 @@ def _choose_item(
             and len(one.examples[0]) < MAX_ID_LENGTH and _word(one.path) not in WORDS["question"]
         ]  # fmt: skip
         return named[0].path if named and len(rows) > 1 else None
+    # A random id is that of a result: no other run has it.
+    named = [one for one in named if not all(map(_RANDOM_ID.fullmatch, one.examples))] or named
     order = WORDS["item"].index
     return min(named, key=lambda one: (-_told_apart(rows, one.path, model), order(_word(one.path)),
                                        one.path.count("."))).path  # fmt: skip

@@ -20,6 +20,7 @@ from forgetmap.errors import (
     UnknownFormatError,
     UnreadableError,
 )
+from forgetmap.sources.r_tables import rewrite_r_table
 
 Kind = Literal["parquet", "csv", "jsonl", "json"]
 
@@ -119,7 +120,14 @@ def sniff(path: Path) -> TableFile:
     numbers = _separator_of_numbers(head)
     if numbers is not None:
         return TableFile(path, "csv", gzipped, marked, numbers, headerless=True)
+    rewritten = rewrite_r_table(head, is_whole=len(head) < PEEK, open_text=lambda: _text(path))
+    if rewritten is not None:
+        return TableFile(path, "csv", unpacked=rewritten)
     return TableFile(path, "csv", gzipped, marked, _delimiter(path, head))
+
+
+def _text(path: Path) -> IO[str]:
+    return io.TextIOWrapper(open_unpacked(path), "utf-8-sig", "replace", newline="")
 
 
 @contextmanager

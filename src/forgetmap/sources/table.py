@@ -208,14 +208,17 @@ def _find_rows(file: TableFile, table_map: TableMap) -> str | None:
         document = read_document(file)
     except UnreadableError:
         return None  # the reader of rows says in which line it is broken
-    if not isinstance(document, dict) or _fits(list(document), table_map):
+    if not isinstance(document, dict):
+        return None
+    lists = [one for one in find_row_lists(document) if one.is_list]
+    fitting = [one for one in lists if _fits(one.names, table_map)]
+    # With an id and an accuracy of its own, a document of many results is still no result.
+    if _fits(list(document), table_map) and not any(one.count > 1 for one in fitting):
         return None
     require_few_columns(file.path, len(document))
     summary = summary_error(file.path, document)
     if summary is not None:
         raise summary
-    lists = [one for one in find_row_lists(document) if one.is_list]
-    fitting = [one for one in lists if _fits(one.names, table_map)]
     alike = [one for one in fitting if one.names == fitting[0].names]
     if len(alike) > MAX_LISTS:
         # So many lists of the same kind are not models: each is named by its item.

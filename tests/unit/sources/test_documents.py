@@ -98,3 +98,23 @@ def test_most_rows_come_first_and_lists_before_names() -> None:
     assert [one.path for one in find_row_lists(document)] == ["c", "b", "a"]
     assert as_rows([1, 2]) is None
     assert as_rows({}) is None
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("columns", [{}, {"item": "task_id", "score": "is_resolved"}])
+def test_a_document_with_an_id_and_an_accuracy_is_no_result_itself(
+    columns: dict[str, str], indent: int | None, tmp_path: Path
+) -> None:
+    """As agents' harnesses write it: trials of tasks, and what became of all of them."""
+    trials = [
+        {"task_id": task, "trial_name": f"{task}.{number}-of-2", "is_resolved": number == 1}
+        for task in ("build", "sort")
+        for number in (1, 2)
+    ]
+    document = {"id": "81c1b86e", "results": trials, "n_resolved": 2, "accuracy": 0.5}
+    path = write(tmp_path / "results.json", document, indent)
+    run = open_run(path, task="terminal", column_map=columns)
+    rows = run.scores.select("item", "repeat", "score").collect().rows()
+    assert sorted(rows) == [
+        ("build", 0, 1.0), ("build", 1, 0.0), ("sort", 0, 1.0), ("sort", 1, 0.0)
+    ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -113,3 +114,14 @@ def test_nothing_like_a_score_is_said(tmp_path: Path) -> None:
 def test_document_without_rows_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownFormatError, match="not a format I know"):
         proposed(tmp_path / "a.json", {"a": "b"})
+
+
+def test_random_ids_are_those_of_results_not_of_items(tmp_path: Path) -> None:
+    rows = [
+        {"uuid": str(UUID(int=number, version=4)), "task_id": f"t{number % 2}", "is_resolved": True}
+        for number in range(4)
+    ]
+    proposal = proposed(tmp_path / "a.json", rows)
+    assert proposal.table_map.columns == {"score": "is_resolved", "item": "task_id"}
+    alone = proposed(tmp_path / "b.json", [{"uuid": row["uuid"], "passed": 1} for row in rows])
+    assert alone.table_map.columns["item"] == "uuid"

@@ -1,0 +1,113 @@
+"""Tables as R's `write.table` writes them, as the CSV that other programs write.
+
+Row names stand before the first column, and the header has no name for them; cells are separated by
+spaces unless something else was asked for; what is missing is NA.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from forgetmap._cache import temporary_path
+from forgetmap.records import MORE_SYNONYMS, SYNONYMS
+
+SEPARATORS = (" ", "\t", ",", ";")
+ITEM, ROW_NAME = "item", "row_name"
+MISSING = "NA"
+LINES_LOOKED_AT = 200
+_TRUTH = {"TRUE", "FALSE"}
+_FIELDS = frozenset(
+    name
+    for synonyms in (SYNONYMS, MORE_SYNONYMS)
+    for field, names in synonyms.items()
+    for name in (field, *names)
+)
+
+
+def rewrite_r_table(
+    head: bytes, *, is_whole: bool, open_text: Callable[[], IO[str]]
+) -> Path | None:
+    """A copy as CSV in the folder for temporary files; None if R did not write it.
+
+    Args:
+        head: how the file begins.
+        is_whole: whether that is all of it.
+        open_text: opens all of it.
+    """
+    lines = head.decode("utf-8", "replace").splitlines()
+    lines = [line for line in (lines if is_whole else lines[:-1]) if line.strip()]
+    lines = lines[:LINES_LOOKED_AT]
+    separator = next((mark for mark in SEPARATORS if _is_written_by_r(lines, mark)), None)
+    if separator is None:
+        return None
+    target = temporary_path(".csv")
+    with open_text() as stream, target.open("w", encoding="utf-8", newline="") as out:
+        try:
+            csv.writer(out).writerows(_rows(_cells(stream, separator)))
+        except csv.Error:
+            return None  # the reader of tables says what is wrong with it
+    return target
+
+
+def _is_written_by_r(lines: Sequence[str], separator: str) -> bool:
+    """Whether every row has one cell more than the header, and these tell rows apart.
+
+    A cell too many may as well be a fault of the table, so names must be quoted, as R does, or the
+    rest must be numbers of which none is called like a field.
+    """
+    try:
+        rows = list(_cells(lines, separator))
+    except csv.Error:
+        return False
+    if len(rows) < 2:
+        return False
+    header, body = rows[0], rows[1:]
+    extra = {len(row) - len(header) for row in body}
+    is_quoted = all(line.startswith('"') for line in lines)
+    is_quoted = is_quoted and lines[0].count('"') == 2 * len(header)
+    if extra == {0}:
+        return separator == " " and is_quoted and len(header) > 1
+    names = [row[0] for row in body]
+    return (
+        extra == {1} and len({*names}) == len(names) and (is_quoted or _is_plain(rows, separator))
+    )
+
+
+def _is_plain(rows: Sequence[Sequence[str]], separator: str) -> bool:
+    others = {mark for mark in SEPARATORS if mark != separator}
+    is_blank = not separator.strip() and not any(
+        mark in name for mark in others for name in rows[0]
+    )
+    is_unnamed = _FIELDS.isdisjoint(name.lower() for name in rows[0])
+    return is_blank and is_unnamed and all(_is_value(cell) for row in rows[1:] for cell in row[1:])
+
+
+def _is_value(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return cell == MISSING or cell in _TRUTH
+    return True
+
+
+def _cells(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
+    """The cells of each line that has any."""
+    return (row for row in csv.reader(lines, delimiter=separator) if row)
+
+
+def _rows(rows: Iterator[list[str]]) -> Iterator[list[str]]:
+    """The same with a name for the row names, and nothing where there is nothing."""
+    header, first = next(rows), next(rows)
+    has_names = len(first) > len(header)
+    yield [_row_name(header), *header] if has_names else header
+    for row in (first, *rows):
+        yield [cell if not place or cell != MISSING else "" for place, cell in enumerate(row)]
+
+
+def _row_name(header: Sequence[str]) -> str:
+    """Row names say which item it is, unless a column does."""
+    known = {ITEM, *SYNONYMS[ITEM], *MORE_SYNONYMS[ITEM]}
+    return ITEM if known.isdisjoint(name.lower() for name in header) else ROW_NAME
