@@ -56,6 +56,7 @@ LAYERS: Final[tuple[dict[str, str], ...]] = (
     {
         "doctor": "what works on this machine",
         "pytest_plugin": "gates in pytest: options, a fixture, a summary",
+        "inspect_extension": "the verdict at the end of a run of Inspect",
     },
     {"cli": "commands and groups of commands, one file each"},
     {"__main__": "`python -m forgetmap`"},

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml  # type: ignore[import-untyped]
 
 from command_line import Done, call, results, write
 from forgetmap.cli.main import cli
@@ -116,3 +117,17 @@ def test_hub_says_how_to_load_it(runs: tuple[Path, Path], tmp_path: Path) -> Non
     assert done.code == 0
     assert f'load_dataset("{out}")' in done.out
     assert "questions and answers are in it" in done.err
+
+
+def test_space_is_a_folder_that_the_hub_shows(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    done = export("space", *runs, "--out", tmp_path / "space")
+    assert done.code == 0
+    assert "--repo-type space" in done.out
+    _, header, card = (tmp_path / "space" / "README.md").read_text("utf-8").split("---\n", 2)
+    settings = yaml.safe_load(header)
+    assert settings["sdk"] == "static"
+    assert "forgot" in card
+    page = (tmp_path / "space" / settings["app_file"]).read_text("utf-8")
+    assert page.startswith("<!doctype html>")
+    assert export("space", *runs, "--texts", "--overwrite", "--out", tmp_path / "space").code == 0
+    assert len((tmp_path / "space" / settings["app_file"]).read_text("utf-8")) > len(page)

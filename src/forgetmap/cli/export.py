@@ -43,6 +43,7 @@ COMMANDS = {
     "rerun": "Write which items a harness is to ask again.",
     "card": "Write the section on forgetting of a model card.",
     "hub": "Write a data set of what happened to each item.",
+    "space": "Write the report as a static Space of the Hugging Face hub.",
 }
 EXAMPLES = """\b
 Examples:
@@ -50,6 +51,7 @@ Examples:
   forgetmap export rerun logs/base logs/tuned --harness lm-eval --out samples.json
   forgetmap export card runs/base runs/tuned --out README.md
   forgetmap export hub runs/base runs/tuned --out dataset
+  forgetmap export space runs/base runs/tuned --out space
 """
 
 
@@ -313,6 +315,11 @@ def _typed(before: str, after: str) -> str:
     return shlex.join(words)
 
 
+SPACE_EXAMPLES = """\b
+Examples:
+  forgetmap export space runs/base runs/tuned --out space
+  forgetmap export space runs/base runs/tuned --texts --out space
+"""
 HUB_EXAMPLES = """\b
 Examples:
   forgetmap export hub runs/base runs/tuned --license cc-by-4.0 --out dataset
@@ -352,3 +359,27 @@ def hub(before: str, after: str, **options: Any) -> None:
         click.secho("Warning: questions and answers are in it.", fg="yellow", err=True)
     rows = counted(summary.rows, "transition")
     click.echo(printable(f'Written to {out}: {rows}. Load it with load_dataset("{out}").'))
+
+
+@command.command("space", epilog=SPACE_EXAMPLES)
+@_out_option("Folder to write.")
+@click.option(
+    "--texts",
+    is_flag=True,
+    help="Show questions, answers and responses [default: names, scores and outcomes only].",
+)
+@overwrite_option
+@_pair_options
+def space(before: str, after: str, **options: Any) -> None:
+    """Write the report as a folder that the Hugging Face hub shows as a static Space.
+
+    Nothing is uploaded.
+    """
+    from forgetmap.report import write_space
+    from forgetmap.text import printable
+
+    out, texts, overwrite = (options.pop(name) for name in ("out", "texts", "overwrite"))
+    comparison = _compare(before, after, out, options, texts=texts)
+    write_space(comparison, Path(out), texts=texts, overwrite=overwrite)
+    upload = f"hf upload OWNER/NAME {shlex.quote(str(out))} . --repo-type space"
+    click.echo(printable(f"Written to {out}. Upload it with: {upload}"))

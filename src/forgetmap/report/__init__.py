@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from forgetmap.report.figures.registry import all_figures, figures_json
     from forgetmap.report.figures.sweep.weights import weight_drift_figure
     from forgetmap.report.figures.theory import phase_figure, run_figures, two_by_two_figure
-    from forgetmap.report.folders import write_bridge, write_sweep
+    from forgetmap.report.folders import write_bridge, write_space, write_sweep
     from forgetmap.report.html.report import served_html, write_report
     from forgetmap.report.html.shell import vega_bundle
     from forgetmap.report.html.story import WatchedTraining, write_story
@@ -104,6 +104,7 @@ __all__ = [
     "write_figure",
     "write_figures",
     "write_report",
+    "write_space",
     "write_story",
     "write_study",
     "write_study_tables",

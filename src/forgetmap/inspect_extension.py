@@ -1,0 +1,64 @@
+"""Inspect with a verdict: after each run, what the model forgot against an earlier log.
+
+    FORGETMAP_BASELINE=logs/base inspect eval tasks.py --model openai/tuned --log-dir logs/tuned
+
+Inspect loads this module by its entry point `inspect_ai`, so that it must cost nothing until it is
+asked for: only then is anything of forgetmap imported.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from inspect_ai.hooks import Hooks, RunEnd, hooks
+
+BASELINE = "FORGETMAP_BASELINE"
+
+
+class ForgettingHooks(Hooks):
+    """Prints the verdict when a run of Inspect has ended."""
+
+    async def on_run_end(self, data: RunEnd) -> None:
+        """Compare the logs of the run with those of the baseline."""
+        logs = [log.location for log in data.logs if log.status == "success" and log.location]
+        if logs:
+            sys.stderr.write(f"\n{verdict_of(os.environ[BASELINE], logs)}\n")
+
+
+# Inspect announces all hooks, also those that do nothing: without a baseline there is none.
+if os.environ.get(BASELINE):
+    hooks(name="forgetmap", description="What the model forgot")(ForgettingHooks)
+
+
+def verdict_of(baseline: str, logs: list[str]) -> str:
+    """The verdict with the commands that show more, or why there is none."""
+    from forgetmap.comparison import compare
+    from forgetmap.errors import ForgetmapError
+
+    after = common_path(logs)
+    both = f"{shlex.quote(baseline)} {shlex.quote(after)}"
+    try:
+        headline = compare(baseline, after).headline
+    except ForgetmapError as error:
+        return f"forgetmap: {error}"
+    return (
+        f"forgetmap: {headline}\n"
+        f"  items:   forgetmap compare {both} --show forgotten\n"
+        f"  report:  forgetmap report {both} --out report.html\n"
+        f"  samples: inspect view --log-dir {shlex.quote(str(Path(after).parent))}"
+    )
+
+
+def common_path(locations: list[str]) -> str:
+    """The log of the run, or the folder where it has several."""
+    paths = [_local_path(location) for location in locations]
+    return paths[0] if len(paths) == 1 else os.path.dirname(paths[0])  # noqa: PTH120  # or an address
+
+
+def _local_path(location: str) -> str:
+    address = urlparse(location)
+    return unquote(address.path) if address.scheme == "file" else location
