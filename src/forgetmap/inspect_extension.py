@@ -19,7 +19,7 @@ from inspect_ai.hooks import Hooks, RunEnd, hooks
 BASELINE = "FORGETMAP_BASELINE"
 
 
-class ForgettingHooks(Hooks):
+class ForgettingHooks(Hooks):  # type: ignore[misc]  # Inspect is not looked into
     """Prints the verdict when a run of Inspect has ended."""
 
     async def on_run_end(self, data: RunEnd) -> None:
