@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import stat
 import subprocess
 from pathlib import Path
@@ -250,3 +251,68 @@ def test_rows_of_verifiers_without_id_and_prompt_are_explained(tmp_path: Path) -
     assert "no example_id and no prompt" in text
     type_next(text)
     assert show(path)["tasks"][0]["items"] == 3
+
+
+def test_models_of_a_log_are_chosen_as_the_hint_says(tmp_path: Path) -> None:
+    """By --run, and by #NAME of the file or of its folder."""
+    rows = [
+        {"question_id": n, "model": model, "judge": ["gpt-4", "single-v1"], "score": score,
+         "turn": 1, "user_prompt": "?", "judgment": "", "tstamp": 1.0}
+        for model, score in (("base", 10), ("tuned", 1))
+        for n in range(3)
+    ]  # fmt: skip
+    path = tmp_path / "judged" / "gpt-4_single.jsonl"
+    path.parent.mkdir()
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    text = refused("records", "show", path)
+    assert "holds results of 2 models: base, tuned" in text
+    (words,) = re.findall(r"choose one: (--run \S+)\.", text)
+    assert words == "--run base"
+    done = call("records", "show", path, *words.split(), "--json")
+    assert json.loads(done.out)["tasks"][0]["mean_score"] == 1
+    for source in (f"{path}#tuned", f"{path.parent}#tuned"):
+        assert show(source)["tasks"][0]["mean_score"] == 0
+    assert "answers to 'other'; there are base" in refused(
+        "records", "show", f"{path.parent}#other"
+    )
+    compared = call("compare", path, path, "--run", "base", "--run", "tuned", "--json")
+    result = json.loads(compared.out)
+    assert result["total"]["n10"] == 3
+    assert (result["before"]["name"], result["after"]["name"]) == ("base", "tuned")
+
+
+def test_scores_of_bfcl_alone_are_not_sent_to_a_map(tmp_path: Path) -> None:
+    """They hold failures only: a map would count all as wrong. With the answers beside, they do."""
+    fixture = Path(__file__).parents[1] / "fixtures" / "logs" / "bfcl"
+    scores = next(fixture.rglob("score"))
+    away = tmp_path / "runs" / "score"
+    shutil.copytree(scores, away)
+    text = refused("records", "show", away)
+    assert "lists the failures only" in text
+    assert "keep its folders result/MODEL and score/MODEL side by side" in text
+    assert "records map" not in text
+    shutil.copytree(scores.with_name("result"), away.with_name("result"))
+    assert show(away)["rows"] > 0
+
+
+@pytest.mark.parametrize(("wide", "wanted"), [(True, ("row2", "col2")), (False, ("col1", "row1"))])
+def test_matrices_say_what_to_type(wide: bool, wanted: tuple[str, str], tmp_path: Path) -> None:
+    folder = tmp_path / "my scores"
+    folder.mkdir()
+    rows = ["1,0,1,1,0,1", "0,0,1,1,1,1"] if wide else ["1,0", "0,0", "1,1"]
+    (folder / "m.csv").write_text("\n".join(rows) + "\n")
+    path = str(folder / "m.csv")
+    text = refused("records", "show", f"{path}#2" if wide else path)
+    choices = [word.rstrip(",.") for word in shlex.split(text.partition("Hint: ")[2])]
+    typed = [word for word in choices if "#" in word]
+    assert typed == [f"{path}#{place}" for place in wanted]
+    for choice in typed:
+        assert show(choice)["rows"] > 1
+
+
+def test_folder_of_folders_says_what_to_type(tmp_path: Path) -> None:
+    (tmp_path / "all" / "run 1").mkdir(parents=True)
+    (tmp_path / "all" / "run 1" / "t.csv").write_text("task,item,score\nt,a,1\n")
+    text = refused("records", "show", tmp_path / "all")
+    assert "this folder is no run and holds no table" in text
+    assert "1 result" in type_next(text).out

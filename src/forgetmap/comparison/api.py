@@ -323,4 +323,7 @@ def _told_apart(runs: Sequence[Run]) -> list[Run]:
         labels = {origin: str(path.relative_to(shared)) for origin, path in paths.items()}
     else:
         labels = {origin: origin for origin in paths}
+    models = [run.info.model.name for run in runs]
+    if len(paths) == 1 and None not in models and len({*models}) == len(models):
+        return [replace(run, name=str(model)) for run, model in zip(runs, models, strict=True)]
     return [replace(run, name=labels.get(run.origin, run.name)) for run in runs]

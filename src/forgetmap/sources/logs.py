@@ -248,18 +248,30 @@ def _work(log: Log) -> float:
 
 LOGGING = {"lm-eval": "--log_samples", "lighteval": "--save-details"}
 """Options by which a harness logs samples, where it does not without."""
+HALVES = {
+    "bfcl": "keep its folders result/MODEL and score/MODEL side by side, and give either of them."
+}
+"""What belongs together, of harnesses that write verdicts apart from answers."""
 
 
 def _empty_error(path: Path, logs: Sequence[Log], problems: Problems) -> EmptyInputError:
     first = f"; the first problem: {problems.kept[0]}" if problems.kept else ""
-    option = LOGGING.get(logs[0].adapter)
     return EmptyInputError(
         f"there is no result of a single item in it{first}",
         file=str(path),
-        hint=f"evaluate again with {option} of {logs[0].adapter}, to the end."
-        if option
-        else f"let {logs[0].adapter} finish the evaluation; where its rows hold scores all the "
-        f"same, {map_command(logs[0].files[0].path)} proposes how to read them as a table.",
+        hint=_what_is_missing(logs[0]),
+    )
+
+
+def _what_is_missing(log: Log) -> str:
+    """How to get results of single items from this harness."""
+    if log.adapter in LOGGING:
+        return f"evaluate again with {LOGGING[log.adapter]} of {log.adapter}, to the end."
+    if log.adapter in HALVES:
+        return HALVES[log.adapter]
+    return (
+        f"let {log.adapter} finish the evaluation; where its rows hold scores all the same, "
+        f"{map_command(log.files[0].path)} proposes how to read them as a table."
     )
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from forgetmap.errors import TRUNCATED_HINT, ColumnError, EmptyInputError, FieldError
 from forgetmap.records import FileRow, Run, RunInfo, canonical_run, connection
+from forgetmap.sources.models import selector
 from forgetmap.sources.rows import all_columns, csv_cells, object_rows
 from forgetmap.sources.sniff import TableFile
 from forgetmap.sources.table_map import ScoreRange, TableMap
@@ -126,13 +127,13 @@ def _index(file: TableFile, model: str, height: int, width: int) -> tuple[str, i
     kind = next((kind for kind in ("row", "col") if model.startswith(kind)), "")
     digits = model.removeprefix(kind)
     most = height if kind == "row" else width
-    name = file.path.name
     if not digits.isdecimal() or not 1 <= int(digits[:9]) <= most:
         raise ColumnError(
             f"this table has no header, {height} rows and {width} columns; there is no {model!r}",
             file=str(file.path),
             field=model,
-            hint=f"choose a column such as {name}{MARK}col1, or a row such as {name}{MARK}row1.",
+            hint=f"choose a column such as {selector(file.path, 'col1')}, or a row such as "
+            f"{selector(file.path, 'row1')}.",
         )
     if not kind and width > height:
         raise ColumnError(
@@ -140,8 +141,8 @@ def _index(file: TableFile, model: str, height: int, width: int) -> tuple[str, i
             "rows items or models?",
             file=str(file.path),
             field=model,
-            hint=f"say {name}{MARK}row{digits} if each row is a model, {name}{MARK}col{digits} if "
-            "each column is one.",
+            hint=f"say {selector(file.path, f'row{digits}')} if each row is a model, "
+            f"{selector(file.path, f'col{digits}')} if each column is one.",
         )
     return kind or "col", int(digits[:9]) - 1
 

@@ -31,6 +31,7 @@ from forgetmap.records import (
 from forgetmap.sources.column_maps import is_map, saved_map
 from forgetmap.sources.logs import Reading, open_logs, recognise
 from forgetmap.sources.matrix import MARK
+from forgetmap.sources.models import selector
 from forgetmap.sources.scale import rescale_frame, rescale_run
 from forgetmap.sources.selection import (
     ModelSelection,
@@ -100,13 +101,25 @@ def _open_selection(
     """One model of a table or of logs that hold several."""
     path, model = selection.path, str(selection.model)
     logs = [] if column_map or not path.exists() else recognise(path)
-    if any(log.info.model.name == model for log in logs):
+    if any(log.info.model.name == model for log in logs) or (logs and path.is_dir()):
         return _with_name(open_logs(path, logs, replace(reading, run=model)), name or model)
+    if path.is_dir():
+        raise UnknownFormatError(
+            f"this folder holds no logs of several models, so there is no {MARK}{model} in it",
+            file=str(path),
+            hint=f"give one file of it, such as {_first_file(path, model)}.",
+        )
     table_map = _table_map(path, column_map, task, reading)
     try:
         return read_selection(sniff(path), model, name=name or model, table_map=table_map)
     except _UNREADABLE as error:
         raise explain_path(path, error) from None
+
+
+def _first_file(folder: Path, model: str) -> str:
+    """What to type for a model in the first file of a folder."""
+    files = (child for child in sorted(folder.iterdir()) if _is_visible_file(child))
+    return selector(next(files, folder / "FILE"), model)
 
 
 def _table_map(path: Path, column_map: ColumnMap, task: str | None, reading: Reading) -> TableMap:

@@ -72,7 +72,7 @@ def is_remote(source: object) -> bool:
 def parse_selection(source: str) -> ModelSelection:
     """What stands before and after the last `#`, unless a file is really named like that."""
     path, mark, model = source.rpartition(MARK)
-    if not mark or not model or Path(source).exists() or not Path(path).is_file():
+    if not mark or not model or Path(source).exists() or not Path(path).exists():
         return ModelSelection(Path(source))
     return ModelSelection(Path(path), model)
 
@@ -128,7 +128,8 @@ def _of_table(file: TableFile, model: str, name: str, origin: str, table_map: Ta
         only, mapped = (by, model), _with_task(table_map, present)
         return read_table([whole], name=name, origin=origin, table_map=mapped, only=only)
     first = by or (present[0] if present else "")
-    named = line_of_name(source, first, model) if file.flattening is None else None
+    is_plain = file.flattening is None or file.flattening.rows is None
+    named = line_of_name(source, first, model) if is_plain else None
     if named is None:
         known = known or score_columns(rows) or names_in(source, first)
         raise _no_such(file, model, known or present)

@@ -52,6 +52,7 @@ from forgetmap.sources.models import (
     empty_path,
     explain_columns,
     model_column,
+    selector,
     several_lists,
     several_models,
 )
@@ -304,8 +305,8 @@ def _chosen(
             "this table has no header: its first line holds nothing but numbers",
             file=str(file.path),
             line=1,
-            hint=f"choose the column of a model by its number, such as {file.path.name}#col1, or "
-            f"its row, such as {file.path.name}#row1.",
+            hint="choose the column of a model by its number, such as "
+            f"{selector(file.path, 'col1')}, or its row, such as {selector(file.path, 'row1')}.",
         )
     present = column_names(file)
     require_few_columns(file.path, len(present))

@@ -10,6 +10,7 @@ import pytest
 
 from forgetmap.errors import ColumnError, FieldError
 from forgetmap.sources.open import open_run
+from forgetmap.sources.sniff import MAX_COLUMNS
 
 
 def results(source: object) -> dict[str, float | None]:
@@ -43,6 +44,27 @@ def test_row_of_a_model_by_its_name(tmp_path: Path) -> None:
     assert results(f"{tmp_path / 'm.csv'}#base") == {"q1": 1.0, "q2": 0.0, "q3": None}
     with pytest.raises(ColumnError, match="there are base, tuned"):
         open_run(f"{tmp_path / 'm.csv'}#other")
+
+
+@pytest.mark.parametrize("by_r", [False, True])
+def test_row_of_a_model_among_more_columns_than_the_engine_reads(
+    by_r: bool, tmp_path: Path
+) -> None:
+    """A header of 10,001 items, once as R writes it."""
+    count = MAX_COLUMNS + 1
+    names = [f"q{number}" for number in range(count)]
+    rows = {"base": ["1"] * count, "tuned": [str(number % 2) for number in range(count)]}
+    if by_r:
+        lines = [" ".join(f'"{name}"' for name in names)]
+        lines += [" ".join([f'"{model}"', *cells]) for model, cells in rows.items()]
+    else:
+        lines = [",".join(["model", *names])]
+        lines += [",".join([model, *cells]) for model, cells in rows.items()]
+    path = tmp_path / "wide.txt"
+    path.write_text("\n".join(lines) + "\n")
+    run = open_run(f"{path}#tuned")
+    scores = dict(run.scores.select("item", "score").collect().rows())
+    assert (len(scores), scores["q1"], scores["q10000"]) == (count, 1.0, 0.0)
 
 
 def test_row_of_a_model_in_a_column_without_name(tmp_path: Path) -> None:
