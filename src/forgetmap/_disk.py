@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -29,6 +30,8 @@ CHECKSUM = "checksum"
 """The last field of a line or a manifest."""
 READ_BYTES = 4 << 20
 """Bytes that are read at once."""
+TURN_SECONDS = 0.05
+"""Between two looks at a lock that another process holds."""
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 _HAS_FOLDER_HANDLES = hasattr(os, "O_DIRECTORY")
 """Windows opens no folders, and brings only files to the disk that are open for writing."""
@@ -167,14 +170,11 @@ def only_writer(path: Path, *, of: Path) -> Iterator[None]:
 
 @contextmanager
 def take_turn(path: Path) -> Iterator[None]:
-    """Hold a lock file once nobody else does; where a file system knows no locks, hold nothing."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    """Hold a lock file once nobody else does; where a system knows no locks, hold nothing."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | _OWN, 0o644)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        except OSError as error:
-            if error.errno not in _NO_LOCKS:
-                raise
+        while _is_locked(handle) is False:
+            time.sleep(TURN_SECONDS)
         yield
     finally:
         os.close(handle)

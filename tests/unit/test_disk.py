@@ -7,6 +7,7 @@ import fcntl
 import os
 import subprocess
 import sys
+import threading
 from datetime import datetime, tzinfo
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from forgetmap._disk import (
     remove_unused,
     stamp_of,
     sync_tree,
+    take_turn,
 )
 from forgetmap.errors import OutputError
 
@@ -211,3 +213,30 @@ def test_a_lock_that_says_nothing_of_use_still_locks(tmp_path: Path, content: by
             only_writer(lock, of=Path("run")),
         ):
             pytest.fail("two at once")
+
+
+def test_a_turn_is_taken_after_the_other(tmp_path: Path) -> None:
+    order: list[str] = []
+    first, inside = threading.Event(), threading.Event()
+
+    def wait_for_it() -> None:
+        first.wait(5)
+        inside.set()
+        with take_turn(tmp_path / "lock"):
+            order.append("second")
+
+    other = threading.Thread(target=wait_for_it)
+    other.start()
+    with take_turn(tmp_path / "lock"):
+        first.set()
+        inside.wait(5)
+        order.append("first")
+    other.join()
+    assert order == ["first", "second"]
+
+
+def test_a_turn_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows, where nothing is held."""
+    monkeypatch.setattr(_disk, "fcntl", None)
+    with take_turn(tmp_path / "lock"), take_turn(tmp_path / "lock"):
+        assert (tmp_path / "lock").exists()
