@@ -37,7 +37,7 @@ def rewrite_r_table(
         is_whole: whether that is all of it.
         open_text: opens all of it.
     """
-    lines = head.decode("utf-8", "replace").splitlines()
+    lines = head.decode("utf-8", "replace").split("\n")
     lines = [line for line in (lines if is_whole else lines[:-1]) if line.strip()]
     lines = lines[:LINES_LOOKED_AT]
     separator = next((mark for mark in SEPARATORS if _is_written_by_r(lines, mark)), None)
@@ -47,7 +47,7 @@ def rewrite_r_table(
     with open_text() as stream, target.open("w", encoding="utf-8", newline="") as out:
         try:
             csv.writer(out).writerows(_rows(_cells(stream, separator)))
-        except csv.Error:
+        except (csv.Error, UnicodeDecodeError):
             return None  # the reader of tables says what is wrong with it
     return target
 
@@ -100,7 +100,7 @@ def _cells(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
 
 def _rows(rows: Iterator[list[str]]) -> Iterator[list[str]]:
     """The same with a name for the row names, and nothing where there is nothing."""
-    header, first = next(rows), next(rows)
+    header, first = next(rows, []), next(rows, [])
     has_names = len(first) > len(header)
     yield [_row_name(header), *header] if has_names else header
     for row in (first, *rows):

@@ -127,7 +127,7 @@ def sniff(path: Path) -> TableFile:
 
 
 def _text(path: Path) -> IO[str]:
-    return io.TextIOWrapper(open_unpacked(path), "utf-8-sig", "replace", newline="")
+    return io.TextIOWrapper(open_unpacked(path), "utf-8-sig", newline="")
 
 
 @contextmanager

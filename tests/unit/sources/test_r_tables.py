@@ -79,6 +79,27 @@ def test_a_cell_too_many_is_still_an_error(text: str, tmp_path: Path) -> None:
         open_run(path, task="t")
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'"a" "b"\x0b"q1" 1 0\x0b"q2" 1 1',
+        b'"a" "b"\r"q1" 1 0\r"q2" 1 1\r',
+        b'"a" "b"\n"q1" 1 0\n"q2" 1 1\n"q\xff" 1 1\n',
+        b'"a" "b"\n"q1" 1 0\n"q2" 1 1\n' + b'"q3" 1 1\n' * 300 + b'"q4" 1\n',
+        b'"a" "b"\n"q1" 1 0\n"q2 1 1\n',
+        b'"a"\n"b" ',
+    ],
+)
+def test_what_is_broken_is_a_typed_error_or_read(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "broken.txt"
+    path.write_bytes(content)
+    try:
+        rows = open_run(f"{path}#a").scores.collect()
+    except InputError:
+        return
+    assert len(rows) <= 2
+
+
 def test_a_space_before_a_number_separates_nothing(tmp_path: Path) -> None:
     path = tmp_path / "spaced.csv"
     path.write_text("task,item,score\nt,a, 0.5\nt,b, 1\n")
