@@ -316,3 +316,28 @@ def test_folder_of_folders_says_what_to_type(tmp_path: Path) -> None:
     text = refused("records", "show", tmp_path / "all")
     assert "this folder is no run and holds no table" in text
     assert "1 result" in type_next(text).out
+
+
+def test_a_folder_of_tables_has_one_map(tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for part in range(2):
+        rows = ({"uid": f"{part}-{n}", "grade": n % 2, "note": "x"} for n in range(3))
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"p{part}.jsonl").write_text(text)
+    done = call("records", "map", folder, columns=300)
+    assert (folder / "forgetmap.toml").is_file()
+    (step,) = re.findall(r"Next: (.*)", done.out)
+    assert step == f"forgetmap records show {folder}"
+    assert "6 results of 1 task" in call(*shlex.split(step)[1:]).out
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "notes").write_text("nothing here")
+    assert "no table in this folder" in refused("records", "map", tmp_path / "none")
+
+
+def test_a_map_without_a_score_does_not_lead_in_a_circle(tmp_path: Path) -> None:
+    rows = [{"idx": n, "verdict": "right" if n else "wrong"} for n in range(3)]
+    done = call("records", "map", write(tmp_path / "a.json", rows), columns=300)
+    assert done.code == 0
+    assert "name it with --columns score=COLUMN" in done.out
+    assert "`forgetmap records map" not in done.out

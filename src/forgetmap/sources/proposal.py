@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from forgetmap.errors import InputError
+from forgetmap.errors import InputError, UnknownFormatError
 from forgetmap.records import Run, check_run
+from forgetmap.sources.column_maps import is_map
 from forgetmap.sources.documents import find_row_lists, read_document
 from forgetmap.sources.logs import recognise
 from forgetmap.sources.matrix import TASK, line_of_value
@@ -63,7 +65,7 @@ class MapProposal:
     """How a table might be read.
 
     Attributes:
-        path: the table.
+        path: the table, or folder of tables.
         shape: what kind of file it is, in words.
         rows: how many rows were looked at.
         columns: what stands in its columns.
@@ -74,6 +76,7 @@ class MapProposal:
         problem: why it cannot be read yet.
         origin: the address, where the table is on another machine.
         log_format: the format of the log that it is, which is read without a map.
+        example: the file of the folder that was looked at.
     """
 
     path: Path
@@ -87,11 +90,12 @@ class MapProposal:
     problem: str = ""
     origin: str = ""
     log_format: str = ""
+    example: Path | None = None
 
     @property
     def sources(self) -> list[str]:
         """What to type for one run of it; the first two models where there are several."""
-        place = self.origin or self.path
+        place = self.origin or (self.example if self.example and self.models else self.path)
         return [selector(place, name) for name in self.models[:2]] or [shlex.quote(str(place))]
 
 
@@ -126,7 +130,7 @@ def propose_map(source: str | Path, known: TableMap | None = None) -> MapProposa
 
 def _propose(path: Path, known: TableMap) -> MapProposal:
     try:
-        file = sniff(path)
+        file = _first_table(path) if path.is_dir() else sniff(path)
         if file.headerless:
             draft = _matrix([cells for _, cells in csv_cells(file)])
         else:
@@ -137,7 +141,26 @@ def _propose(path: Path, known: TableMap) -> MapProposal:
     proposal = MapProposal(
         path, draft.shape, len(draft.rows), profiles, draft.table_map, draft.models, draft.notes
     )
+    if path.is_dir():
+        proposal = replace(proposal, example=file.path)
     return _tried(file, _as_log(proposal))
+
+
+def _first_table(folder: Path) -> TableFile:
+    """The first file of a folder that is a table.
+
+    Raises:
+        UnknownFormatError: there is none.
+    """
+    for child in sorted(folder.iterdir()):
+        if child.is_file() and not child.name.startswith((".", "_")) and not is_map(child):
+            with suppress(InputError):
+                return sniff(child)
+    raise UnknownFormatError(
+        "there is no table in this folder to propose a map for",
+        file=str(folder),
+        hint=f"`forgetmap records show {shlex.quote(str(folder))}` says what is in it.",
+    )
 
 
 def _as_log(proposal: MapProposal) -> MapProposal:
@@ -161,7 +184,9 @@ def _tried(file: TableFile, proposal: MapProposal) -> MapProposal:
             run = read_table([file], name=name, origin=str(path), table_map=table_map)
         check_run(run, unique=True)
     except InputError as error:
-        return replace(proposal, problem=str(error))
+        leads_here = "records map" in error.hint
+        problem = str(error).partition("\nHint: ")[0] if leads_here else str(error)
+        return replace(proposal, problem=problem)
     return replace(proposal, run=run, notes=(*proposal.notes, *run.notices))
 
 
