@@ -293,6 +293,7 @@ def test_a_denied_bucket(store: Store) -> None:
     assert "`aws configure`" in error.value.hint
 
 
+@pytest.mark.slow
 def test_no_credentials_and_then_what_the_hint_says(store: Store, tmp_path: Path) -> None:
     """In a process of its own, which knows of no credentials."""
     put("evals", {"base.jsonl": results_of([1, 0])}, ACL="public-read")
@@ -429,6 +430,7 @@ def test_a_private_and_a_gated_data_set(hub: Hub, monkeypatch: pytest.MonkeyPatc
     assert open_run("hf://datasets/ann/gate/base.jsonl").name == "base"
 
 
+@pytest.mark.slow
 def test_a_data_set_on_the_command_line(hub: Hub, tmp_path: Path) -> None:
     """By the address that the hub's own libraries take from the environment."""
     hub.files["ann/logs"]["after.jsonl"] = results_of([1, 0, 1, 0])
