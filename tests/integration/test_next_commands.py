@@ -341,3 +341,14 @@ def test_a_map_without_a_score_does_not_lead_in_a_circle(tmp_path: Path) -> None
     assert done.code == 0
     assert "name it with --columns score=COLUMN" in done.out
     assert "`forgetmap records map" not in done.out
+
+
+def test_words_are_not_told_of_a_range(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("item,score\na,pass\nb,fail\n")
+    text = refused("records", "show", path, "--task", "t")
+    assert "score is 'pass'" in text
+    assert "write 1 for what is right and 0 for what is wrong" in text
+    assert "--range" not in text
+    path.write_text(path.read_text().replace("pass", "1").replace("fail", "0"))
+    assert "2 results" in call("records", "show", path, "--task", "t").out

@@ -33,6 +33,10 @@ SCORE_HINT = (
     "scores lie between 0 and 1; name another scale with --range WORST:BEST, such as --range 0:100 "
     "for percents, and leave the cell empty (null) where there is no score."
 )
+WORD_HINT = (
+    "a score is a number, true or false: write 1 for what is right and 0 for what is wrong, and "
+    "leave the cell empty where there is no score."
+)
 Fault = tuple[str, str, str]
 """Field, sentence, hint."""
 
@@ -156,7 +160,10 @@ def row_fault(row: Mapping[str, Any], info: RunInfo) -> Fault | None:
     score, fault = _number(row.get("score"))
     metric = info.metrics.get(str(row.get("metric")), MetricInfo())
     if fault or (score is not None and not _within(score, metric)):
-        return "score", f"score is {_short_repr(row['score'])}", SCORE_HINT
+        hint = (
+            WORD_HINT if isinstance(row["score"], str) and _number(row["score"])[1] else SCORE_HINT
+        )
+        return "score", f"score is {_short_repr(row['score'])}", hint
     return (
         _key_fault(row)
         or _k_fault(row)
