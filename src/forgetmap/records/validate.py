@@ -160,9 +160,7 @@ def row_fault(row: Mapping[str, Any], info: RunInfo) -> Fault | None:
     score, fault = _number(row.get("score"))
     metric = info.metrics.get(str(row.get("metric")), MetricInfo())
     if fault or (score is not None and not _within(score, metric)):
-        hint = (
-            WORD_HINT if isinstance(row["score"], str) and _number(row["score"])[1] else SCORE_HINT
-        )
+        hint = WORD_HINT if fault and isinstance(row["score"], str) else SCORE_HINT
         return "score", f"score is {_short_repr(row['score'])}", hint
     return (
         _key_fault(row)
