@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ def bfcl(folder: Path) -> Iterator[Pair]:
         if not scores.is_dir() or not results.is_dir():
             continue
         models = sorted(path.name for path in scores.iterdir() if path.is_dir())
-        for before, after in combinations(models, 2):
+        for before, after in list(permutations(models, 2))[:MAX_PAIRS]:
             sides = [_bfcl_verdicts(results / model, scores / model) for model in (before, after)]
             tasks = {task: cells(sides[0][task], sides[1][task]) for task in sides[0]}
             yield {
