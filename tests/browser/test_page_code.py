@@ -177,3 +177,91 @@ def test_percent_of_many_values_never_shows_a_false_end(code: Page) -> None:
     shown = code.evaluate("values => values.map(percent)", shares)
     assert not {"0.0%", "100.0%"} & set(shown)
     assert all(math.isfinite(float(each.strip("<>%"))) for each in shown)
+
+
+SHOW = """text => {
+  const mark = markerOf([{kind: "same", text}]);
+  document.body.replaceChildren(make("div", {id: "shown"}, ...markupNodes(text, mark)));
+  return [...document.querySelectorAll("#shown *")].map((it) => it.localName);
+}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("**a** and *b*, `c`", {"p", "strong", "em", "code"}),
+        ("# head\n\n- one\n- two\n\n> said", {"p", "ul", "li", "blockquote"}),
+        ("| a | b |\n|---|---|\n| 1 | 2 |", {"div", "table", "thead", "tbody", "tr", "th", "td"}),
+        ("```python\nx = '**'\n```", {"pre", "code"}),
+        ("It costs $5 and $10, or 20$ for the whole lot.", {"p"}),
+        ("snake_case_name and 2*3*4", {"p"}),
+        (r"$\frac{1}{2}$", {"p", "math", "mfrac", "mn"}),
+        (r"\(x^2\)", {"p", "math", "msup", "mi", "mn"}),
+        ("$$\n\\sum_{i=1}^n i\n$$", {"p", "math", "mrow", "munderover", "mo", "mi", "mn"}),
+        (r"$\unknown{x}$", {"p", "code"}),
+    ],
+)
+def test_markdown_and_latex_become_elements(code: Page, text: str, names: set[str]) -> None:
+    assert set(code.evaluate(SHOW, text)) == names
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "**<img src=x onerror=window.hacked=1>**",
+        "[a](javascript:window.hacked=1) ![b](x)",
+        "`<script>window.hacked = 1</script>`",
+        r"$\text{<img src=x onerror=window.hacked=1>}$",
+        r"$\href{javascript:window.hacked=1}{x}$ $\constructor$ $\__proto__$",
+        "| <svg onload=window.hacked=1> |\n|---|\n| x |",
+        "$" + "{" * 3000 + "$ and $" + r"\frac" * 700 + "$",
+        "*" * 5000 + "_" * 5000 + "`" * 5000 + "$" * 5000 + "| " * 5000,
+    ],
+)
+def test_hostile_markup_stays_text(code: Page, text: str) -> None:
+    allowed = {
+        "p", "code", "strong", "em", "math", "mtext", "mi", "mo", "mn", "mrow", "span",
+        "div", "table", "thead", "tbody", "tr", "th", "td", "hr",
+    }  # fmt: skip
+    assert set(code.evaluate(SHOW, text)) <= allowed
+    assert code.evaluate("() => window.hacked") is None
+    assert (
+        code.evaluate("() => document.querySelectorAll('#shown [href], #shown [src]').length") == 0
+    )
+
+
+def test_no_word_is_lost_and_changes_stay_marked(code: Page) -> None:
+    text = "# One\n\nThe **answer** is $x+1$, so\n1. first\n2. `second`\n\nplain"
+    shown = code.evaluate(
+        """text => {
+          const piece = (kind, from, to) => ({kind, text: text.slice(from, to)});
+          const pieces = [piece("same", 0, 13), piece("new", 13, 19), piece("same", 19)];
+          const box = make("div", {}, ...markupNodes(text, markerOf(pieces)));
+          return {words: box.textContent, changed: box.querySelector("strong ins")?.textContent};
+        }""",
+        text,
+    )
+    for word in ("One", "answer", "first", "second", "plain"):
+        assert word in shown["words"]
+    assert shown["changed"] == "answer"
+
+
+@pytest.mark.parametrize(
+    ("latex", "words"),
+    [
+        (r"\left(\frac{a}{b}\right)^2", "(ab)2"),
+        (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", "(1234)"),
+        (r"\mathbb{R} \le \alpha", "ℝ≤α"),
+        (r"{n \choose k}", "(nk)"),
+        (r"\sqrt[3]{x}", "x3"),
+    ],
+)
+def test_a_formula_says_what_it_said(code: Page, latex: str, words: str) -> None:
+    assert code.evaluate("latex => mathNode(latex)?.textContent", latex) == words
+
+
+@pytest.mark.parametrize(
+    "latex", [r"\frac{1}", "{", "}", r"\left(", r"\begin{a}\end{b}", "x" * 5000]
+)
+def test_a_formula_that_cannot_be_read_is_none(code: Page, latex: str) -> None:
+    assert code.evaluate("latex => mathNode(latex)", latex) is None

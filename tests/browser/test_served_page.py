@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from chromium import chromium, watched
 from command_line import SCRIPT, write
@@ -65,20 +65,21 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def _write_folder(folder: Path, name: str, found: list[dict[str, Any]], parent: str | None) -> None:
     run = open_run(write(folder / f"{name}.jsonl", found))
-    write_run(replace(run, info=RunInfo(run_id=name, parent=parent)), folder / "runs" / name)
+    info = RunInfo(run_id=name, parent=parent, stage=f"stage {name}")
+    write_run(replace(run, info=info), folder / "runs" / name)
 
 
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Page]:
     with watched(browser, address.partition("?")[0]) as found:
-        found.set_default_timeout(30_000)  # the first comparison takes a while
+        found.set_default_timeout(60_000)  # the first comparison takes a while
         yield found
 
 
 def open_pair(page: Page, address: str) -> None:
     page.goto(address)
     page.locator("#lineage").get_by_role("link", name="against base").click()
-    page.wait_for_selector(READY)
+    page.wait_for_selector("#headline")
 
 
 def test_the_lineage_leads_to_a_comparison(page: Page, address: str) -> None:
@@ -87,25 +88,61 @@ def test_the_lineage_leads_to_a_comparison(page: Page, address: str) -> None:
     expect(rows).to_have_count(3)
     expect(rows.nth(2)).to_contain_text("\N{EN DASH} \N{EN DASH} rl")
     for row in rows.all():
-        expect(row.locator("td").nth(0)).to_have_text(re.compile(r"^[\d,]+$"))
+        expect(row.locator("td").nth(0)).to_have_text(re.compile(r"^stage \w+$"))
         expect(row.locator("td").nth(1)).to_have_text(re.compile(r"^\d+\.\d%$"))
-    expect(page.locator("#loading")).to_contain_text("Choose a run")
+        expect(row.locator("td").nth(2)).to_have_text(re.compile(r"^[\d,]+$"))
+    expect(page.locator("#choice")).to_contain_text("Choose a run")
     open_pair(page, address)
     assert "before=" in page.url
     expect(page.locator("#top .title")).to_have_text("sft against base")
     page.locator("#run-after").select_option(label="- - rl")
     page.wait_for_url("**#")
-    page.wait_for_selector(READY)
+    page.wait_for_selector("#headline")
     expect(page.locator("#top .title")).to_have_text("rl against base")
 
 
 def test_a_press_on_two_runs_compares_them(page: Page, address: str) -> None:
     page.goto(address)
     rows = page.locator("#lineage tbody tr")
-    rows.nth(0).get_by_role("button", name="Before").click()
-    rows.nth(2).get_by_role("button", name="After").click()
-    page.wait_for_selector(READY)
+    rows.nth(0).get_by_role("button").click()
+    expect(page.locator("#choice")).to_have_text("Before: base. Now choose the run after.")
+    rows.nth(2).get_by_role("button").click()
+    page.wait_for_selector("#headline")
     expect(page.locator("#top .title")).to_have_text("rl against base")
+    page.get_by_role("link", name="All runs").click()
+    expect(page.locator("#choice")).to_contain_text("Choose a run")
+
+
+def test_runs_stay_sorted_while_their_numbers_come(page: Page, address: str) -> None:
+    page.goto(address)
+    table = page.locator("#lineage")
+    table.get_by_role("button", name="accuracy").click()
+    expect(table.locator("tbody")).not_to_contain_text("…")
+    expect(table.locator("tbody tr button")).to_have_text(["rl", "base", "sft"])
+
+
+def test_the_matrix_is_filled_cell_by_cell_and_leads_on(page: Page, address: str) -> None:
+    page.goto(address)
+    cells = page.locator("#matrix tbody td a")
+    expect(cells).to_have_count(3)
+    expect(cells.first).to_have_text("25.0%")
+    expect(page.locator("#matrix .bar button")).to_be_hidden()
+    page.get_by_role("link", name="base to rl").click()
+    page.wait_for_selector("#headline")
+    expect(page.locator("#top .title")).to_have_text("rl against base")
+
+
+def test_the_matrix_can_be_stopped_and_goes_on(page: Page, address: str) -> None:
+    held: list[Route] = []
+    page.route("**/api/cell**", lambda route: held.append(route))  # noqa: PLW0108
+    page.goto(address)
+    matrix = page.locator("#matrix")
+    matrix.get_by_role("button", name="Stop").click()
+    expect(matrix).to_contain_text("0 of 3 comparisons")
+    page.unroute("**/api/cell**")
+    assert len(held) == 1  # one comparison at a time
+    matrix.get_by_role("button", name="Compute").click()
+    expect(matrix.locator("tbody td a")).to_have_count(3)
 
 
 def test_filter_search_open_and_come_back(page: Page, address: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -43,6 +44,8 @@ from forgetmap.serve.store import FACETS, READER_THREADS, SORTS, PairTable, Sele
 
 MAX_PAIRS, MAX_SEARCHES, MAX_BATCH = 8, 64, 16
 """Comparisons and searches kept; those asked for longest ago go first."""
+MAX_CELLS = 1_000
+"""Cells of matrices kept."""
 MAX_ROWS, MAX_QUERY_LENGTH, MAX_VALUE_LENGTH = 500, 200, 2_000
 MAX_OFFSET = 1_000_000_000
 STEPS = 5
@@ -107,6 +110,7 @@ class Explorer:
         self._searches: AsyncLRU[str] = AsyncLRU(
             MAX_SEARCHES, partial(self._in, self._readers, store.drop_hits)
         )
+        self._cells: AsyncLRU[str] = AsyncLRU(MAX_CELLS, _let_go)
         self._batched_search = BatchedSearch(store.search, MAX_BATCH, self._searcher)
 
     async def runs(self, request: Request) -> Response:
@@ -147,6 +151,14 @@ class Explorer:
         _only(request, ())
         async with self._pair(request) as table:
             return Response(table.answer, media_type="application/json")
+
+    async def cell(self, request: Request) -> Response:
+        """Of two runs only how much was forgotten: a cell of the matrix on the start page."""
+        _only(request, ())
+        before, after = self._ids(request)
+        make = partial(self._start_cell, before, after)
+        async with self._cells.use((before.id, after.id), make) as cell:
+            return Response(cell, media_type="application/json")
 
     async def facets(self, request: Request) -> Response:
         """What items can be filtered by."""
@@ -208,6 +220,33 @@ class Explorer:
         finally:
             del self._progress[before.id, after.id]
 
+    async def _start_cell(self, before: ServedRun, after: ServedRun) -> str:
+        return await self._in(self._builder, self._cell, (before, after))
+
+    def _cell(self, served: tuple[ServedRun, ServedRun]) -> str:
+        def compare() -> str:
+            sides = align([self._side(run) for run in served])
+            against = None if noise is None else align([sides[0], self._side(noise)])[1]
+            total = compare_sides(sides[0], sides[1], self._setup.rule, noise=against).result.total
+            return json.dumps(
+                {
+                    "verdict": total.verdict,
+                    "margin": total.margin,
+                    "forgetting": total.headline.forgetting.model_dump(mode="json"),
+                }
+            )
+
+        noise = self._noise(served[0])
+        return self._store.keep_text(self._key_of("cell", served, noise), compare)
+
+    def _noise(self, before: ServedRun) -> ServedRun | None:
+        return self._setup.noise if self._setup.repeated == before.id else None
+
+    def _key_of(self, kind: str, served: Sequence[ServedRun], noise: ServedRun | None) -> object:
+        stamps = [run.stamp for run in served]
+        parts = [*stamps, *([noise.stamp] if noise else []), self._setup.rule.model_dump_json()]
+        return _cache_key(kind, parts)
+
     def _compare(self, served: tuple[ServedRun, ServedRun], progress: Progress) -> PairTable:
         progress.next("checking the results")
         for own in served:
@@ -215,7 +254,7 @@ class Explorer:
         sides = align([self._side(run) for run in served])
         runs = [side.run for side in sides]
         stamps = [run.stamp for run in served]
-        noise = self._setup.noise if self._setup.repeated == served[0].id else None
+        noise = self._noise(served[0])
         texts = []
         for index, (own, run) in enumerate(zip(served, runs, strict=True)):
             progress.next(f"reading what {run.name} was asked and said")
@@ -231,8 +270,7 @@ class Explorer:
             progress.next("writing the list of items")
             return comparison.pairs, answer
 
-        key_parts = [*stamps, *([noise.stamp] if noise else []), self._setup.rule.model_dump_json()]
-        return self._store.add(runs, texts, compare, _cache_key("pairs", key_parts))
+        return self._store.add(runs, texts, compare, self._key_of("pairs", served, noise))
 
     def _numbers(self, served: ServedRun) -> dict[str, int | float | None]:
         side = self._side(served)
@@ -253,6 +291,10 @@ class Explorer:
         self._store.close()
         for executor in (self._builder, self._searcher, self._readers):
             executor.shutdown(wait=False, cancel_futures=True)
+
+
+async def _let_go(cell: str) -> None:
+    """A cell holds nothing that must be closed."""
 
 
 def _cache_key(kind: str, parts: Sequence[object]) -> object:
@@ -283,6 +325,7 @@ def make_app(
         Route("/api/rule", explorer.rule),
         Route("/api/progress", explorer.progress),
         Route("/api/comparison", explorer.comparison),
+        Route("/api/cell", explorer.cell),
         Route("/api/facets", explorer.facets),
         Route("/api/items", explorer.items),
         Route("/api/item", explorer.item),

@@ -46,6 +46,26 @@ class DiskCache:
             self._opened[file] = self._attached(file) or self._make(file, make)
         return self._opened[file]
 
+    def text(self, cache_key: object, make: Callable[[], str]) -> str:
+        """A short text that is made once, and found again in the cache of the user.
+
+        Args:
+            cache_key: whatever the text follows from; None is like nothing else.
+            make: gives the text.
+        """
+        if cache_key is None or not self._persistent:
+            return make()
+        file = self._file(cache_key).with_name("text.json")
+        if file.is_file():
+            return file.read_text(encoding="utf-8")
+        text = make()
+        partial = file.with_name(f".{os.getpid()}-{fresh_name()}")
+        with writable(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(file)
+        return text
+
     def close(self, name: str) -> None:
         """Let go of a database; its file stays."""
         self._opened = {file: other for file, other in self._opened.items() if other != name}

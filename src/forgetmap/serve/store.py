@@ -167,6 +167,10 @@ class Store:
             answer=answer,
         )
 
+    def keep_text(self, cache_key: object, make: Callable[[], str]) -> str:
+        """A short text, made if it is not in the cache; to be called by one thread at a time."""
+        return self._disk_cache.text(cache_key, make)
+
     def drop(self, table: PairTable) -> None:
         """Let go of a comparison."""
         self._disk_cache.close(table.database)

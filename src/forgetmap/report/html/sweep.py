@@ -45,6 +45,7 @@ def sweep_page(result: SweepResult) -> Page:
         top=f'<p class="title">{title}</p><div class="bar" id="switches"></div>',
         main=f"""<div id="sweep">
 {_summary(result)}
+<div class="bar" id="model-switch"></div>
 <section id="pictures" aria-label="Figures"><noscript><p>{NO_SCRIPT}</p></noscript></section>
 {"".join(_pair_tables(result, pair) for pair in result.pairs)}
 <footer class="faint">{footer} <span id="take"></span></footer>
@@ -58,6 +59,7 @@ def _summary(result: SweepResult) -> str:
     several = len(result.pairs) > 1
     parts = [_pair_summary(result, pair, several=several) for pair in result.pairs]
     if several:
+        parts.insert(0, f"<h1>{escaped(title_of(result))}</h1>")
         words = f'<p class="lead">{escaped(result.correlation.words)}</p>'
         parts.append(
             section("Weight drift and benefit", words + table_of(benefits_sheet(result.pairs)))
@@ -83,7 +85,9 @@ def _pair_summary(result: SweepResult, pair: PairResult, *, several: bool) -> st
     if pair.drift is not None:
         parts.append(f'<p class="words">{escaped(drift_words(pair.drift))}</p>')
     parts.append(notices_card(pair.notices))
-    return f'<section aria-label="Summary">{"".join(parts)}</section>'
+    label = f"Summary of {names}" if several else "Summary"
+    content = "".join(parts)
+    return f'<section class="card" aria-label="{escaped(label)}">{content}</section>'
 
 
 def _pair_tables(result: SweepResult, pair: PairResult) -> str:

@@ -129,7 +129,7 @@ function itemTable(rows) {
 function itemRow(item) {
   const key = itemKey(item);
   const link = make("a", { href: hashOf({ ...currentState(), item: key }), "data-key": key },
-    snippet(item.question || item.item, 140));
+    item.question ? shortMarkup(snippet(item.question, 140)) : snippet(item.item, 140));
   const open = (event) => {
     if (event.target !== link && !getSelection().toString()) goTo({ item: key }, true);
   };

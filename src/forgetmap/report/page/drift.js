@@ -58,7 +58,7 @@ function renderDrift(root, payload, find, state) {
     make("h1", { id: "headline" }, headlines[state.comparison]),
     make("p", { class: "lead" }, leads[state.comparison]),
     make("div", { class: "cards narrow" }, groups.map((cell, index) => groupCard(rows[index], cell, state))),
-    make("div", { class: "cards" }, cautionsCard(payload, (caution) => caution.model === model), withheldCard(payload, rows, model)),
+    make("div", { class: "cards" }, ...measuredCards(payload, rows, model)),
     compared && make("p", { class: "lead", id: "compared" }, compared),
     rankingTable(result),
     modelList(payload, state),
@@ -127,26 +127,35 @@ function surenessOf({ state, scale, value, low }) {
 }
 
 /** What to know before believing these numbers. */
+/** Cautions stand first; where there are none, a line says so. */
+function measuredCards(payload, rows, model) {
+  const own = (caution) => caution.model === model;
+  const isCalm = !payload.capabilities.result.cautions.some(own);
+  return [...(isCalm ? [] : [cautionsCard(payload, own)]), withheldCard(payload, rows, model, isCalm)];
+}
+
 function cautionsCard({ capabilities, redacted }, concerns) {
   const list = noticeLines(capabilities.result.cautions.filter(concerns));
   const few = list.slice(0, 5);
   const more = list.slice(5);
-  return make("section", { class: `card${list.length ? " warned" : ""}`, "aria-label": "Before you act" },
-    make("h2", {}, list.length ? `Before you act (${list.length})` : "Before you act"),
-    list.length ? make("ul", { class: "warnings" }, few) : make("p", {}, "Nothing found that speaks against these numbers."),
+  return make("section", { class: "card warned", "aria-label": "Before you act" },
+    make("h2", {}, `Before you act (${list.length})`),
+    make("ul", { class: "warnings" }, few),
     more.length > 0 && make("details", {}, make("summary", {}, `${counted(more.length)} more`),
       make("ul", { class: "warnings" }, more)),
     redacted && make("p", { class: "faint" }, REDACTED));
 }
 
 /** What has no value, and why. */
-function withheldCard({ capabilities }, rows, model) {
+function withheldCard({ capabilities, redacted }, rows, model, isCalm) {
   const here = capabilities.withheld.filter(({ models }) => models.includes(model));
   return make("section", { class: "card", "aria-label": "Coverage" },
     make("h2", {}, "What was measured"),
     make("p", {}, `Metrics with a value: ${rows.map((row) => `${row.id} ${row.coverage}`).join(", ")}.`,
       here.length ? " Nothing is put in for the others:" : ""),
-    here.length > 0 && make("ul", { class: "warnings" }, here.map(withheldLine)));
+    here.length > 0 && make("ul", { class: "warnings" }, here.map(withheldLine)),
+    isCalm && make("p", { class: "faint" }, "Nothing found that speaks against these numbers."),
+    isCalm && redacted && make("p", { class: "faint" }, REDACTED));
 }
 
 function withheldLine({ note, ids }) {

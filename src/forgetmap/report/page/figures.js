@@ -35,8 +35,20 @@ function renderFigures(root, figures, rows, title = "Figures") {
       if (request !== lastRequest) return;
       await drawing.draw(state);
     }
+    closeGap(root);
     document.body.dataset.figures = "drawn";
   };
+}
+
+/** A last figure that would stand alone beside nothing takes the whole width. */
+function closeGap(root) {
+  const cards = [...root.querySelectorAll(".figures > figure:not([hidden])")];
+  for (const card of cards) card.classList.remove("whole");
+  const last = cards.at(-1);
+  const grid = last?.parentElement;
+  if (!last || getComputedStyle(grid).gridTemplateColumns.split(" ").length < 2) return;
+  const isAlone = !cards.some((card) => card !== last && card.offsetTop === last.offsetTop);
+  if (isAlone && last.offsetWidth < 0.7 * grid.offsetWidth) last.classList.add("whole");
 }
 
 /** Lets the browser answer the reader first. */
@@ -120,6 +132,8 @@ async function drawVega(drawing, figure, frame, records, state) {
     drawing.view.addEventListener("click", (_event, item) => openCapability(item?.datum?.capability));
     frame.setAttribute("role", "img");
     frame.setAttribute("aria-label", visible(figure.alt));
+    // The words above stand for all of it; Vega names parts that nobody can read.
+    frame.querySelector("svg")?.setAttribute("aria-hidden", "true");
   } else {
     for (const { name } of figure.spec.signals ?? []) {
       if (SWITCHES.includes(name)) drawing.view.signal(name, values[name]);
@@ -127,6 +141,9 @@ async function drawVega(drawing, figure, frame, records, state) {
     await drawing.view.background(ground).runAsync();
   }
   if (drawing.problems.length) throw drawing.problems[0];
+  // What is wider than its card scrolls, with the keyboard too.
+  if (frame.scrollWidth > frame.clientWidth) frame.setAttribute("tabindex", "0");
+  else frame.removeAttribute("tabindex");
 }
 
 async function refuseToLoad() {

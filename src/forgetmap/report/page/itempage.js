@@ -24,7 +24,7 @@ function itemParts(item, index, { result, history }, items, state) {
     itemBar(item, index, items, state),
     make("p", { class: "names" }, `${item.task} · ${item.item}${item.repeat ? ` · answer ${item.repeat + 1}` : ""}`),
     make("h1", { tabindex: "-1" }, badge(item.transition), " ",
-      item.reason ? labelFor(REASONS, item.reason) : changeWords(item.transition)),
+      item.reason && item.reason !== "unknown" ? labelFor(REASONS, item.reason) : changeWords(item.transition)),
     item.metric && make("p", { class: "faint" }, `Metric: ${item.metric}`),
     item.category && make("p", { class: "faint" }, `Category: ${item.category}`),
     historyLine(history, item),
@@ -61,8 +61,18 @@ function itemBar(item, index, items, state) {
     button("Previous", step(-1), { id: "item-previous", disabled: !index }),
     button("Next", step(1), { id: "item-next", disabled: index === null }),
     make("span", { class: "push" }),
+    markupSwitch(item),
     button("Copy as JSONL", copy),
     linkCopier());
+}
+
+/** Between texts as they are read and as they are written; only where that makes a difference. */
+function markupSwitch(item) {
+  const texts = [item.question, item.gold, ...(item.options ?? []), ...["response", "prompt", "answer"].flatMap((name) =>
+    ["before", "after"].map((side) => item[`${name}_${side}`]))];
+  if (!texts.some((text) => typeof text === "string" && (hasMarkup(text) || /\\[a-zA-Z]{2,}/.test(text)))) return null;
+  return button("Raw text", () => goTo({ texts: isRaw() ? "" : "raw" }),
+    { id: "raw", "aria-pressed": String(isRaw()), title: "Markdown and LaTeX as they are written" });
 }
 
 async function stepItem(items, index, state, by) {
@@ -95,7 +105,7 @@ function optionLine(item, option) {
   const isRight = item.gold !== null && item.gold !== undefined && sameText(item.gold, option);
   const marks = [isRight && "right answer", chose("before") && "chosen before",
     chose("after") && "chosen after"].filter(Boolean);
-  return make("li", { class: isRight ? "right" : "" }, make("span", { class: "text" }, option), " ",
+  return make("li", { class: isRight ? "right" : "" }, make("span", { class: "text" }, shortMarkup(option)), " ",
     marks.map((mark) => make("span", { class: `mark ${mark.replace(" ", "-")}` }, mark)));
 }
 
@@ -111,15 +121,17 @@ function sideCards(item, result) {
     return make("section", { class: "card side", "aria-label": `${side}: ${result[side].name}` },
       make("h2", {}, sentence(side), make("span", { class: "faint" }, ` ${result[side].name}`)),
       make("dl", { class: "counts" }, sideFacts(item, side).map(([name, value]) =>
-        [make("dt", {}, name), make("dd", {}, value)])),
+        [make("dt", {}, name), make("dd", {}, name === "answer" || name === "choice" ? shortMarkup(value) : value)])),
       responseParts(responses[index], answer));
   });
 }
 
 function sideFacts(item, side) {
   const outcome = item[`outcome_${side}`];
+  const answer = item[`answer_${side}`];
   const facts = [
-    ["answer", item[`answer_${side}`]],
+    // Where the answer is the whole response, it stands below.
+    ["answer", sameText(answer, withoutThinking(item[`response_${side}`] ?? "")) ? null : answer],
     ["choice", sameText(item[`choice_${side}`], item[`answer_${side}`]) ? null : item[`choice_${side}`]],
     ["score", item[`score_${side}`]],
     ["ended", outcome && labelFor(REASONS, outcome)],
@@ -169,8 +181,9 @@ function promptCard(item) {
  */
 function longText(pieces) {
   const length = pieces.reduce((sum, piece) => sum + piece.text.length, 0);
-  const box = make("div", { class: "text", dir: "auto" });
-  const show = (most) => box.replaceChildren(...firstPieces(pieces, most).map(markedPiece));
+  const rendered = !isRaw() && hasMarkup(pieces.map(({ text }) => text).join(""));
+  const box = make("div", { class: rendered ? "text markup" : "text", dir: "auto" });
+  const show = (most) => box.replaceChildren(...textNodes(firstPieces(pieces, most), rendered));
   show(MOST_SHOWN);
   if (length <= MOST_SHOWN) return box;
   const more = button(`Show all ${counted(length)} characters`, () => {
@@ -178,6 +191,11 @@ function longText(pieces) {
     more.remove();
   });
   return make("div", {}, box, more);
+}
+
+function textNodes(pieces, rendered) {
+  if (!rendered) return pieces.map(markedPiece);
+  return markupNodes(pieces.map(({ text }) => text).join(""), markerOf(pieces));
 }
 
 function firstPieces(pieces, most) {

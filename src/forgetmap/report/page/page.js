@@ -23,7 +23,8 @@ async function startPage({ payload, figures, items }) {
   const itemView = make("article", { id: "item", hidden: true, "aria-label": "Item" });
   const main = document.getElementById("main");
   main.replaceChildren(overview, itemView, footer(payload));
-  document.body.append(helpDialog());
+  document.body.append(helpDialog(SHORTCUTS));
+  startTerms();
   const find = payload.capabilities ? driftFinder(payload.capabilities.rows) : estimateFinder(payload.rows);
   const rows = payload.capabilities?.rows ?? clippedRows(payload.rows);
   const onPage = (page) => figures.filter((figure) => (figure.page ?? "overview") === page);
@@ -59,7 +60,7 @@ async function startPage({ payload, figures, items }) {
     else showOverview(overview, itemView);
     // What is hidden has no width to draw in.
     if (!state.item && differs(drawn, state, ["comparison", "estimator", "scale", "theme", "capability"])) draw(state);
-    if (differs(before, state, ["comparison", "sort", "page", "capability", ...FILTERS])) await showList(state, before);
+    if (differs(before, state, ["comparison", "sort", "page", "capability", "texts", ...FILTERS])) await showList(state, before);
     await showView(overview, itemView, payload, items, state, before);
     if (differs(before, state, ["capability"])) landOn(capability, before, state);
   };
@@ -121,12 +122,14 @@ function showOverview(overview, itemView) {
 
 async function showView(overview, itemView, payload, items, state, before) {
   const opened = state.item && differs(before, state, ["item", "comparison"]);
+  const redrawn = state.item && differs(before, state, ["texts"]);
   const closed = before?.item && !state.item;
-  if (opened) {
+  if (opened || redrawn) {
     overview.hidden = true;
     itemView.hidden = false;
     await renderItem(itemView, payload, items, state);
-    scrollTo(0, 0);
+    if (opened) scrollTo(0, 0);
+    else document.getElementById("raw")?.focus();
   }
   if (closed) {
     const link = linkOf(before.item);
@@ -143,7 +146,7 @@ function renderTop(payload, state) {
     make("div", { class: "bar" },
       button(isDark(state) ? "Light" : "Dark", () => goTo({ theme: isDark(currentState()) ? "light" : "dark" }),
         { id: "theme", "aria-label": isDark(state) ? "Show on light ground" : "Show on dark ground" }),
-      button("?", openHelp, { id: "help-button", "aria-label": "Keyboard help" })));
+      helpButton()));
   if (focused) document.getElementById(focused)?.focus();
 }
 
@@ -180,19 +183,6 @@ function footer(payload) {
   return make("footer", { class: "faint" }, `Made with forgetmap ${payload.version}${date}. `,
     "Nothing here leaves this machine. ",
     (payload.capabilities || payload.items.some((table) => table.columns.task)) && button("Everything as JSON", take, { class: "quiet" }));
-}
-
-function helpDialog() {
-  const close = () => document.getElementById("help").close();
-  return make("dialog", { id: "help", "aria-labelledby": "help-title" },
-    make("h2", { id: "help-title" }, "Keyboard"),
-    make("dl", { class: "counts" }, SHORTCUTS.map(([key, what]) =>
-      [make("dt", {}, make("kbd", {}, key)), make("dd", {}, what)])),
-    button("Close", close));
-}
-
-function openHelp() {
-  document.getElementById("help").showModal();
 }
 
 /** @param {KeyboardEvent} event */

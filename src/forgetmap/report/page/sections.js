@@ -5,7 +5,10 @@ async function startSections() {
   const [{ name, result, rows }, figures] = await Promise.all([unpack("payload"), unpack("figures")]);
   const take = () => download(name, "application/json", JSON.stringify(result, null, 1));
   document.getElementById("take").append(button("Everything as JSON", take, { class: "quiet" }));
+  document.body.append(helpDialog([]));
+  startTerms();
   for (const table of document.querySelectorAll("#sections table.sheet")) sortInPlace(table);
+  explainHeads(document);
   for (const link of document.querySelectorAll("#sections .contents a")) keepState(link);
   const drawings = [...document.querySelectorAll("[data-section]")].map((root, index) => ({
     draw: renderFigures(root, figures[index], rows[index] ?? {}, ""),
@@ -36,7 +39,8 @@ function sectionsSwitches(state) {
   document.getElementById("switches").replaceChildren(
     button(isDark(state) ? "Light" : "Dark",
       () => goTo({ theme: isDark(currentState()) ? "light" : "dark" }),
-      { id: "theme", "aria-label": isDark(state) ? "Show on light ground" : "Show on dark ground" }));
+      { id: "theme", "aria-label": isDark(state) ? "Show on light ground" : "Show on dark ground" }),
+    helpButton());
   if (focused) document.getElementById(focused)?.focus();
 }
 

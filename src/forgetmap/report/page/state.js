@@ -16,6 +16,7 @@
  * @property {string} sort
  * @property {number} page
  * @property {string} capability  the one that is open, or ""
+ * @property {string} texts  "raw" shows Markdown and LaTeX as they are written
  * @property {string} item  key of the open item, or ""
  */
 
@@ -35,6 +36,7 @@ const FIRST_STATE = {
   sort: "",
   page: 0,
   capability: "",
+  texts: "",
   item: "",
 };
 const FILTERS = ["task", "category", "metric", "transition", "reason", "q"];

@@ -9,6 +9,9 @@ async function startStudy() {
     sortInPlace(table);
     addTableTools(table);
   }
+  document.body.append(helpDialog([]));
+  startTerms();
+  explainHeads(document);
   const drawings = [...document.querySelectorAll("[data-section]")].map((root, index) =>
     renderFigures(root, figures[index], rows[index] ?? {}, ""));
   const showItems = items && itemsView(items);
@@ -74,7 +77,7 @@ function itemsView({ names, columns, total, shortened }) {
   const [overview, itemView] = ["overview", "item"].map((id) => document.getElementById(id));
   return async (state, before) => {
     if (!state.item) showOverview(overview, itemView);
-    if (differs(before, state, ["sort", "page", ...FILTERS])) await showList(state, before);
+    if (differs(before, state, ["sort", "page", "texts", ...FILTERS])) await showList(state, before);
     await showView(overview, itemView, payload, source, state, before);
   };
 }

@@ -12,27 +12,35 @@ function renderSummary(root, payload, find, state) {
       make("p", { class: "names" }, pairNames(payload, result)),
       verdictCard(result, summary),
       comparisonList(payload, find, state),
-      make("div", { class: "cards" }, cellsCard(payload, state, result.total), warningsCard(payload, result)),
+      make("div", { class: "cards" }, cellsCard(payload, state, result.total), accuracyCard(payload, result),
+        warningsCard(payload, result)),
       howWeKnow(payload, find, state, isOpen),
     ].filter(Boolean),
   );
 }
 
-/** Badge, one number with one interval, what it rests on. */
+/** Badge, one number with one interval, and what to do. */
 function verdictCard(result, summary) {
-  const line = (words, look) => words && make("p", { class: look }, words);
+  const line = (words, look) => words && make("p", { class: look }, withTerms(words));
   return make("section", { class: `card first edge-${summary.tone}`, "aria-label": "Verdict" },
     make("h1", { id: "headline" }, make("span", { class: `verdict tone-${summary.tone}` }, summary.badge),
       make("span", { class: "aside" }, `: ${result.after.name}`)),
     summary.limits && make("p", { class: "number" },
-      make("b", { class: "figure" }, summary.figure), " ", make("span", {}, summary.limits)),
+      make("b", { class: "figure" }, summary.figure), " ", make("span", {}, withTerms(summary.limits))),
     lossStrip(result.total),
-    line(summary.parts, "lead"),
     line(summary.by_task, "lead"),
     line(summary.note, "lead"),
-    line(summary.rests_on, "rests"),
-    line(summary.gained.replace("->", "→"), "rests"),
-    make("p", { class: "next" }, make("b", {}, "What next: "), withCode(summary.what_next)));
+    nextSteps(summary.what_next));
+}
+
+/** What next: a sentence, or a list where there are several ways. */
+function nextSteps(words) {
+  const steps = words.split("; ");
+  const label = make("b", {}, "What next: ");
+  const commands = words.split("`").length - 1;
+  if (steps.length < 2 || commands < 2 * steps.length) return make("div", { class: "next" }, make("p", {}, label, withCode(words)));
+  return make("div", { class: "next" }, make("p", {}, label),
+    make("ul", {}, steps.map((step) => make("li", {}, withCode(step)))));
 }
 
 /** What stands between backticks is to be typed. */
@@ -44,7 +52,7 @@ function withCode(words) {
 function lossStrip({ margin, headline }) {
   const { value, low, high } = headline.forgetting;
   if (low === null || high === null || high < 0) return null;
-  const most = Math.max(1.15 * clipped(high), 1.6 * margin);
+  const most = Math.min(Math.max(1.15 * clipped(high), 1.6 * margin), 1);
   const at = (number) => 4 + (592 * Math.min(clipped(number), most)) / most;
   const line = (x, y1, y2, look) => makeSvg("line", { x1: x, x2: x, y1, y2, class: look });
   const label = (x, words) => makeSvg("text", { x, y: 44, class: "label", "text-anchor": x < 40 ? "start" : "middle" }, words);
@@ -54,17 +62,20 @@ function lossStrip({ margin, headline }) {
     makeSvg("rect", { x: at(low), width: Math.max(at(high) - at(low), 2), y: 11, height: 14, rx: 3, class: "range" }),
     value !== null && makeSvg("circle", { cx: at(value), cy: 18, r: 6, class: "dot" }),
     line(at(margin), 2, 32, "floor"),
-    label(at(margin), `margin ${settingPercent(margin)}`));
+    label(at(margin), `margin ${settingPercent(margin)}`),
+    most === 1 && makeSvg("text", { x: 596, y: 44, class: "label", "text-anchor": "end" }, "100%"));
 }
 
 /** The other estimators, and what the verdict was checked against. */
 function howWeKnow(payload, find, state, open) {
   const result = payload.comparisons[state.comparison];
-  const { estimators, facts } = payload.summaries[state.comparison];
+  const { estimators, facts, parts, rests_on: restsOn } = payload.summaries[state.comparison];
   return make("details", { id: "how-we-know", class: "card", open },
     make("summary", {}, "How we know"),
+    make("p", { class: "rests" }, withTerms(restsOn)),
+    parts && make("p", { class: "rests" }, parts),
     make("dl", { class: "counts facts" }, facts.map(({ label, words }) =>
-      [make("dt", {}, label), make("dd", {}, words)])),
+      [make("dt", {}, withTerms(label)), make("dd", {}, withTerms(words))])),
     estimators.length > 0 && estimatorTable(estimators, settingPercent(result.rule.level)),
     make("div", { class: "cards" },
       ...Object.keys(DIRECTIONS).map((direction) => measureCard(result.total, find, state, direction)),
@@ -80,20 +91,34 @@ function estimatorTable(estimators, level) {
     text("", (row) => row.decides && "decides"),
   ];
   return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Estimators" },
-    make("table", { class: "sheet" },
-      make("caption", { class: "aside" }, "What each estimator says of all items"),
-      make("thead", {}, make("tr", {}, columns.map(({ head, text: words }) =>
-        make("th", { scope: "col", class: words ? "words" : "number" }, head)))),
-      make("tbody", {}, estimators.map((row) => bodyRow(columns, row)))));
+    plainTable("What each estimator says of all items", columns, estimators));
 }
 
 /** Of several comparisons, what came out of each, and the way there. */
 function comparisonList(payload, find, state) {
   const indices = comparisonIndices(payload);
   if (indices.length < 2) return null;
-  return make("ul", { class: "each", "aria-label": "All comparisons" }, indices.map((index) =>
-    make("li", {}, comparisonLink(state, index, payload.comparisons[index].after.name),
-      shortWords(payload, find, { ...state, comparison: index }))));
+  const rows = indices.map((index) => ({ index, ...payload.comparisons[index] }));
+  const estimate = (direction) => ({ index, total }) =>
+    estimateWords(find({ ...state, comparison: index }, "total", total.name, direction)).main;
+  const columns = [
+    { head: "compared", text: true, show: ({ index, after }) => comparisonLink(state, index, after.name) },
+    { head: "verdict", text: true, show: ({ total }) => verdictCell(total) },
+    { head: "forgetting", show: estimate("forgetting") },
+    { head: "gained", show: estimate("backward_transfer") },
+    { head: "accuracy", show: ({ total }) => `${percent(total.acc_before)} → ${percent(total.acc_after)}` },
+  ];
+  return make("div", { class: "scroll each", tabindex: "0", role: "region", "aria-label": "All comparisons" },
+    plainTable("All comparisons", columns, rows));
+}
+
+/** A table that stays in its order. */
+function plainTable(caption, columns, rows) {
+  return make("table", { class: "sheet" },
+    make("caption", { class: "aside" }, caption),
+    make("thead", {}, make("tr", {}, columns.map(({ head, text }) =>
+      make("th", { scope: "col", class: text ? "words" : "number" }, head && withTerms(head))))),
+    make("tbody", {}, rows.map((row) => bodyRow(columns, row))));
 }
 
 /** The way to another comparison, in which no filter is set. */
@@ -102,13 +127,6 @@ function comparisonLink(state, index, name) {
     href: hashOf({ ...state, ...FIRST_FILTERS, page: 0, item: "", comparison: index }),
     "aria-current": index === state.comparison ? "true" : null,
   }, name);
-}
-
-function shortWords(payload, find, state) {
-  const { total } = payload.comparisons[state.comparison];
-  const shares = Object.entries(DIRECTIONS).map(([direction, { name }]) =>
-    `${name.toLowerCase()} ${estimateWords(find(state, "total", total.name, direction)).main}`);
-  return `: ${verdictWords(total.verdict, total.margin)}; ${shares.join(", ")}`;
 }
 
 /** Of a chain the last stage is the chain as a whole; it is offered once. */
@@ -133,7 +151,8 @@ function cellsCard(payload, state, total) {
   const head = (text, scope) => make("th", { scope }, text);
   return make("section", { class: "card", "aria-label": "The four cells" },
     make("table", { class: "cells" },
-      make("caption", {}, `${counted(total.n)} ${total.n === total.items ? "items" : "answers"}`),
+      make("caption", {}, `${counted(total.n)} ${total.n === total.items ? "items" : "answers"}`,
+        make("span", { class: "faint" }, " as counted, luck and noise included")),
       make("thead", {}, make("tr", {},
         make("td", {}), head("right after", "col"), head("wrong after", "col"))),
       make("tbody", {},
@@ -152,6 +171,35 @@ function cellOf(name, count, n, listed) {
   const look = { class: `cell tint-${name}` };
   if (!listed) return make("td", look, words);
   return make("td", look, button(words, () => listItems({ transition: name }), { title: `List what is ${TRANSITIONS[name]}` }));
+}
+
+/** Accuracy before and after as bars, and what was gained; here too where nothing is to be warned of. */
+function accuracyCard(payload, { total, pairing, stages }) {
+  const isCalm = !noticesOf(pairing, stages).length;
+  const known = total.acc_before !== null && total.acc_after !== null;
+  return make("section", { class: "card", "aria-labelledby": "accuracy-title" },
+    make("h2", { id: "accuracy-title" }, "Accuracy and gains"),
+    known && make("dl", { class: "bars" },
+      accuracyBar("before", total.acc_before), accuracyBar("after", total.acc_after)),
+    known && make("p", {}, withTerms(`Accuracy change ${signedPercent(total.acc_after - total.acc_before)}.`)),
+    make("p", {}, withTerms(`Gained ${gainWords(total)}.`)),
+    isCalm && make("p", { class: "faint" }, "Nothing found that speaks against these numbers."),
+    isCalm && payload.redacted && make("p", { class: "faint" }, REDACTED));
+}
+
+/** As counted, and what is left of it without luck and noise, where that is another number. */
+function gainWords({ n, n01, items, headline }) {
+  const noun = n === items ? "items" : "answers";
+  const asCounted = `${counted(n01)} of ${counted(n)} ${noun} (${n ? percent(n01 / n) : "–"})`;
+  if (headline.estimator === "raw") return asCounted;
+  return `${asCounted}; ${estimateWords(headline.backward_transfer).main} without luck and noise`;
+}
+
+function accuracyBar(side, value) {
+  const bar = makeSvg("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", class: "share-bar", "aria-hidden": "true" },
+    makeSvg("rect", { width: 100, height: 10, class: "whole" }),
+    makeSvg("rect", { width: 100 * clipped(value), height: 10, class: side }));
+  return [make("dt", {}, side), make("dd", {}, bar, make("b", {}, percent(value)))];
 }
 
 /** One direction: the number, its limits, and the noise floor it must be seen against. */
@@ -246,14 +294,17 @@ function pairingCard({ pairing }) {
       make("dd", {}, make("b", {}, counted(count)), ` ${meaning}`)])));
 }
 
-function warningsCard(payload, result) {
-  const notices = [...result.pairing.warnings,
-    ...(result.stages ?? []).flatMap((stage) => stage.pairing.warnings)];
-  const list = noticeLines(notices);
-  return make("section", { class: `card${list.length ? " warned" : ""}`, "aria-labelledby": "warnings-title" },
-    make("h2", { id: "warnings-title" }, list.length ? `Before you act (${list.length})` : "Before you act"),
-    list.length ? make("ul", { class: "warnings" }, list)
-      : make("p", {}, "Nothing found that speaks against these numbers."),
+function noticesOf(pairing, stages) {
+  return [...pairing.warnings, ...(stages ?? []).flatMap((stage) => stage.pairing.warnings)];
+}
+
+/** What to know before acting; where there is nothing, a line in another card says so. */
+function warningsCard(payload, { pairing, stages }) {
+  const list = noticeLines(noticesOf(pairing, stages));
+  if (!list.length) return null;
+  return make("section", { class: "card warned", "aria-labelledby": "warnings-title" },
+    make("h2", { id: "warnings-title" }, `Before you act (${list.length})`),
+    make("ul", { class: "warnings" }, list),
     payload.redacted && make("p", { class: "faint" }, REDACTED));
 }
 

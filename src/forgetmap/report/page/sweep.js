@@ -4,6 +4,9 @@ async function startSweep() {
   const [result, figures] = await Promise.all([unpack("payload"), unpack("figures")]);
   const take = () => download("sweep.json", "application/json", JSON.stringify(result, null, 1));
   document.getElementById("take").append(button("Everything as JSON", take, { class: "quiet" }));
+  document.body.append(helpDialog([]));
+  startTerms();
+  explainHeads(document);
   const draw = renderFigures(document.getElementById("pictures"), figures, {});
   const follow = () => {
     const state = sweepState(result);
@@ -31,13 +34,14 @@ function sweepSwitches(result, state) {
   const focused = document.activeElement?.id;
   const models = result.pairs.map(({ name }, index) => [String(index), name]);
   const choose = (index) => goTo({ comparison: Number(index) });
+  // Below the headline: a reader of a phone sees that first.
+  document.getElementById("model-switch").replaceChildren(...(models.length > 1
+    ? [chooser("comparison", "Tuned model in the figures", models, String(state.comparison), choose)] : []));
   document.getElementById("switches").replaceChildren(
-    ...(models.length > 1
-      ? [chooser("comparison", "Tuned model in the figures", models, String(state.comparison), choose)]
-      : []),
     button(isDark(state) ? "Light" : "Dark",
       () => goTo({ theme: isDark(currentState()) ? "light" : "dark" }),
-      { id: "theme", "aria-label": isDark(state) ? "Show on light ground" : "Show on dark ground" }));
+      { id: "theme", "aria-label": isDark(state) ? "Show on light ground" : "Show on dark ground" }),
+    helpButton());
   if (focused) document.getElementById(focused)?.focus();
 }
 

@@ -161,6 +161,8 @@ function sortableTable(caption, columns, records, first = UNSORTED) {
     draw();
   };
   draw();
+  // For whoever changes the records.
+  table.redraw = draw;
   return table;
 }
 
@@ -177,7 +179,7 @@ function headCell(column, sort, choose) {
     "th",
     { scope: "col", class: column.text ? "words" : "number", "aria-sort": current ? direction : "none" },
     button([column.head, make("span", { class: "arrow", "aria-hidden": "true" })], () =>
-      choose(column), { "data-sort": column.sort },
+      choose(column), { "data-sort": column.sort, ...termHelp(column.head) },
     ),
   );
 }

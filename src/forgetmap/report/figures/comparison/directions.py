@@ -91,18 +91,15 @@ def end_points(name: str, low: str, high: str) -> list[Spec]:
     ]
 
 
-_ENDS = (("min", "from"), ("max", "to"))
-
-
 def diagonal(across: str, up: str) -> Spec:
-    """The line on which both are equal; it also gives both axes the same ends."""
-    ends = [(op, f"{name}_{end}") for name in (across, up) for op, end in _ENDS]
+    """The line from 0 on which both are equal; it also gives both axes the same upper end."""
+    ends = [("max", f"{name}_to") for name in (across, up)]
     return {
         "transform": [
             {"filter": f"isFinite(datum.{across}_at) && isFinite(datum.{up}_at)"},
             {"aggregate": [{"op": op, "field": name, "as": name} for op, name in ends]},
             {"calculate": f"max(datum.{across}_to, datum.{up}_to)", "as": "top"},
-            {"calculate": f"min(0, datum.{across}_from, datum.{up}_from)", "as": "bottom"},
+            {"calculate": "0", "as": "bottom"},
         ],
         "mark": {"type": "rule", "strokeDash": [4, 4], "color": look.NEVER},
         "encoding": {

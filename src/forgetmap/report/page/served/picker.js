@@ -29,26 +29,45 @@ function pairOf(search, runs) {
   return { before: ordered[0].id, after: ordered[1].id };
 }
 
-/** @param {ServedRun[]} runs */
+/**
+ * With a pair, a bar above its report; without one, a page to choose from.
+ * @param {ServedRun[]} runs
+ */
 function renderPicker(root, runs, pair, rule) {
   const ordered = inTree(runs);
-  const choices = [["", "choose"], ...ordered.map((run) => [run.id, "- ".repeat(run.depth) + runWords(run)])];
-  const choose = (side) => (id) => showPair({ ...pair, [side]: id });
   const table = runTable(ordered, pair);
-  const isOpen = !(pair.before && pair.after);
-  // Numbers of runs that nobody looks at would only delay the comparison.
-  if (isOpen) table.load();
-  root.className = isOpen ? "" : "paired";
+  const isPaired = Boolean(pair.before && pair.after);
+  root.className = isPaired ? "paired" : "";
+  const settings = make("p", { id: "rule", class: "faint" }, withTerms(ruleWords(rule)));
+  if (!isPaired) {
+    const matrix = matrixSection(ordered);
+    // Numbers of runs that nobody looks at would only delay the comparison.
+    table.load().then(matrix.start);
+    return root.replaceChildren(
+      make("h1", {}, "Runs"),
+      make("p", { id: "choice", class: "lead", role: "status" }, choiceWords(ordered, "")),
+      make("section", { id: "lineage", "aria-label": "All runs" }, table.root),
+      matrix.root,
+      make("details", { class: "settings" }, make("summary", {}, "How runs are compared"), settings));
+  }
+  const choices = ordered.map((run) => [run.id, "- ".repeat(run.depth) + runWords(run)]);
+  const choose = (side) => (id) => showPair({ ...pair, [side]: id });
   root.replaceChildren(
     make("div", { class: "bar", role: "group", "aria-label": "Runs to compare" },
+      make("a", { href: location.pathname, class: "home" }, "← All runs"),
       chooser("run-before", "Before", choices, pair.before, choose("before")),
       chooser("run-after", "After", choices, pair.after, choose("after")),
-      button("Exchange", () => showPair({ before: pair.after, after: pair.before }),
-        { disabled: !(pair.before && pair.after) })),
-    make("p", { id: "rule", class: "faint" }, ruleWords(rule)),
-    make("details", { id: "lineage", open: isOpen, ontoggle: table.load },
-      make("summary", {}, `${counted(runs.length)} runs`),
-      table.root));
+      button("Exchange", () => showPair({ before: pair.after, after: pair.before }))),
+    make("details", { id: "lineage", ontoggle: table.load },
+      make("summary", {}, `${counted(runs.length)} runs, and how they are compared`),
+      settings, table.root));
+}
+
+/** What to do on the start page. */
+function choiceWords(ordered, first) {
+  if (ordered.length < 2) return "There is one run only: serve another one beside it to compare them.";
+  if (!first) return "Choose a run before, then a run after: two clicks compare them.";
+  return `Before: ${ordered.find(({ id }) => id === first).name}. Now choose the run after.`;
 }
 
 /** How any two runs are compared, as the server was told. */
@@ -74,49 +93,46 @@ function runWords(run) {
 
 /** All runs; a press on two of them compares them, the first as the model before. */
 function runTable(ordered, pair) {
-  const records = ordered.map((run) => ({ ...run, items: null, accuracy: null, known: false }));
-  const root = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Runs" });
+  const records = ordered.map((run, order) => ({ ...run, order, items: null, accuracy: null, known: false }));
   let first = "";
   const press = (run) => {
     if (first && first !== run.id) return showPair({ before: first, after: run.id });
     first = first ? "" : run.id;
-    draw();
-    announce(first ? `${run.name} is the model before; choose the model after.` : "Nothing is chosen.");
+    table.redraw();
+    document.getElementById("choice")?.replaceChildren(choiceWords(ordered, first));
     root.querySelector(`[data-run="${CSS.escape(run.id)}"]`)?.focus();
   };
+  const optional = (name, column) => (records.some((run) => run[name]) ? [column] : []);
   const columns = [
-    { head: "run", sort: "order", text: true, show: (run) => runCell(run, pair) },
-    { head: "items", sort: "items", show: (run) => numberCell(run, run.items === null ? "–" : counted(run.items)) },
+    { head: "run", sort: "order", text: true, show: (run) => runCell(run, pair, first, press) },
+    ...optional("model", { head: "model", sort: "model", text: true, show: (run) => run.model ?? "–" }),
+    ...optional("stage", { head: "stage", sort: "stage", text: true, show: (run) => run.stage ?? "–" }),
     { head: "accuracy", sort: "accuracy", show: (run) => numberCell(run, percent(run.accuracy)) },
-    { head: "date", sort: "created", text: true, show: (run) => (run.created ?? "").slice(0, 10) },
-    { head: "trained from", sort: "parent", text: true, show: (run) => parentLink(run, ordered) },
-    { head: "compare", sort: "id", text: true, show: (run) => button(pressWords(run, first),
-      () => press(run), { class: "quiet", "data-run": run.id, "aria-pressed": String(first === run.id) }) },
+    { head: "items", sort: "items", show: (run) => numberCell(run, run.items === null ? "–" : counted(run.items)) },
+    ...optional("created", { head: "date", sort: "created", text: true, show: (run) => (run.created ?? "–").slice(0, 10) }),
+    ...optional("parent", { head: "trained from", sort: "parent", text: true, show: (run) => parentLink(run, ordered) }),
   ];
-  records.forEach((run, order) => (run.order = order));
-  const draw = () => root.replaceChildren(sortableTable("Runs", columns, records, { name: "order", down: false }));
-  draw();
-  let isLoading = false;
-  const load = () => {
-    if (!isLoading) fillNumbers(records, draw);
-    isLoading = true;
-  };
+  const table = sortableTable("Runs", columns, records, { name: "order", down: false });
+  table.classList.add("runs");
+  const root = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Runs" }, table);
+  let loading = null;
+  const load = () => (loading ??= fillNumbers(records, table.redraw).then(() => records));
   return { root, load };
 }
 
-function runCell(run, pair) {
-  const look = [pair.before, pair.after].includes(run.id) ? "chosen" : "";
-  return make("span", { class: look }, "– ".repeat(run.depth) + runWords(run));
+function runCell(run, pair, first, press) {
+  const chosen = first === run.id || [pair.before, pair.after].includes(run.id);
+  const label = first === run.id ? `Take back ${run.name}` : first ? `${run.name} as the run after` : `${run.name} as the run before`;
+  return [
+    make("span", { class: "faint", "aria-hidden": "true" }, "– ".repeat(run.depth)),
+    button([run.name, run.simulated && make("span", { class: "mark" }, "simulated")], () => press(run),
+      { class: chosen ? "run chosen" : "run", "data-run": run.id, "aria-pressed": String(first === run.id), title: label }),
+  ];
 }
 
 /** Numbers come one run after the other. */
 function numberCell(run, words) {
   return run.known ? words : "…";
-}
-
-function pressWords(run, first) {
-  if (!first) return "Before";
-  return first === run.id ? "Before ✓" : "After";
 }
 
 function parentLink(run, ordered) {
@@ -125,11 +141,11 @@ function parentLink(run, ordered) {
 }
 
 /** One run after the other: reading millions of answers takes a while. */
-async function fillNumbers(records, draw) {
+async function fillNumbers(records, redraw) {
   for (const run of records) {
     const numbers = await ask("api/run", { run: run.id }).catch(() => ({ accuracy: null }));
     Object.assign(run, numbers, { known: true });
-    draw();
+    redraw();
   }
 }
 

@@ -9,11 +9,29 @@ async function startExplorer() {
   const [runs, rule] = await Promise.all([ask("api/runs", {}), ask("api/rule", {})]);
   const pair = pairOf(location.search, runs);
   renderPicker(picker, runs, pair, rule);
-  if (!(pair.before && pair.after)) return tell("Choose a run before and a run after.");
+  if (!(pair.before && pair.after)) return startRuns(picker);
   tell("Comparing the two runs …");
   const watching = setInterval(() => tellProgress(pair), PROGRESS_EVERY);
   const { payload, figures } = await ask("api/comparison", pair).finally(() => clearInterval(watching));
   await startPage({ payload, figures, items: itemsFromServer(pair) });
+}
+
+/** The page without a pair: runs, ground and help, and no report to wait for. */
+function startRuns(picker) {
+  const main = document.getElementById("main");
+  main.removeAttribute("aria-busy");
+  main.replaceChildren(picker);
+  document.body.append(helpDialog([]));
+  startTerms();
+  const follow = () => {
+    const state = { ...FIRST_STATE, theme: currentState().theme };
+    renderTop({ title: "forgetmap" }, state);
+    showTheme(state);
+  };
+  addEventListener("hashchange", follow);
+  keepSkipLink(main);
+  follow();
+  document.body.dataset.ready = "true";
 }
 
 /** Millions of items take a while, the first time: say how far it is. */

@@ -3,9 +3,9 @@
 const MOST_ROWS = 500;
 
 /** What the server says; what it refuses is an error in its own words. */
-async function ask(path, parameters) {
+async function ask(path, parameters, signal = null) {
   const query = Object.entries(parameters).filter(([, value]) => value !== "");
-  const response = await fetch(`${path}?${new URLSearchParams(query)}`, { credentials: "same-origin" });
+  const response = await fetch(`${path}?${new URLSearchParams(query)}`, { credentials: "same-origin", signal });
   const reply = await response.json().catch(() => ({ error: `the server answered ${response.status}` }));
   if (!response.ok) throw new Error([reply.error, reply.hint].filter(Boolean).join(": "));
   return reply;

@@ -1,0 +1,113 @@
+// Terms with what they mean: beside the word on hover, focus or press, and all of them under "?".
+
+/** Name -> meaning; the first name of a line is the one that is listed. */
+const TERMS = [
+  [["forgotten"], "Right before, wrong after, for one item."],
+  [["gained", "backward transfer"], "Wrong before, right after, for one item; papers call it backward transfer."],
+  [["forgetting"], "The share of forgotten items, without the part that luck and noise explain as far as the data allow."],
+  [["lost"], "A verdict on a model: the loss is larger than the margin, and the whole interval says so."],
+  [["cannot tell"], "A verdict: the interval reaches from below the margin to above it. More items or repeats would decide."],
+  [["margin"], "The largest loss that you accept. It is a setting, not a result."],
+  [["noise floor"], "How often one model, run twice, is right the first time and wrong the second. A loss of that size can be noise."],
+  [["95% interval", "interval"], "Computed this way, 95 of 100 intervals contain the true value. Other levels can be set."],
+  [["plausible range", "range"], "All values that the data allow. Where in the range the true value lies cannot be told."],
+  [["cluster", "clusters"], "Items that share something, such as a passage or a template. They count less than independent items."],
+  [["estimator"], "How luck and noise are taken out of the count. Several are listed under How we know; one decides."],
+  [["accuracy change"], "Accuracy after minus before, with its sign. Losses and gains cancel out in it."],
+  [["mean over tasks"], "Every task counts the same, however many items it has."],
+  [["P(loss > margin)"], "How probable it is that the true loss is larger than the margin."],
+  [["barrier"], "How far a merge falls below the straight line between the accuracies of both models."],
+  [["drift"], "How far a capability moved, in either direction, compared with the spread of the model before."],
+];
+const MEANINGS = new Map(TERMS.flatMap(([names, meaning]) => names.map((name) => [name.toLowerCase(), { name: names[0], meaning }])));
+const TERM_PATTERN = new RegExp(
+  `(?<![\\w-])(${[...MEANINGS.keys()].sort((one, other) => other.length - one.length)
+    .map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})(?![\\w-])`, "gi");
+
+/** Words in which every known term can be asked what it means, once. */
+function withTerms(words) {
+  const parts = [];
+  const explained = new Set();
+  let from = 0;
+  for (const match of words.matchAll(TERM_PATTERN)) {
+    const { name } = MEANINGS.get(match[0].toLowerCase());
+    if (explained.has(name)) continue;
+    explained.add(name);
+    parts.push(words.slice(from, match.index), termButton(match[0]));
+    from = match.index + match[0].length;
+  }
+  return [...parts, words.slice(from)];
+}
+
+function termButton(words) {
+  return make("button", { type: "button", class: "term", ...termHelp(words) }, words);
+}
+
+/** What makes a control explain a term: a description, and words that appear beside it. */
+function termHelp(words) {
+  const term = MEANINGS.get(words.trim().toLowerCase());
+  return term ? { "data-term": term.name, "aria-describedby": termId(term.name) } : {};
+}
+
+function termId(name) {
+  return `term-${fileName(name)}`;
+}
+
+/** Heads of tables that stand in the document explain themselves, as those of made ones do. */
+function explainHeads(root) {
+  for (const head of root.querySelectorAll("table.sheet thead th")) {
+    const control = head.querySelector("button");
+    if (control) {
+      for (const [name, value] of Object.entries(termHelp(control.textContent))) control.setAttribute(name, value);
+    } else if (MEANINGS.has(head.textContent.trim().toLowerCase())) {
+      head.replaceChildren(termButton(head.textContent));
+    }
+  }
+}
+
+/** Descriptions for screen readers, and the box that appears for everybody else. */
+function startTerms() {
+  document.body.append(
+    make("div", { id: "terms", hidden: true }, TERMS.map(([[name], meaning]) =>
+      make("span", { id: termId(name) }, meaning))),
+    make("div", { id: "term-tip", "aria-hidden": "true", hidden: true }));
+  const shown = (event) => event.target.closest?.("[data-term]");
+  document.addEventListener("pointerover", (event) => showTerm(shown(event)));
+  document.addEventListener("focusin", (event) => showTerm(shown(event)));
+  document.addEventListener("click", (event) => showTerm(shown(event)));
+  document.addEventListener("focusout", () => showTerm(null));
+  document.addEventListener("scroll", () => showTerm(null), { passive: true });
+  document.addEventListener("keydown", (event) => event.key === "Escape" && showTerm(null));
+}
+
+/** @param {HTMLElement | null | undefined} target */
+function showTerm(target) {
+  const tip = document.getElementById("term-tip");
+  const term = target && MEANINGS.get(target.dataset.term.toLowerCase());
+  tip.hidden = !term;
+  if (!term) return;
+  tip.replaceChildren(make("b", {}, term.name), `: ${term.meaning}`);
+  const place = target.getBoundingClientRect();
+  const below = place.bottom + 6 + tip.offsetHeight < innerHeight;
+  tip.style.left = `${Math.max(Math.min(place.left, innerWidth - tip.offsetWidth - 8), 8)}px`;
+  tip.style.top = `${below ? place.bottom + 6 : place.top - tip.offsetHeight - 6}px`;
+}
+
+/** Keys, where the page has any, and terms. */
+function helpDialog(keys) {
+  const close = () => document.getElementById("help").close();
+  const list = (pairs) => make("dl", { class: "counts" }, pairs.map(([name, what]) => [make("dt", {}, name), make("dd", {}, what)]));
+  return make("dialog", { id: "help", "aria-labelledby": "help-title" },
+    make("div", { class: "bar" }, make("h2", { id: "help-title" }, "Help"), make("span", { class: "push" }, button("Close", close))),
+    keys.length > 0 && [make("h3", {}, "Keyboard"), list(keys.map(([key, what]) => [make("kbd", {}, key), what]))],
+    make("h3", {}, "Terms"), list(TERMS.map(([[name], meaning]) => [name, meaning])));
+}
+
+function openHelp() {
+  document.getElementById("help").showModal();
+}
+
+/** The same on every page. */
+function helpButton() {
+  return button("?", openHelp, { id: "help-button", "aria-label": "Help: keys and terms" });
+}
