@@ -18,18 +18,30 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from forgetmap.records.folder import write_run
-from forgetmap.records.manifest import RunInfo
+from forgetmap.records.manifest import ModelInfo, RunInfo
 from forgetmap.sources.open import open_run
 from report_pictures import IMAGES, answers, launch
 
+STAGES = {
+    "base": ("base", "2026-11-02"),
+    "sft": ("SFT", "2026-11-09"),
+    "dpo": ("preference", "2026-11-12"),
+    "rl": ("RL", "2026-11-16"),
+}
 PARENTS = {"base": None, "sft": "base", "dpo": "sft", "rl": "dpo"}
-READY = "body[data-ready=true]"
 
 
 def write_runs(folder: Path) -> None:
     """Run folders that know their parents."""
     for name, table in answers(("sft", "dpo", "rl")).items():
-        info = RunInfo(run_id=name, parent=PARENTS[name], stage=name)
+        stage, date = STAGES[name]
+        info = RunInfo(
+            run_id=name,
+            parent=PARENTS[name],
+            stage=stage,
+            model=ModelInfo(name=f"birch-7b-{name}"),
+            created=date,
+        )
         write_run(replace(open_run(table, name=name), info=info), folder / name)
 
 
@@ -53,14 +65,15 @@ def opened(browser: Browser, address: str, width: int = 1180, height: int = 820)
     page.goto(address)
     page.locator("#lineage").get_by_role("link", name="against base").wait_for()
     expect(page.locator("#lineage")).not_to_contain_text("…")
+    expect(page.locator("#matrix td a")).to_have_count(6, timeout=60_000)
     return page
 
 
 def compared(page: Page) -> Page:
     """The page of a comparison."""
     page.locator("#lineage").get_by_role("link", name="against base").click()
-    page.wait_for_selector(READY, timeout=120_000)
-    page.wait_for_timeout(1500)
+    page.wait_for_selector("#headline", timeout=120_000)
+    page.wait_for_selector("body[data-figures=drawn]", timeout=120_000)
     return page
 
 
@@ -70,7 +83,7 @@ def take(browser: Browser, address: str, out: Path) -> None:
     def picture(page: Page, name: str) -> None:
         page.screenshot(path=out / f"serve-{name}.png")
 
-    page = opened(browser, address, height=420)
+    page = opened(browser, address, height=640)
     picture(page, "start")
     page.set_viewport_size({"width": 1180, "height": 820})
     picture(compared(page), "pair")

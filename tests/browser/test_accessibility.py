@@ -1,6 +1,6 @@
 """Every kind of page as axe-core sees it, and no share beyond 0% to 100% on any axis.
 
-Pages stay in one browser; each is looked at on light ground, the report also on dark and on a phone.
+Pages stay in one browser; each is looked at on light ground, a report also on dark and on a phone.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, ViewportSize
 
 import page_reports as reports
 from axe import grave_faults, shares_beyond
@@ -29,8 +29,8 @@ pytestmark = pytest.mark.needs_browser
 
 DRAWN = "body[data-ready][data-figures]"
 SECTIONS = "body[data-ready][data-sections]"
-PHONE = {"width": 390, "height": 844}
-SCREEN = {"width": 1180, "height": 820}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+SCREEN: ViewportSize = {"width": 1180, "height": 820}
 
 
 @pytest.fixture(scope="module")

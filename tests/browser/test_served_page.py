@@ -88,9 +88,9 @@ def test_the_lineage_leads_to_a_comparison(page: Page, address: str) -> None:
     expect(rows).to_have_count(3)
     expect(rows.nth(2)).to_contain_text("\N{EN DASH} \N{EN DASH} rl")
     for row in rows.all():
-        expect(row.locator("td").nth(0)).to_have_text(re.compile(r"^stage \w+$"))
-        expect(row.locator("td").nth(1)).to_have_text(re.compile(r"^\d+\.\d%$"))
-        expect(row.locator("td").nth(2)).to_have_text(re.compile(r"^[\d,]+$"))
+        expect(row.locator("td").nth(0)).to_have_text(re.compile(r"^\d+\.\d%$"))
+        expect(row.locator("td").nth(1)).to_have_text(re.compile(r"^[\d,]+$"))
+        expect(row.locator("td").nth(2)).to_have_text(re.compile(r"^stage \w+$"))
     expect(page.locator("#choice")).to_contain_text("Choose a run")
     open_pair(page, address)
     assert "before=" in page.url

@@ -109,6 +109,16 @@ def test_a_run_has_items_and_accuracy(
     assert served.get("api/run", params={"run": "nobody"}).status_code == 404
 
 
+def test_a_cell_of_the_matrix_is_the_headline(
+    served: httpx.Client, pair: dict[str, str], compared: fm.Comparison
+) -> None:
+    total = compared.result.total
+    cell = ask(served, "cell", pair)
+    assert (cell["verdict"], cell["margin"]) == (total.verdict, total.margin)
+    assert cell["forgetting"]["low"] == pytest.approx(total.headline.forgetting.low)
+    assert served.get("api/cell", params={**pair, "offset": "1"}).status_code == 400
+
+
 def test_the_comparison_is_that_of_the_library(
     served: httpx.Client, pair: dict[str, str], demo: Path, compared: fm.Comparison
 ) -> None:

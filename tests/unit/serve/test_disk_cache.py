@@ -103,3 +103,20 @@ def test_the_stamp_of_a_run_changes_though_the_clock_was_set_back(tmp_path: Path
     manifest = (folder / "manifest.json").read_bytes()
     change_at_the_same_time(folder / "manifest.json", manifest)
     assert find_runs([str(folder)])[0].stamp != first
+
+
+@pytest.mark.parametrize(("persistent", "times"), [(True, 1), (False, 2)])
+def test_a_text_is_made_once_where_it_may_be_kept(
+    cache: Path, *, persistent: bool, times: int
+) -> None:
+    made: list[str] = []
+
+    def make() -> str:
+        made.append("text")
+        return "a cell"
+
+    for _ in range(2):
+        kept = DiskCache(connection(), persistent=persistent)
+        assert kept.text(("cell", "x"), make) == "a cell"
+    assert len(made) == times
+    assert len(list(cache.rglob("text.json"))) == persistent

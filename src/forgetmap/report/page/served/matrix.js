@@ -17,7 +17,7 @@ function matrixSection(ordered) {
   const cells = new Map();
   const pairs = ordered.flatMap((before, row) => ordered.slice(row + 1).map((after) => ({ before, after })));
   const status = make("span", { class: "faint", role: "status" });
-  const table = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Forgetting from run to run" },
+  const table = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Matrix" },
     matrixTable(ordered, pairs, cells));
   let stop = null;
   const press = button("Compute", () => (stop ? stop.abort() : fill()), { class: "quiet" });

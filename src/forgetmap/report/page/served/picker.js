@@ -105,10 +105,10 @@ function runTable(ordered, pair) {
   const optional = (name, column) => (records.some((run) => run[name]) ? [column] : []);
   const columns = [
     { head: "run", sort: "order", text: true, show: (run) => runCell(run, pair, first, press) },
-    ...optional("model", { head: "model", sort: "model", text: true, show: (run) => run.model ?? "–" }),
-    ...optional("stage", { head: "stage", sort: "stage", text: true, show: (run) => run.stage ?? "–" }),
     { head: "accuracy", sort: "accuracy", show: (run) => numberCell(run, percent(run.accuracy)) },
     { head: "items", sort: "items", show: (run) => numberCell(run, run.items === null ? "–" : counted(run.items)) },
+    ...optional("model", { head: "model", sort: "model", text: true, show: (run) => run.model ?? "–" }),
+    ...optional("stage", { head: "stage", sort: "stage", text: true, show: (run) => run.stage ?? "–" }),
     ...optional("created", { head: "date", sort: "created", text: true, show: (run) => (run.created ?? "–").slice(0, 10) }),
     ...optional("parent", { head: "trained from", sort: "parent", text: true, show: (run) => parentLink(run, ordered) }),
   ];
