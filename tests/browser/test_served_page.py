@@ -95,7 +95,7 @@ def test_the_lineage_leads_to_a_comparison(page: Page, address: str) -> None:
     open_pair(page, address)
     assert "before=" in page.url
     expect(page.locator("#top .title")).to_have_text("sft against base")
-    page.locator("#run-after").select_option(label="- - rl")
+    page.locator("#run-after").select_option(label="- - rl (stage rl)")
     page.wait_for_url("**#")
     page.wait_for_selector("#headline")
     expect(page.locator("#top .title")).to_have_text("rl against base")
