@@ -265,3 +265,16 @@ def test_a_formula_says_what_it_said(code: Page, latex: str, words: str) -> None
 )
 def test_a_formula_that_cannot_be_read_is_none(code: Page, latex: str) -> None:
     assert code.evaluate("latex => mathNode(latex)", latex) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0.1, "as said"), (None, "of all items (plausible range with its 95% interval)")],
+)
+def test_a_range_is_its_own_interval_and_is_said_once(
+    code: Page, value: float | None, words: str
+) -> None:
+    headline = {"estimator": "bracket", "forgetting": {"value": value}}
+    result = {"total": {"headline": headline}, "rule": {"level": 0.95}}
+    shown = code.evaluate("result => limitsBeside(result, {limits: 'as said'})", result)
+    assert shown == words

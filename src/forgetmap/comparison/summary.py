@@ -77,11 +77,12 @@ class Summary(Value):
 def summarize(result: ComparisonResult) -> Summary:
     """The first screen of a comparison."""
     total, level = result.total, f"{100 * result.rule.level:g}% interval"
+    figure, limits = loss_figure(total), _limits(total)
     return Summary(
         badge=badge_of(total),
         tone=TONES[total.verdict],
-        figure=loss_figure(total),
-        limits=_limits_beside(total, level),
+        figure=figure,
+        limits=f"{limits} of {_noun(total)} ({level})" if limits else "",
         number=_number(total, level),
         parts=_parts(total),
         by_task=_by_task(result),
@@ -143,14 +144,6 @@ def _limits(group: GroupResult) -> str:
     if group.verdict == "no_material_loss":
         return f"at most {high}"
     return f"between {share(loss.low)} and {high}"
-
-
-def _limits_beside(group: GroupResult, level: str) -> str:
-    """What stands beside the figure; a range is its own interval, and is not said twice."""
-    limits, noun = _limits(group), _noun(group)
-    if limits and group.headline.forgetting.value is None:
-        return f"of {noun} (plausible range with its {level})"
-    return f"{limits} of {noun} ({level})" if limits else ""
 
 
 def _number(group: GroupResult, level: str) -> str:

@@ -41,11 +41,3 @@ def test_clusters_are_counted_in_what_it_rests_on() -> None:
     passages = [f"passage {number // 5}" for number in range(100)]
     summary = first_screen(("only", 100, 30), cluster=passages)
     assert summary.rests_on.startswith("Rests on 100 items in 20 clusters; estimator raw")
-
-
-def test_a_range_is_its_own_interval_and_stands_there_once() -> None:
-    summary = first_screen(("only", 100, 30), k=[4] * 100)
-    low, _, high = summary.figure.partition(" to ")
-    assert high
-    assert low not in summary.limits
-    assert summary.limits == "of all items (plausible range with its 95% interval)"

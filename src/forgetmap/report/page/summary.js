@@ -26,11 +26,18 @@ function verdictCard(result, summary) {
     make("h1", { id: "headline" }, make("span", { class: `verdict tone-${summary.tone}` }, summary.badge),
       make("span", { class: "aside" }, `: ${result.after.name}`)),
     summary.limits && make("p", { class: "number" },
-      make("b", { class: "figure" }, summary.figure), " ", make("span", {}, withTerms(summary.limits))),
+      make("b", { class: "figure" }, summary.figure), " ", make("span", {}, withTerms(limitsBeside(result, summary)))),
     lossStrip(result.total),
     line(summary.by_task, "lead"),
     line(summary.note, "lead"),
     nextSteps(summary.what_next));
+}
+
+/** What stands beside the figure; a range is its own interval, and is not said twice. */
+function limitsBeside({ total: { headline }, rule }, { limits }) {
+  if (headline.forgetting.value !== null) return limits;
+  const noun = ESTIMATORS[headline.estimator]?.from_repeats ? "all answers beyond the noise floor" : "all items";
+  return `of ${noun} (plausible range with its ${settingPercent(rule.level)} interval)`;
 }
 
 /** What next: a sentence, or a list where there are several ways. */
