@@ -89,28 +89,18 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
-    """A real local Spark session; Java must be there."""
-    import warnings
+def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A master and two workers, each a process; Java must be there."""
+    from spark_cluster import running_cluster
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from pyspark.sql import SparkSession
+    with running_cluster(tmp_path_factory.mktemp("spark")) as cluster:
+        yield cluster
 
-        session = (
-            SparkSession.builder.master("local[2]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.sql.shuffle.partitions", "2")
-            # Plans of tiny tables take longer to compile than to interpret.
-            .config("spark.sql.codegen.wholeStage", "false")
-            .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-            .config("spark.sql.adaptive.enabled", "false")
-            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.driver.host", "127.0.0.1")
-            .getOrCreate()
-        )
-        session.sparkContext.setLogLevel("ERROR")
+
+@pytest.fixture(scope="session")
+def spark(spark_cluster: Any) -> Iterator[Any]:
+    """A real Spark session on two executors."""
+    session = spark_cluster.session()
     yield session
     session.stop()
 

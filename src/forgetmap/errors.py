@@ -22,6 +22,7 @@
     ├── ModelError              a model cannot be found, loaded or used as asked
     ├── HarnessError            another evaluation program cannot be run, or failed
     ├── ConvergenceError        a computation did not come to an end that can be trusted
+    ├── ClusterError            a cluster cannot be reached, or broke
     ├── WorkerError             a process that worked for this one ended without an answer
     │   └── TaskTimeoutError        it was ended, because it took too long
     ├── OutputError             the result cannot be written where it was asked for
@@ -196,6 +197,10 @@ class HarnessError(ForgetmapError, RuntimeError):
 
 class ConvergenceError(ForgetmapError, ArithmeticError):
     """A computation did not come to an end that can be trusted."""
+
+
+class ClusterError(ForgetmapError, RuntimeError):
+    """A cluster cannot be reached, has no room left, or is gone."""
 
 
 class WorkerError(ForgetmapError, RuntimeError):

@@ -86,6 +86,8 @@ class DriftOptions(TypedDict, total=False):
     progress: Progress | None
     score_range: tuple[float, float] | None
     mapping: str | Path | None
+    engine: Any
+    master: str | None
 
 
 def drift(before: Any, after: Any, /, *more: Any, **options: Unpack[DriftOptions]) -> DriftResult:
@@ -119,6 +121,8 @@ def drift(before: Any, after: Any, /, *more: Any, **options: Unpack[DriftOptions
         run: part of a model, time stamp or file name, where logs hold several runs.
         strict: the first row of a log that cannot be used is an error.
         progress: told now and then, in words, how far it is.
+        engine: `duckdb`, or `spark` or a Spark session to read with; responses are scored here.
+        master: address of the Spark cluster.
 
     Example:
         >>> import forgetmap as fm
@@ -267,6 +271,8 @@ def _open_runs(inputs: Sequence[LabelledInput], options: DriftOptions) -> list[R
             "progress": options.get("progress"),
             "score_range": options.get("score_range"),
             "mapping": options.get("mapping"),
+            "engine": options.get("engine"),
+            "master": options.get("master"),
         },
         len(inputs),
     )

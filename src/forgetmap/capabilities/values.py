@@ -8,14 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
+from itertools import chain
+from pathlib import Path
 
 import duckdb
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from forgetmap._cache import temporary_path
 from forgetmap.capabilities.taxonomy import FIRST, Metric, Taxonomy
 from forgetmap.comparison import plain_name
 from forgetmap.errors import MetricError, PairingError
@@ -26,8 +30,10 @@ from forgetmap.records import (
     Frame,
     Outcome,
     Run,
+    arrow_batches,
     connection,
     fresh_name,
+    is_spark,
     literal,
     reading,
 )
@@ -49,7 +55,23 @@ def relation_of(frame: Frame) -> duckdb.DuckDBPyRelation:
             return connection().sql("FROM native")
         except duckdb.InvalidInputException:  # it lives in another connection
             return connection().from_arrow(native.arrow())
+    if is_spark(frame):
+        return connection().from_parquet(str(_spilled(frame)))
     return connection().from_arrow(frame.collect().to_arrow())
+
+
+def _spilled(frame: Frame) -> Path:
+    """The rows of a cluster as a file here: they may be more than fit into memory."""
+    path = temporary_path(".parquet")
+    batches = arrow_batches(frame)
+    first = next(batches, None)
+    if first is None:
+        pq.write_table(frame.collect().to_arrow(), path)
+        return path
+    with pq.ParquetWriter(path, first.schema) as writer:
+        for batch in chain([first], batches):
+            writer.write_batch(batch.cast(first.schema))
+    return path
 
 
 def sql(query: str, **tables: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:

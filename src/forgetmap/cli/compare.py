@@ -14,7 +14,7 @@ from forgetmap.cli.options import (
     refuse_overwriting_inputs,
 )
 from forgetmap.cli.options.compare import by_option, comparison_options
-from forgetmap.cli.options.logs import reading_progress
+from forgetmap.cli.options.logs import engine_options, reading_progress
 from forgetmap.comparison import Kind
 from forgetmap.errors import UsageError
 
@@ -32,6 +32,7 @@ Examples:
   forgetmap compare runs/base runs/tuned --show forgotten --limit 50
   forgetmap compare runs/base runs/tuned --noise runs/base-again
   forgetmap compare lm-eval-logs/base inspect-logs/tuned.eval
+  forgetmap compare s3a://evals/base s3a://evals/tuned --engine spark --master spark://HOST:7077
   forgetmap compare runs/base runs/tuned --rollup post-forget --task-table corrected
 """
 ITEM_LINES = {
@@ -50,6 +51,7 @@ ITEM_LINES = {
 @click.argument("after", type=click.Path(), nargs=-1, required=True)
 @by_option("Groups that are the rows of the table; tasks where nothing has a category.")
 @comparison_options
+@engine_options
 @json_option
 @click.option(
     "--out",

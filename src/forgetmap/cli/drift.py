@@ -17,7 +17,12 @@ from forgetmap.cli.options import (
     with_options,
 )
 from forgetmap.cli.options.compare import pair_by_option
-from forgetmap.cli.options.logs import log_options, reading_progress, table_options
+from forgetmap.cli.options.logs import (
+    engine_options,
+    log_options,
+    reading_progress,
+    table_options,
+)
 from forgetmap.cli.options.report import (
     REPORT_FORMATS,
     pop_payload_options,
@@ -166,6 +171,7 @@ def _pairing_options(command: Command) -> Command:
 @_pairing_options
 @table_options
 @log_options
+@engine_options
 @json_option
 @click.option(
     "--out",

@@ -109,10 +109,24 @@ def main() -> None:
     except ForgetmapError as error:
         _print_error(error)
         sys.exit(2)
+    except _cluster_failures() as error:
+        from forgetmap.records import spark_error
+
+        _print_error(spark_error(error))
+        sys.exit(2)
     except BrokenPipeError:
         # The reader of a pipe, such as `head`, has gone: that is not an error of ours.
         _drop_output()
         sys.exit(1)
+
+
+def _cluster_failures() -> tuple[type[BaseException], ...]:
+    """What Spark raises, where it was loaded; asked only once something was raised."""
+    if "pyspark" not in sys.modules:
+        return ()
+    from forgetmap.records import spark_failures
+
+    return spark_failures()
 
 
 def _run_gate() -> int:

@@ -19,7 +19,12 @@ from forgetmap.cli.options import (
     refuse_existing,
     with_options,
 )
-from forgetmap.cli.options.logs import log_options, reading_progress, table_options
+from forgetmap.cli.options.logs import (
+    engine_options,
+    log_options,
+    reading_progress,
+    table_options,
+)
 from forgetmap.errors import ChecksumError, UsageError
 
 if TYPE_CHECKING:
@@ -88,7 +93,7 @@ def _open_checked(path: str, options: dict[str, Any]) -> Run:
     from rich.console import Console
 
     from forgetmap.records import check_run
-    from forgetmap.sources import Reading, TableMap, open_run, save_map
+    from forgetmap.sources import Reading, TableMap, engine_session, open_run, save_map
     from forgetmap.text import printable
 
     columns, task = options["column_map"], options["task"]
@@ -102,6 +107,7 @@ def _open_checked(path: str, options: dict[str, Any]) -> Run:
             score_range=options["score_range"],
             mapping=options["mapping"],
             scores=options["scores"],
+            spark=engine_session(options.get("engine"), options.get("master")),
         )
         run = open_run(path, column_map=columns, task=task, reading=reading)
     check_run(run, unique=True)
@@ -325,6 +331,7 @@ CONVERT_EXAMPLES = """\b
 Examples:
   forgetmap records convert base.csv --out runs/base --model my/model --stage base
   forgetmap records convert runs/base --out base.parquet
+  forgetmap records convert evals.base --engine spark --master yarn --out runs/base
   forgetmap records convert runs/base --out base.jsonl --format every-eval-ever
 """
 
@@ -340,6 +347,7 @@ Examples:
 @table_options
 @_save_map_option
 @log_options
+@engine_options
 @click.option(
     "--format",
     "form",

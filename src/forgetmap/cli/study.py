@@ -10,7 +10,12 @@ import click
 from forgetmap.cli.groups import CommandGroup
 from forgetmap.cli.options import json_option, overwrite_option
 from forgetmap.cli.options.evaluate import data_root_option, loading_options
-from forgetmap.cli.options.logs import log_options, reading_progress, table_options
+from forgetmap.cli.options.logs import (
+    engine_options,
+    log_options,
+    reading_progress,
+    table_options,
+)
 from forgetmap.report import STUDY_ITEMS
 
 if TYPE_CHECKING:
@@ -232,14 +237,16 @@ COMPARE_EXAMPLES = """\b
 Examples:
   forgetmap study compare study.toml
   forgetmap study compare study.toml --runs runs --json
+  forgetmap study compare study.toml --engine spark --master spark://HOST:7077
 """
 
 
 @command.command("compare", epilog=COMPARE_EXAMPLES)
 @study_argument
 @runs_option
+@engine_options
 @json_option
-def compare(study: Path, runs: Path | None, *, as_json: bool) -> None:
+def compare(study: Path, runs: Path | None, *, as_json: bool, **engine: Any) -> None:
     """Compare all pairs whose models have runs or logs; each is read once.
 
     Models without a run leave gaps, which are named.
@@ -249,14 +256,16 @@ def compare(study: Path, runs: Path | None, *, as_json: bool) -> None:
     from forgetmap.study import tell_study
     from forgetmap.text import print_blocks
 
-    result = _compare(study, runs)
+    result = _compare(study, runs, **engine)
     if as_json:
         click.echo(result.to_json())
         return
     print_blocks(Console(), tell_study(result))
 
 
-def _compare(study: Path, runs: Path | None) -> StudyResult:
+def _compare(
+    study: Path, runs: Path | None, engine: str | None = None, master: str | None = None
+) -> StudyResult:
     from rich.console import Console
 
     from forgetmap.study import compare_study, read_study
@@ -265,6 +274,8 @@ def _compare(study: Path, runs: Path | None) -> StudyResult:
         return compare_study(
             read_study(study),
             folder=runs,
+            engine=engine,
+            master=master,
             on_run=lambda model: status.update(f"Reading {model} ..."),
         )
 

@@ -17,12 +17,13 @@ from forgetmap.comparison.estimators import check_estimator
 from forgetmap.comparison.pipeline import compare_sides, in_one_family
 from forgetmap.comparison.render import as_html, as_text
 from forgetmap.comparison.result import FanOutResult, Rule
+from forgetmap.comparison.side_counts import side_facts
 from forgetmap.comparison.task_tables import load_table
 from forgetmap.errors import ColumnError, UsageError
 from forgetmap.pairing import PairBy, align, prepare, prepare_all
-from forgetmap.records import BY_NAME, ColumnMap, Run
+from forgetmap.records import BY_NAME, ColumnMap, Kept, Run, kept_frames, spark_errors
 from forgetmap.results import Presentable
-from forgetmap.sources import Progress, Reading, ScoreRange, open_run
+from forgetmap.sources import Progress, Reading, ScoreRange, engine_session, open_run
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -81,6 +82,8 @@ class Options(TypedDict, total=False):
     progress: Progress | None
     score_range: tuple[float, float] | None
     mapping: str | Path | None
+    engine: Any
+    master: str | None
 
 
 RANGES: dict[int | str, str] = {
@@ -144,6 +147,10 @@ def compare(
         progress: told now and then, in words, how far the reading is.
         score_range: the worst and the best score, where they are not 0 and 1, such as `(1, 10)`.
         mapping: file of `forgetmap records map` that says how tables are read.
+        engine: `duckdb`, or `spark` or a Spark session for paths, addresses and names of tables
+            that a cluster reads.
+        master: address of the cluster, such as `spark://HOST:7077`; by default as Spark is
+            configured.
 
     Returns:
         A `Comparison`; a `FanOut` for several models after; a `Chain` for checkpoints.
@@ -160,14 +167,30 @@ def compare(
     refuse_same_source(sources, readings, runs)
     if chain:
         runs = order_by_lineage(runs)
-    sides = align(prepare_all(runs, rule.metric))
-    noise = None
+    again = None
     if options.get("noise") is not None:
-        run, _ = _open_mapped(options["noise"], "noise", dict(column_map or {}), task, readings[0])
-        refuse_same_source(
-            [*sources, options["noise"]], [*readings, readings[0]], [*runs, run], noise=True
+        again, _ = _open_mapped(
+            options["noise"], "noise", dict(column_map or {}), task, readings[0]
         )
-        noise = align([sides[0], prepare(run, rule.metric)])[1]
+        refuse_same_source(
+            [*sources, options["noise"]], [*readings, readings[0]], [*runs, again], noise=True
+        )
+    with spark_errors(), kept_frames() as kept:
+        return _compare_runs(runs, again, rule, kept, chain=chain)
+
+
+def _compare_runs(
+    runs: Sequence[Run], again: Run | None, rule: Rule, kept: Kept, *, chain: bool
+) -> Comparison | FanOut | Chain:
+    """Compare what is open; a cluster keeps meanwhile what is needed more than twice."""
+    facts = side_facts(rule.correct_at)
+    for run in (*runs, *([again] if again is not None else [])):
+        if "question_hash" in run.columns:
+            kept.keep(run.scores)
+    sides = align(prepare_all(runs, rule.metric, facts))
+    noise = None
+    if again is not None:
+        noise = align([sides[0], prepare(again, rule.metric, facts=facts)])[1]
     if chain:
         return build_chain(sides, rule, noise=noise)
     comparisons = [compare_sides(sides[0], later, rule, noise=noise) for later in sides[1:]]
@@ -220,6 +243,7 @@ def make_readings(options: Options, count: int) -> list[Reading]:
         score_range=ScoreRange(*scale) if scale else None,
         mapping=Path(mapping) if mapping else None,
         scores=options.get("scores"),
+        spark=engine_session(options.get("engine"), options.get("master")),
     )
     return [replace(common, run=names[index % len(names)]) for index in range(count)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import narwhals as nw
 
@@ -19,7 +20,7 @@ from forgetmap.comparison.result import GroupResult
 from forgetmap.comparison.rollups import SeedRow
 from forgetmap.comparison.task_tables import load_table
 from forgetmap.pairing import SIDES, Pairs, Side
-from forgetmap.records import MISSING, Frame, Outcome, Run
+from forgetmap.records import MISSING, Frame, Outcome, Run, first_rows
 from forgetmap.results import Notice
 from forgetmap.stats import fisher_p
 from forgetmap.text import counted, listed, percent
@@ -125,7 +126,7 @@ def passage_warnings(run: Run, pairs: Pairs) -> list[Notice]:
 def _passage_tasks(texts: Frame) -> list[str]:
     if "question" not in texts.collect_schema().names():
         return []
-    questions = texts.head(QUESTIONS_READ).select("task", "question").unique()
+    questions = first_rows(texts.select("task", "question"), QUESTIONS_READ).unique()
     beginnings = questions.select("task", beginning=nw.col("question").str.slice(0, PASSAGE))
     counts = beginnings.group_by("task", "beginning").agg(nw.len().alias("n"))
     alike = counts.group_by("task", "n").agg(nw.len().alias("times")).collect()
@@ -309,15 +310,20 @@ def sanity_warnings(
     ]
 
 
-def count_failures(scores: Frame) -> Failures | None:
+def count_failures(side: Side) -> Failures | None:
     """How many answers of a run could not be read; None where most outcomes are not recorded.
 
     Counted on one side alone, without the join.
     """
-    if "outcome" not in scores.collect_schema().names():
+    if "outcome" not in side.run.columns:
         return None
-    outcomes = scores.group_by("outcome").agg(nw.len().alias("n")).collect()
-    counts = {row["outcome"]: int(row["n"]) for row in outcomes.rows(named=True)}
+    counts: Counter[Any] = Counter()
+    if side.totals is not None:
+        for row in side.totals.of(side.measured.measures).rows:
+            counts[row["outcome"]] += int(row["rows"])
+    else:
+        outcomes = side.measured.scores.group_by("outcome").agg(nw.len().alias("n")).collect()
+        counts.update({row["outcome"]: int(row["n"]) for row in outcomes.rows(named=True)})
     known = {how: n for how, n in counts.items() if not is_none(how) and how not in MISSING}
     unknown = sum(n for how, n in counts.items() if is_none(how))
     answers = sum(known.values())

@@ -47,13 +47,21 @@ from forgetmap.comparison.result import (
     RunResult,
 )
 from forgetmap.comparison.rollups import SeedRow, agree_over_seeds, count_seeds, roll_up
-from forgetmap.comparison.side_counts import count_side, has_empty_position
+from forgetmap.comparison.side_counts import SideCounts, count_side, has_empty_position
 from forgetmap.comparison.task_tables import with_task_table
 from forgetmap.comparison.verdict import Policy, make_claim
 from forgetmap.comparison.words import counts_sentence
 from forgetmap.errors import PairingError, UsageError
-from forgetmap.pairing import Pairs, Side, check_directions, compare_conditions, match, match_twins
-from forgetmap.records import Run, reading
+from forgetmap.pairing import (
+    SIDES,
+    Pairs,
+    Side,
+    check_directions,
+    compare_conditions,
+    match,
+    match_twins,
+)
+from forgetmap.records import Kept, Run, is_spark, kept_frames, one_plan, reading
 from forgetmap.results import Notice
 from forgetmap.text import counted
 
@@ -72,30 +80,32 @@ def compare_sides(
     refuse_same_run(before, after)
     for side in (before, after, *([noise] if noise else [])):
         check_directions(side.run, side.measured.measures)
-    with reading(before.run, after.run):
-        pairs, cells = pair_and_count(before, after, rule)
+    rows = before.rows + after.rows
+    with (
+        reading(before.run, after.run),
+        one_plan(before.run.scores, rows),
+        kept_frames() as kept,
+    ):
+        pairs, cells = pair_and_count(before, after, rule, kept)
+        counted_pairs = without_answers(pairs)
         total = Cells.total(cells.values())
-        coverage = measure_coverage(pairs, total, before, after)
+        coverage = measure_coverage(counted_pairs, total, before, after)
         names = (before.run.name, after.run.name)
         require_enough(coverage, cells, rule.min_paired, names)
         again = None if noise is None else pair_noise(before, noise, pairs, rule)
         evidence = gather_evidence(
-            pairs,
+            counted_pairs,
             cells,
             again,
             sides=count_positions(before, after, rule.correct_at),
-            graded=any(
-                task["graded"]
-                for side in (before, after)
-                for task in side.measured.recorded.values()
-            ),
+            graded=_are_graded(before, after),
             level=rule.level,
             shared_content=has_shared_content(before),
         )
-        seeds = [] if rule.rollup == "default" else count_seeds(pairs)
-        rolled_up = {} if rule.rollup == "default" else _rolled_up(pairs, seeds)
+        seeds = [] if rule.rollup == "default" else count_seeds(counted_pairs)
+        rolled_up = {} if rule.rollup == "default" else _rolled_up(counted_pairs, seeds)
         passages = passage_warnings(before.run, pairs)
-        failures = tuple(count_failures(side.measured.scores) for side in (before, after))
+        failures = tuple(count_failures(side) for side in (before, after))
     measures = (before.measured.measures, after.measured.measures)
     all_items, by_task = evidence.total(), evidence.tasks()
     warnings = [
@@ -149,10 +159,15 @@ def count_positions(before: Side, after: Side, correct_at: float) -> Sides:
     """Where right and chosen options stand; the side after is asked where one may be missing."""
     if "k" not in before.measured.scores.collect_schema().names():
         return NO_SIDES
-    counts = count_side(before.measured.scores, correct_at)
+    counts = _count_side(before, correct_at)
     if not any(has_empty_position(part.gold) for part in counts.values()):
         return counts, {}
-    return counts, count_side(after.measured.scores, correct_at)
+    return counts, _count_side(after, correct_at)
+
+
+def _count_side(side: Side, correct_at: float) -> dict[Label, SideCounts]:
+    totals = None if side.totals is None else side.totals.of(side.measured.measures)
+    return count_side(side.measured.scores, correct_at, totals)
 
 
 def refuse_same_run(before: Side, after: Side) -> None:
@@ -172,22 +187,66 @@ def refuse_same_run(before: Side, after: Side) -> None:
         )
 
 
-def pair_and_count(before: Side, after: Side, rule: Rule) -> tuple[Pairs, dict[Label, Cells]]:
-    """Two prepared runs, item by item, and the four cells of every group."""
-    repeats = _shared_repeats(before, after)
+def pair_and_count(
+    before: Side, after: Side, rule: Rule, kept: Kept | None = None
+) -> tuple[Pairs, dict[Label, Cells]]:
+    """Two prepared runs, item by item, and the four cells of every group.
+
+    Args:
+        before: the model before.
+        after: the model after.
+        rule: how they are compared.
+        kept: takes the pairs, where more than the cells is counted of them.
+    """
+
+    def count(pairs: Pairs) -> dict[Label, Cells]:
+        counted_pairs = without_answers(pairs)
+        if kept is not None and _is_counted_again(pairs, before, after, rule):
+            kept.release()
+            kept.keep(counted_pairs.frame)
+        return count_cells(counted_pairs, _shared_repeats(before, after))
+
     pairs = match(before, after, correct_at=rule.correct_at, pair_by=rule.pair_by)
     pairs = with_task_table(pairs, rule.task_table)
-    cells = count_cells(pairs, repeats)
+    cells = count(pairs)
     if not is_one_to_one(Cells.total(cells.values()), before, after):
         pairs = match_twins(before, after, pairs.keys, correct_at=rule.correct_at)
         pairs = with_task_table(pairs, rule.task_table)
-        cells = count_cells(pairs, repeats)
+        cells = count(pairs)
         if not is_one_to_one(Cells.total(cells.values()), before, after):
             raise PairingError(
                 f"some items of {before.run.name} and {after.run.name} cannot be told apart",
                 hint="give every item of a task its own id.",
             )
     return pairs, cells
+
+
+def without_answers(pairs: Pairs) -> Pairs:
+    """The pairs as far as they are counted: what was chosen is compared where it is wrong."""
+    if not is_spark(pairs.frame):
+        return pairs
+    left_out = {f"{name}_{side}" for name in ("choice",) for side in SIDES}
+    if {f"gold_index_{side}" for side in SIDES} <= pairs.columns:
+        left_out |= {f"gold_{side}" for side in SIDES}
+    columns = pairs.columns - left_out
+    return replace(pairs, frame=pairs.frame.select(*sorted(columns)), columns=columns)
+
+
+def _is_counted_again(pairs: Pairs, before: Side, after: Side, rule: Rule) -> bool:
+    """Whether repeats, clusters, options, content or graded scores ask for more than the cells."""
+    asking = {f"{name}_{side}" for name in ("cluster", "k") for side in SIDES}
+    return (
+        pairs.repeats
+        or pairs.keys.use_content
+        or rule.rollup != "default"
+        or not pairs.columns.isdisjoint(asking)
+        or _are_graded(before, after)
+    )
+
+
+def _are_graded(*sides: Side) -> bool:
+    """Whether some score is neither 0 nor 1."""
+    return any(task["graded"] for side in sides for task in side.measured.recorded.values())
 
 
 def _shared_repeats(before: Side, after: Side) -> int | None:

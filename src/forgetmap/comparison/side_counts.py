@@ -14,6 +14,7 @@ from typing import Any
 import narwhals as nw
 
 from forgetmap.comparison.cells import Label, is_none, label_of
+from forgetmap.pairing import SideFacts, SideTotals
 from forgetmap.records import Frame
 
 Positions = Mapping[tuple[float, int], int]
@@ -53,17 +54,49 @@ class SideCounts:
         )
 
 
-def count_side(scores: Frame, correct_at: float) -> dict[Label, SideCounts]:
-    """The scored results of one side by task, category and tags, as that side records them."""
+def count_side(
+    scores: Frame, correct_at: float, totals: SideTotals | None = None
+) -> dict[Label, SideCounts]:
+    """The scored results of one side by task, category and tags, as that side records them.
+
+    Args:
+        scores: of the side.
+        correct_at: the score from which on a result counts as right.
+        totals: what was counted of the side by `side_facts`, if it was.
+    """
+    counted = _count_rows(scores, correct_at) if totals is None else _counted_rows(totals)
+    parts: dict[Label, list[SideCounts]] = {}
+    for row in counted:
+        parts.setdefault(label_of(row), []).append(_counts(row))
+    return {label: SideCounts.total(group) for label, group in parts.items()}
+
+
+def side_facts(correct_at: float) -> SideFacts:
+    """What a side is counted by; categories and tags matter only where options do."""
+
+    def facts(columns: frozenset[str]) -> dict[str, nw.Expr]:
+        if "k" not in columns:
+            return {}
+        labels: dict[str, nw.Expr] = {
+            name: nw.col(name) for name in ("category", "tags") if name in columns
+        }
+        return {**labels, **_facts(columns, correct_at)}
+
+    return facts
+
+
+def _counted_rows(totals: SideTotals) -> Iterable[Mapping[str, Any]]:
+    return ({**row, "n": row["rows"]} for row in totals.rows if not is_none(row["right"]))
+
+
+def _count_rows(scores: Frame, correct_at: float) -> Iterable[Mapping[str, Any]]:
     names = scores.collect_schema().names()
     facts = _facts(names, correct_at)
     labels = [name for name in ("category", "tags") if name in names]
     rows = scores.filter(~nw.col("score").is_null()).select("task", *labels, **facts)
     counts = rows.group_by("task", *labels, *facts).agg(nw.len().alias("n")).collect()
-    parts: dict[Label, list[SideCounts]] = {}
-    for row in counts.rows(named=True):
-        parts.setdefault(label_of(row), []).append(_counts(row))
-    return {label: SideCounts.total(group) for label, group in parts.items()}
+    counted: list[dict[str, Any]] = counts.rows(named=True)
+    return counted
 
 
 def has_empty_position(gold: Positions) -> bool:

@@ -65,7 +65,7 @@ def with_task_table(pairs: Pairs, name: str | None) -> Pairs:
     if name is None:
         return pairs
     table = load_table(name)
-    tasks = pairs.frame.select("task").unique().collect()["task"].to_list()
+    tasks = list(pairs.keys.by_task)
     entries = {task: entry for task in tasks if (entry := table.find(task)) is not None}
     k = {task: e.k for task, e in entries.items() if e.k is not None and math.isfinite(e.k)}
     category = {task: entry.category for task, entry in entries.items()}

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         scored_pair,
         side_value,
     )
+    from forgetmap.pairing.totals import SideFacts, SideTotals
 
 __all__ = [
     "RIGHT",
@@ -34,6 +35,8 @@ __all__ = [
     "PairBy",
     "Pairs",
     "Side",
+    "SideFacts",
+    "SideTotals",
     "align",
     "both_sides",
     "check_directions",

@@ -195,7 +195,8 @@ def _rename(side: Side, names: Names, *, notice: str | None = None) -> Side:
         ),
         notices=(*side.run.notices, *([notice] if notice else [])),
     )
-    return replace(side, run=run, measured=_rename_measures(measured, names))
+    totals = None if side.totals is None else side.totals.renamed(names)
+    return replace(side, run=run, measured=_rename_measures(measured, names), totals=totals)
 
 
 def _rename_measures(measured: MeasuredScores, names: Names) -> MeasuredScores:

@@ -19,6 +19,7 @@ from forgetmap.pairing.choices import PairBy
 from forgetmap.pairing.keys import Keys, choose_keys, loosen
 from forgetmap.pairing.metric import Measure, MeasuredScores, agree_on_measures, select_metric
 from forgetmap.pairing.pair import Pairs, join_sides
+from forgetmap.pairing.totals import SideFacts, SideTotals, count_totals
 from forgetmap.records import (
     Frame,
     Run,
@@ -31,6 +32,8 @@ from forgetmap.records import (
 from forgetmap.text import listed
 
 BUCKETS = 4_096
+MAX_REPETITION = 8.0
+"""Rows per key from which on a join is not tried: doubled ones that are fewer are seen in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class Side:
     run: Run
     measured: MeasuredScores
     repeats: int
+    totals: SideTotals | None = None
+    """What was counted in one pass, where a cluster reads the run."""
 
     @property
     def rows(self) -> int:
@@ -47,20 +52,39 @@ class Side:
         return sum(counts["rows"] for counts in self.measured.recorded.values())
 
 
-def prepare_all(runs: Sequence[Run], metric: str | None = None) -> list[Side]:
-    """Check runs that are to be compared, and choose what is; by a metric that all of them have."""
-    sides = [prepare(run, metric) for run in runs]
+def no_facts(columns: frozenset[str]) -> Mapping[str, nw.Expr]:
+    """Nothing else that rows are counted by."""
+    del columns
+    return {}
+
+
+def prepare_all(
+    runs: Sequence[Run], metric: str | None = None, facts: SideFacts = no_facts
+) -> list[Side]:
+    """Check runs that are to be compared, and choose what is; by a metric that all of them have.
+
+    Args:
+        runs: the runs.
+        metric: the metric that was asked for.
+        facts: what else is counted of each in the same pass, where a cluster reads it.
+    """
+    sides = [prepare(run, metric, facts=facts) for run in runs]
     if metric is not None or len(sides) < 2:
         return sides
     changes = agree_on_measures([side.measured for side in sides])
     return [
-        prepare(run, agreed=change) if change else side
+        prepare(run, agreed=change, totals=side.totals) if change else side
         for run, side, change in zip(runs, sides, changes, strict=True)
     ]
 
 
 def prepare(
-    run: Run, metric: str | None = None, *, agreed: Mapping[str, Measure] | None = None
+    run: Run,
+    metric: str | None = None,
+    *,
+    agreed: Mapping[str, Measure] | None = None,
+    facts: SideFacts = no_facts,
+    totals: SideTotals | None = None,
 ) -> Side:
     """Check a run and choose what is compared.
 
@@ -68,14 +92,19 @@ def prepare(
         run: the run.
         metric: the metric that was asked for.
         agreed: measures of tasks that the runs to be compared agree on, against their main metric.
+        facts: what else is counted in the same pass, where a cluster reads the run.
+        totals: what was counted of it already.
     """
     with reading(run):
-        check_run(run)
-        measured = select_metric(run, metric, agreed)
+        totals = totals or count_totals(run, facts)
+        check_run(run, sums=totals.faults() if totals else None)
+        measured = select_metric(run, metric, agreed, totals.offered() if totals else None)
     if agreed:
         run = replace(run, notices=(*run.notices, _other_metric(run, agreed)))
     if measured.amounts:
         run = replace(run, notices=(*run.notices, _left_out(measured)))
+    if totals is not None:
+        return Side(run, measured, totals.of(measured.measures).repeats, totals)
     return Side(run, measured, count_repeats(replace(run, scores=measured.scores)))
 
 
@@ -101,7 +130,7 @@ def match(before: Side, after: Side, *, correct_at: float, pair_by: PairBy = "au
     if keys.use_content and pair_by == "auto" and _may_write_differently(before.run, after.run):
         keys = loosen(keys, before.measured.scores, after.measured.scores)
     repeats = _have_repeats(before, after)
-    if looks_doubled(before.measured.scores, keys, before.rows, repeats=repeats):
+    if _looks_doubled(before, keys, repeats=repeats):
         # A join would multiply them: settle it before, not after.
         return match_twins(before, after, keys, correct_at=correct_at)
     scores = (before.measured.scores, after.measured.scores)
@@ -149,6 +178,13 @@ def _share_connection(before: Frame, after: Frame) -> bool:
     except duckdb.InvalidInputException:
         return False
     return True
+
+
+def _looks_doubled(side: Side, keys: Keys, *, repeats: bool) -> bool:
+    if side.totals is None:
+        return looks_doubled(side.measured.scores, keys, side.rows, repeats=repeats)
+    used = [name for name in ("item", "question_hash") if name in keys.columns]
+    return any(side.totals.repetition[name] > MAX_REPETITION for name in used)
 
 
 def looks_doubled(scores: Frame, keys: Keys, rows: int, *, repeats: bool) -> bool:

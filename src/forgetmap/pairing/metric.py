@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import narwhals as nw
 
@@ -43,18 +44,31 @@ class MeasuredScores:
     offered: dict[str, frozenset[Measure]] = field(default_factory=dict)
 
 
+Offered = Mapping[str, Mapping[Measure, dict[str, int]]]
+"""Task -> measure -> how many rows there are, how many graded, how many with each content."""
+
+
 def select_metric(
-    run: Run, metric: str | None, agreed: Mapping[str, Measure] | None = None
+    run: Run,
+    metric: str | None,
+    agreed: Mapping[str, Measure] | None = None,
+    offered: Offered | None = None,
 ) -> MeasuredScores:
     """Keep one measure per task.
 
     In this order: the one asked for (`METRIC` or `METRIC/SCORER`), the one that the runs to be
     compared agree on, the main metric the manifest names, the only one there is.
 
+    Args:
+        run: the run.
+        metric: the one asked for.
+        agreed: those agreed on.
+        offered: what there is, where it is counted already.
+
     Raises:
         MetricError: several are left, or the one asked for is not there.
     """
-    offered = _offered(run)
+    offered = count_measures(run) if offered is None else offered
     candidates = {
         task: (agreed or {}).get(task) or _choose(run, task, set(counts), metric)
         for task, counts in offered.items()
@@ -131,27 +145,39 @@ def _is_amount(run: Run, measure: Measure) -> bool:
     return known is not None and known.high is None and known.low is not None
 
 
-def _offered(run: Run) -> dict[str, dict[Measure, dict[str, int]]]:
-    """Task -> measure -> how many rows there are, and how many have each content column."""
-    names = _names(run.columns)
+def count_measures(run: Run) -> Offered:
+    """What a run has."""
+    names = measure_columns(run.columns)
     counted = [name for name in CONTENT_HASHES if name in run.columns]
-    # A score that is neither 0 nor 1 is graded: in this pass it costs next to nothing.
-    graded = ((nw.col("score") != 0) & (nw.col("score") != 1)).cast(nw.Int64)
     sums = [
         nw.len().alias("rows"),
         nw.col("graded").sum(),
         *(nw.col(name).count() for name in counted),
     ]
-    offered: dict[str, dict[Measure, dict[str, int]]] = defaultdict(dict)
-    rows = run.scores.select("task", *counted, **names, graded=graded)
+    rows = run.scores.select("task", *counted, **names, graded=is_graded())
     counts = rows.group_by("task", *names).agg(*sums).collect()
-    for row in counts.rows(named=True):
-        measure = Measure(**{name: row[name] for name in names})
-        offered[row["task"]][measure] = {
-            name: int(row[name] or 0) for name in ("rows", "graded", *counted)
-        }
+    return offered_by(counts.rows(named=True), ("rows", "graded", *counted))
+
+
+def is_graded() -> nw.Expr:
+    """1 for a score that is neither 0 nor 1: in a pass over all rows it costs next to nothing."""
+    return ((nw.col("score") != 0) & (nw.col("score") != 1)).cast(nw.Int64)
+
+
+def offered_by(rows: Iterable[Mapping[str, Any]], counts: Sequence[str]) -> Offered:
+    """Counted rows by task and measure, added up."""
+    offered: dict[str, dict[Measure, dict[str, int]]] = defaultdict(dict)
+    for row in rows:
+        sums = offered[row["task"]].setdefault(measure_of(row), dict.fromkeys(counts, 0))
+        for name in counts:
+            sums[name] += int(row[name] or 0)
     # Engines return groups in any order: errors and tables must not depend on it.
     return dict(sorted(offered.items()))
+
+
+def measure_of(row: Mapping[str, Any]) -> Measure:
+    """The measure of a counted row."""
+    return Measure(**{name: row[name] for name in asdict(Measure()) if name in row})
 
 
 def _choose(run: Run, task: str, measures: set[Measure], requested: str | None) -> Measure:
@@ -187,13 +213,13 @@ def _is_chosen(columns: frozenset[str], chosen: dict[str, Measure]) -> nw.Expr:
     kept: nw.Expr = nw.lit(False)  # noqa: FBT003
     for measure, tasks in by_measure.items():
         here = nw.col("task").is_in(tasks)
-        for name, column in _names(columns).items():
+        for name, column in measure_columns(columns).items():
             here = here & (column == getattr(measure, name))
         kept = kept | here
     return kept
 
 
-def _names(columns: frozenset[str]) -> dict[str, nw.Expr]:
+def measure_columns(columns: frozenset[str]) -> dict[str, nw.Expr]:
     """Metric and scorer; where a row names none, the name that stands for the only one."""
     unnamed = asdict(Measure())
     return {

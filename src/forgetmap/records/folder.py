@@ -65,6 +65,7 @@ from forgetmap.records.schema import (
     scores_schema,
     texts_schema,
 )
+from forgetmap.records.spark import arrow_batches, is_spark
 from forgetmap.records.validate import FileRow, reading
 
 MANIFEST = "manifest.json"
@@ -298,6 +299,8 @@ def batches_of(frame: Frame, schema: pa.Schema, run: Run) -> Iterator[pa.RecordB
     with reading(run):
         if frame.implementation.is_duckdb():
             batches = nw.to_native(frame).to_arrow_reader(ROWS_PER_BATCH)
+        elif is_spark(frame):
+            batches = arrow_batches(frame)
         else:
             batches = frame.collect().to_arrow().to_batches(ROWS_PER_BATCH)
         for batch in batches:

@@ -6,9 +6,7 @@ Columns are renamed and cast, never read: the result is a lazy frame of the same
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -26,6 +24,7 @@ from forgetmap.records.manifest import RunInfo
 from forgetmap.records.only_task import name_only_task
 from forgetmap.records.run import Frame, Rows, Run
 from forgetmap.records.schema import BY_NAME, HASHES, KEY, SCORE_NAMES, TEXT_NAMES
+from forgetmap.records.spark import travelling_code
 
 ColumnMap = Mapping[str, str]
 """Canonical name -> name in the table."""
@@ -393,21 +392,8 @@ def _derive_spark(native: Any, deriver: ContentDeriver, origin: str) -> Any:
     def derive(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from map(deriver, batches)
 
-    with _travelling_code():
+    with travelling_code():
         return native.mapInArrow(derive, schema)
-
-
-@contextmanager
-def _travelling_code() -> Iterator[None]:
-    """Functions handed to Spark bring our code along: its workers need not have forgetmap."""
-    from pyspark import cloudpickle
-
-    package = sys.modules[__package__.partition(".")[0]]
-    cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        cloudpickle.unregister_pickle_by_value(package)  # type: ignore[no-untyped-call]
 
 
 def needs_content(columns: Collection[str]) -> bool:

@@ -28,6 +28,7 @@ from forgetmap.records.manifest import MetricInfo, RunInfo
 from forgetmap.records.outcome import FAILED, MISSING, Outcome
 from forgetmap.records.run import Frame, Run
 from forgetmap.records.schema import BY_NAME, CONTENT_HASHES, RESULT_KEY
+from forgetmap.records.spark import spark_error, spark_failures
 
 SCORE_HINT = (
     "scores lie between 0 and 1; name another scale with --range WORST:BEST, such as --range 0:100 "
@@ -49,15 +50,17 @@ class FileRow(dict[str, Any]):
         self.file = file
 
 
-def check_run(run: Run, *, unique: bool = False) -> int:
+def check_run(run: Run, *, unique: bool = False, sums: Mapping[str, Any] | None = None) -> int:
     """Raise a typed error for the first fault, else return the number of rows.
 
     Args:
         run: what is checked.
         unique: whether two rows about the same result are a fault.
+        sums: number of rows and of faults by field, where they are counted already.
     """
-    with reading(run):
-        sums = _sums(run.scores, run.columns, run.info)
+    if sums is None:
+        with reading(run):
+            sums = _sums(run.scores, run.columns, run.info)
     if not sums["rows"]:
         raise EmptyInputError(
             "there is no result in it",
@@ -85,6 +88,8 @@ def reading(*runs: Run) -> Iterator[None]:
         yield
     except ForgetmapError:
         raise
+    except spark_failures() as error:
+        raise spark_error(error, " or ".join(run.origin for run in runs)) from None
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         for run in runs:
             fault = first_fault(_raw(run), run.info, run.origin)
@@ -268,8 +273,8 @@ def _outcome_fault(row: Mapping[str, Any], score: float | None, info: RunInfo) -
     return None
 
 
-def _sums(scores: Frame, columns: frozenset[str], info: RunInfo) -> dict[str, Any]:
-    """Number of rows, then the number of faults in each field."""
+def fault_columns(columns: frozenset[str], info: RunInfo) -> dict[str, nw.Expr]:
+    """Whether a row has a fault, by field; keys are looked at apart."""
     faults = {"score": _bad_score(info, has_metric="metric" in columns)}
     if "k" in columns:
         faults["k"] = nw.col("k") < 2
@@ -282,6 +287,12 @@ def _sums(scores: Frame, columns: frozenset[str], info: RunInfo) -> dict[str, An
         if "metric" in columns and info.metrics:
             failed = failed & ~nw.col("metric").is_in(list(info.metrics))
         faults["outcome"] = ~known | scored | failed
+    return faults
+
+
+def _sums(scores: Frame, columns: frozenset[str], info: RunInfo) -> dict[str, Any]:
+    """Number of rows, then the number of faults in each field."""
+    faults = fault_columns(columns, info)
     counts = {name: fault.cast(nw.Int64).sum() for name, fault in faults.items()}
     sums = _only_row(scores.select(**counts, total=nw.col("score").sum()))
     # The minimum and maximum in a Parquet footer leave NaN out, and the engine answers

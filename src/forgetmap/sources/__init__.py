@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from forgetmap.sources.registry import ADAPTERS
     from forgetmap.sources.remote_failures import typed_failures, without_secrets
     from forgetmap.sources.selection import is_remote
+    from forgetmap.sources.spark import engine_session
     from forgetmap.sources.table_map import ScoreRange, TableMap, parse_range
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "TableMap",
     "captrack_samples",
     "choose",
+    "engine_session",
     "is_remote",
     "label",
     "map_file",

@@ -11,6 +11,7 @@ from hashlib import blake2b
 from importlib.metadata import version
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from forgetmap._cache import cached_folder, temporary_path
 from forgetmap._disk import stamp_of
@@ -65,6 +66,7 @@ class Reading:
         mapping: file that says how to read a table; None is the one next to it.
         scores: whose verdicts are used: only those of the log, only our own, or (None) those of the
             log where it stores any and else our own.
+        spark: the session that reads tables; None is the embedded engine.
     """
 
     texts: bool = True
@@ -76,6 +78,7 @@ class Reading:
     score_range: ScoreRange | None = None
     mapping: Path | None = None
     scores: Verdicts | None = None
+    spark: Any = None
 
 
 def recognise(path: Path) -> list[Log]:

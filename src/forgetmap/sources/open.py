@@ -40,6 +40,7 @@ from forgetmap.sources.selection import (
     read_selection,
 )
 from forgetmap.sources.sniff import TableFile, readable_file, sniff
+from forgetmap.sources.spark import open_with_spark
 from forgetmap.sources.table import read_table
 from forgetmap.sources.table_map import TableMap
 from forgetmap.sources.unknown import (
@@ -82,6 +83,15 @@ def open_run(
     if not isinstance(source, str | os.PathLike):
         run = run_from_frame(source, name=name or "dataframe", column_map=column_map, task=task)
         return rescale_frame(run, reading.score_range if reading else None)
+    if reading is not None and reading.spark is not None:
+        return open_with_spark(
+            source,
+            reading.spark,
+            name=name,
+            column_map=column_map,
+            task=task,
+            score_range=reading.score_range,
+        )
     if is_remote(source):
         return _open_remote(str(source), name, column_map or {}, task, reading or Reading())
     selection = parse_selection(os.fspath(source))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from forgetmap.errors import EmptyInputError, FieldError, UsageError
 from forgetmap.results import Estimate, Notice
-from forgetmap.sources import open_run
+from forgetmap.sources import Reading, engine_session, open_run
 from forgetmap.stats import PairEffect, Reals, item_covariance, normal_quantile, pair_effect
 from forgetmap.study.answers import IGNORED, OnRun, StudyAnswers, read_answers
 from forgetmap.study.declaration import Study, StudyMerge, StudyPair
@@ -95,6 +95,8 @@ def compare_study(
     *,
     folder: Path | None = None,
     on_run: OnRun | None = None,
+    engine: Any = None,
+    master: str | None = None,
 ) -> StudyResult:
     """Compare all pairs of a study whose models have runs; each run is read once.
 
@@ -103,12 +105,19 @@ def compare_study(
         runs: model -> its runs, whatever `compare` takes; found by `find_runs` if left out.
         folder: holds a run folder per model.
         on_run: is told which model is read.
+        engine: `duckdb`, or `spark` or a Spark session to read runs with.
+        master: address of the Spark cluster.
 
     Raises:
         FieldError: two models of a pair have no item in common; with the line of the pair.
         UsageError: no pair has runs of both models.
     """
-    return compare_with_answers(study, runs, folder=folder, on_run=on_run)[0]
+    runs = find_runs(study, folder) if runs is None else runs
+    session = engine_session(engine, master)
+    if session is not None:
+        how = Reading(spark=session)
+        runs = {name: [open_run(one, reading=how) for one in own] for name, own in runs.items()}
+    return compare_with_answers(study, runs, on_run=on_run)[0]
 
 
 def compare_with_answers(

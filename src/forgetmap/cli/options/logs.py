@@ -118,6 +118,27 @@ def log_options(command: Command) -> Command:
     return with_options(command, options)
 
 
+def engine_options(command: Command) -> Command:
+    """Which engine reads and joins."""
+    options = [
+        click.option(
+            "--engine",
+            type=click.Choice(["duckdb", "spark"]),
+            default="duckdb",
+            show_default=True,
+            help="What reads and joins: DuckDB here, or a Spark cluster, which also takes Delta "
+            "(delta:PATH), tables of its catalogue by name, and s3a://, gs:// and abfss://.",
+        ),
+        click.option(
+            "--master",
+            metavar="URL",
+            help="Address of the Spark cluster, such as spark://HOST:7077, yarn or local[4] "
+            "[default: as Spark is configured, else this machine].",
+        ),
+    ]
+    return with_options(command, options)
+
+
 def reading_progress(status: Status) -> Callable[[str], None]:
     """Shows in the status line how far reading is."""
     return lambda words: status.update(f"{words} ...")
