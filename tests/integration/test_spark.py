@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -179,31 +180,30 @@ def test_every_estimator_says_the_same(tmp_path: Path, spark: Any) -> None:
     assert compare_in(name, "spark", tmp_path, spark) == said_by_polars(name)
 
 
-ROWS = 200_000
+ROWS, FEW = 200_000, 4_000
 TASKS = 20
 
 
 def write_tables(folder: Path, rows: int, **columns: Any) -> tuple[Path, Path]:
     """Two shuffled tables of the same items, with most of them in one task, as tasks are."""
-    paths = []
-    for side in ("before", "after"):
-        dice = random.Random(side)
-        numbers = list(range(rows))
-        dice.shuffle(numbers)
+    paths = (folder / "before.parquet", folder / "after.parquet")
+    for seed, path in enumerate(paths):
+        dice = np.random.default_rng(seed)
+        numbers = dice.permutation(rows)
+        tasks = np.where(numbers % 3 == 0, 0, numbers % TASKS)
         table = {
-            "task": [f"task {number % TASKS if number % 3 else 0}" for number in numbers],
+            "task": [f"task {task}" for task in tasks],
             "item": [f"item-{number}" for number in numbers],
-            "score": [float(dice.random() < 0.6) for _ in numbers],
-            **{name: [make(number) for number in numbers] for name, make in columns.items()},
+            "score": (dice.random(rows) < 0.6).astype(float),
+            **{name: [make(int(number)) for number in numbers] for name, make in columns.items()},
         }
-        paths.append(folder / f"{side}.parquet")
-        pq.write_table(pa.table(table), paths[-1], row_group_size=rows // 4)
-    return paths[0], paths[1]
+        pq.write_table(pa.table(table), path, row_group_size=rows // 4)
+    return paths
 
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    return write_tables(tmp_path_factory.mktemp("tables"), 20_000)
+    return write_tables(tmp_path_factory.mktemp("tables"), FEW)
 
 
 def test_one_plan_and_nothing_left_behind(
@@ -216,10 +216,10 @@ def test_one_plan_and_nothing_left_behind(
     work = spark_cluster.work(lambda: results.append(fm.compare(*tables, engine=spark)))
     assert work.jobs <= 5
     assert work.stages <= 11  # one job of one stage for the schema of each file
-    assert work.rows_read == 2 * 2 * 20_000
+    assert work.rows_read == 2 * 2 * FEW
     # Key and state of each row once, and its sums.
-    assert work.shuffle_rows < 2.2 * 20_000
-    assert work.shuffle_bytes < 30 * 2 * 20_000
+    assert work.shuffle_rows < 2.2 * FEW
+    assert work.shuffle_bytes < 40 * 2 * FEW
     assert work.largest_share < 0.52  # of two partitions
     assert dumped(results[0].result) == dumped(fm.compare(*tables).result)
     assert spark.conf.get("spark.sql.adaptive.enabled") == adaptive
@@ -272,12 +272,12 @@ def test_an_executor_killed_in_the_join_changes_nothing(
 
 def test_every_command_takes_spark(tables: tuple[Path, Path], tmp_path: Path, spark: Any) -> None:
     spark.read.parquet(str(tables[0])).createOrReplaceTempView("evals_before")
-    assert json_of("evals_before", tables[1], "--engine", "spark")["total"]["n"] == 20_000
+    assert json_of("evals_before", tables[1], "--engine", "spark")["total"]["n"] == FEW
     done = call(
         "records", "convert", "evals_before", "--engine", "spark", "--out", tmp_path / "run"
     )
     assert (done.code, done.err) == (0, "")
-    assert "20,000 results of 20 tasks" in done.out
+    assert "4,000 results of 20 tasks" in done.out
     folder = fm.compare(tmp_path / "run", tables[1], engine=spark)
     assert dumped(folder.result) == dumped(fm.compare(tmp_path / "run", tables[1]).result)
 

@@ -21,7 +21,6 @@ from spark_events import SparkWork, log_settings, read_events, sum_work
 SCRIPT = Path(__file__).parents[2] / "examples" / "spark" / "cluster.py"
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Plans of tiny tables take longer to compile than to interpret."""
-SECONDS = 120.0
 
 # Spark starts whatever `python3` is on the path, which may be another one without Arrow.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -110,6 +109,7 @@ class ExecutorKiller:
     cluster: SparkCluster
     session: Any
     killed: list[int] = field(default_factory=list)
+    is_over: bool = False
 
     def __enter__(self) -> Self:
         self._thread = Thread(target=self._run, daemon=True)
@@ -117,11 +117,13 @@ class ExecutorKiller:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._thread.join(SECONDS)
+        self.is_over = True
+        self._thread.join()
 
     def _run(self) -> None:
-        end = time.monotonic() + SECONDS
-        while time.monotonic() < end and not self._is_joining():
+        while not self._is_joining():
+            if self.is_over:
+                return
             time.sleep(0.02)
         victim = self.cluster.executors()[0]
         victim.suspend()

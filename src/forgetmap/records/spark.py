@@ -117,8 +117,10 @@ def _is_configured() -> bool:
 
 def _driver_gigabytes() -> int:
     """A quarter of the memory: on one machine the driver does all the work."""
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(1, min(32, pages // 4 >> 30))
+    if not hasattr(os, "sysconf"):
+        return 1
+    size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1, min(32, size // 4 >> 30))
 
 
 def _require_answer(master: str | None) -> None:
