@@ -1,6 +1,7 @@
 """Every kind of page as axe-core sees it, and no share beyond 0% to 100% on any axis.
 
 Pages stay in one browser; each is looked at on light ground, a report also on dark and on a phone.
+The explorer is looked at where it is served, in test_served_page.py.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from forgetmap.report.payloads.schema import Payload
 from forgetmap.study import examine_study, read_study
 from forgetmap.sweep import compare_runs
 from merged_runs import write_mixtures
-from served_runs import AFTER, BEFORE, results, serving, write_folder
 from study_runs import write_told_study
 
 pytestmark = pytest.mark.needs_browser
@@ -100,6 +100,7 @@ def test_reports_of_a_drift_and_of_a_sweep(browser: Browser, tmp_path: Path) -> 
     )
 
 
+@pytest.mark.slow
 def test_the_site_of_a_study_and_the_page_of_the_theory(browser: Browser, tmp_path: Path) -> None:
     detail = examine_study(read_study(write_told_study(tmp_path)), folder=tmp_path / "runs")
     with pytest.MonkeyPatch.context() as patch:
@@ -109,23 +110,3 @@ def test_the_site_of_a_study_and_the_page_of_the_theory(browser: Browser, tmp_pa
     pages = {path.as_uri(): SECTIONS for path in (start, *folders, start.with_name("items.html"))}
     pages[write_theory_page(tmp_path / "theory.html").as_uri()] = "#outcome:not(:empty)"
     check_all(browser, pages)
-
-
-def test_the_explorer(browser: Browser, tmp_path: Path) -> None:
-    for name, right in (("base", BEFORE), ("sft", AFTER), ("rl", BEFORE[::-1])):
-        write_folder(tmp_path / "runs" / name, results(right), run_id=name)
-    with serving(tmp_path / "runs") as address:
-        context = browser.new_context(bypass_csp=True, viewport=SCREEN)
-        page = context.new_page()
-        page.set_default_timeout(60_000)
-        check(page, address, "#matrix td a")
-        page.set_viewport_size(PHONE)
-        assert grave_faults(page) == []
-        page.locator("#lineage tbody button").first.click()
-        page.locator("#lineage tbody button").last.click()
-        page.wait_for_selector(DRAWN)
-        assert grave_faults(page) == []
-        page.locator("#flips a[data-key]").first.click()
-        page.wait_for_selector("#item h1")
-        assert grave_faults(page) == []
-        context.close()

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
+from axe import grave_faults, shares_beyond
 from chromium import chromium, watched
 from command_line import SCRIPT, write
 from forgetmap.records.folder import write_run
@@ -24,6 +25,8 @@ pytestmark = pytest.mark.needs_browser
 
 HOSTILE = "<img src=x onerror=\"document.title='broken in'\"></script><script>alert(1)</script>"
 READY = "body[data-ready=true]"
+SLOW = 60_000
+"""Milliseconds that the first comparisons may take."""
 
 
 def rows(right: list[int], response: str) -> list[dict[str, Any]]:
@@ -72,7 +75,7 @@ def _write_folder(folder: Path, name: str, found: list[dict[str, Any]], parent: 
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Page]:
     with watched(browser, address.partition("?")[0]) as found:
-        found.set_default_timeout(60_000)  # the first comparison takes a while
+        found.set_default_timeout(SLOW)
         yield found
 
 
@@ -85,7 +88,7 @@ def open_pair(page: Page, address: str) -> None:
 def test_the_lineage_leads_to_a_comparison(page: Page, address: str) -> None:
     page.goto(address)
     rows = page.locator("#lineage tbody tr")
-    expect(rows).to_have_count(3)
+    expect(rows).to_have_count(3, timeout=SLOW)
     expect(rows.nth(2)).to_contain_text("\N{EN DASH} \N{EN DASH} rl")
     for row in rows.all():
         expect(row.locator("td").nth(0)).to_have_text(re.compile(r"^\d+\.\d%$"))
@@ -117,14 +120,14 @@ def test_runs_stay_sorted_while_their_numbers_come(page: Page, address: str) -> 
     page.goto(address)
     table = page.locator("#lineage")
     table.get_by_role("button", name="accuracy").click()
-    expect(table.locator("tbody")).not_to_contain_text("…")
+    expect(table.locator("tbody")).not_to_contain_text("…", timeout=SLOW)
     expect(table.locator("tbody tr button")).to_have_text(["rl", "base", "sft"])
 
 
 def test_the_matrix_is_filled_cell_by_cell_and_leads_on(page: Page, address: str) -> None:
     page.goto(address)
     cells = page.locator("#matrix tbody td a")
-    expect(cells).to_have_count(3)
+    expect(cells).to_have_count(3, timeout=SLOW)
     expect(cells.first).to_have_text("25.0%")
     expect(page.locator("#matrix .bar button")).to_be_hidden()
     page.get_by_role("link", name="base to rl").click()
@@ -142,7 +145,7 @@ def test_the_matrix_can_be_stopped_and_goes_on(page: Page, address: str) -> None
     page.unroute("**/api/cell**")
     assert len(held) == 1  # one comparison at a time
     matrix.get_by_role("button", name="Compute").click()
-    expect(matrix.locator("tbody td a")).to_have_count(3)
+    expect(matrix.locator("tbody td a")).to_have_count(3, timeout=SLOW)
 
 
 def test_filter_search_open_and_come_back(page: Page, address: str) -> None:
@@ -171,6 +174,21 @@ def test_hostile_texts_stay_texts(page: Page, address: str) -> None:
     assert page.locator("#item img").count() == 0
 
 
+def test_axe_finds_nothing_grave_on_any_of_its_pages(page: Page, address: str) -> None:
+    page.goto(address)
+    expect(page.locator("#matrix tbody td a")).to_have_count(3, timeout=SLOW)
+    assert grave_faults(page) == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert grave_faults(page) == []
+    open_pair(page, address)
+    page.wait_for_selector("body[data-figures=drawn]")
+    assert grave_faults(page) == []
+    assert shares_beyond(page) == []
+    page.locator("#flips a[data-key]").first.click()
+    page.wait_for_selector("#item h1")
+    assert grave_faults(page) == []
+
+
 def test_links_from_elsewhere_lead_to_the_page(
     browser: Browser, address: str, tmp_path: Path
 ) -> None:
@@ -184,7 +202,7 @@ def test_links_from_elsewhere_lead_to_the_page(
     page = context.new_page()
     for name in ("first", "again"):
         page.goto((tmp_path / f"{name}.html").as_uri())
-        expect(page.locator("#lineage tbody tr")).to_have_count(3)
+        expect(page.locator("#lineage tbody tr")).to_have_count(3, timeout=SLOW)
         assert page.url == f"{home}#scale=1"
     assert "token" not in page.evaluate("document.cookie")
     context.clear_cookies()

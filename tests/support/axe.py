@@ -28,7 +28,7 @@ def _script() -> str:
 
 
 def grave_faults(page: Page) -> list[str]:
-    """What is serious or critical; the page must let foreign scripts in (`bypass_csp`)."""
+    """What is serious or critical."""
     if not page.evaluate("() => Boolean(window.axe)"):
         page.evaluate(f"{_script()};0")
     faults: list[dict[str, Any]] = page.evaluate(RUN)

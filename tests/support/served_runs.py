@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from command_line import SCRIPT
 from forgetmap.comparison.comparison import Comparison
 from forgetmap.records.folder import write_run
 from forgetmap.records.manifest import RunInfo
@@ -62,16 +57,3 @@ def add_pair(store: Store, comparison: Comparison) -> PairTable:
     runs = (comparison.before, comparison.after)
     texts = [store.add_texts(run) for run in runs]
     return store.add(runs, texts, lambda: (comparison.pairs, b"kept"))
-
-
-@contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    """The command as a process; its address with the token."""
-    call = [str(SCRIPT), "serve", str(folder), "--no-cache"]
-    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(call, stdout=subprocess.PIPE, text=True, env=env) as server:
-        assert server.stdout is not None
-        try:
-            yield server.stdout.readline().split()[-1]
-        finally:
-            server.send_signal(signal.SIGINT)

@@ -70,6 +70,7 @@ async function startPage({ payload, figures, items }) {
     if (drawn) draw(drawn);
   });
   document.addEventListener("keydown", onKey);
+  unfoldOnPaper();
   keepSkipLink(main);
   await follow();
   main.removeAttribute("aria-busy");
@@ -216,6 +217,19 @@ function keyActions(typing, target) {
     Escape: () => (typing ? target.blur() : isOpen ? closeItem() : currentState().capability ? closeCapability() : false),
     "?": openHelp,
   };
+}
+
+/** Paper has no fold: what is behind the verdict is printed with it. */
+function unfoldOnPaper() {
+  let wasOpen = true;
+  addEventListener("beforeprint", () => {
+    const fold = document.getElementById("how-we-know");
+    wasOpen = fold?.open ?? true;
+    if (fold) fold.open = true;
+  });
+  addEventListener("afterprint", () => {
+    if (!wasOpen) document.getElementById("how-we-know").open = false;
+  });
 }
 
 /** The link would replace the state in the address. */
