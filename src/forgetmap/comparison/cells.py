@@ -145,6 +145,11 @@ def label_of(row: Mapping[str, Any]) -> Label:
     )
 
 
+def split_tags(tags: str) -> list[str]:
+    """Single tags of a list that is recorded as one text."""
+    return sorted({tag.strip() for tag in tags.split(";")} - {""})
+
+
 def count_cells(pairs: Pairs, repeats: int | None = None) -> dict[Label, Cells]:
     """All counts by task, category and tags.
 

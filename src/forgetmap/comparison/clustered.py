@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
-from forgetmap.comparison.cells import DIGITS, is_none, label_columns
+from forgetmap.comparison.cells import DIGITS, is_none, label_columns, split_tags
 from forgetmap.comparison.choice_counts import (
     CHOICE_COLUMNS,
     TWO_OPTIONS,
@@ -41,6 +41,8 @@ from forgetmap.records import CONTENT_HASHES, Frame
 from forgetmap.stats import ClusterVariance, cluster_variance
 
 DIRECTIONS = ("lost", "gained")
+_STEPS = {"matched": 1, "low": 2, "high": 2}
+"""Scores that are made of scores of the steps before; all others are made of facts."""
 SIZE, RIGHT_BEFORE, FALL = "size", "right_before", "fall"
 """Scored pairs of a cluster, those that were right before, and the fall of graded scores."""
 
@@ -127,23 +129,61 @@ def has_shared_content(side: Side) -> bool:
     return int(counts["different"][0] or 0) < int(counts["items"][0] or 0)
 
 
-def sum_levels(
-    pairs: Pairs, levels: Iterable[str], scores: Mapping[str, nw.Expr], *, by_content: bool
-) -> dict[str, Mapping[str, ClusterSums]]:
-    """Score sums of clusters at several levels: in one query where no cluster is in two groups.
+@dataclass(frozen=True, slots=True)
+class ScoredPairs:
+    """Scored pairs, one row each: task, labels, cluster and the parts of every score.
+
+    Attributes:
+        frame: the rows.
+        cluster: the columns that pairs of a cluster share, whatever their task.
+        scores: the columns of the scores.
+        by_content: items with the same content are a cluster.
+    """
+
+    frame: Frame
+    cluster: tuple[str, ...]
+    scores: tuple[str, ...]
+    by_content: bool
+
+
+def score_pairs(pairs: Pairs, scores: Mapping[str, nw.Expr], *, by_content: bool) -> ScoredPairs:
+    """The scores of every scored pair, for sums at all levels.
 
     Args:
         pairs: both sides.
-        levels: of `task`, `category`, `tags` and `total`.
         scores: as `score_columns` makes them.
         by_content: items with the same content are a cluster.
     """
+    cluster = cluster_columns(pairs, by_content=by_content)
+    kept = {"task": nw.col("task"), **label_columns(pairs), **cluster}
+    falls = {"_fall": graded_fall()} if FALL in scores else {}
+    frame = (
+        pairs.frame.filter(scored_pair())
+        .select(**kept, **_facts(pairs), **falls)
+        .with_columns(_c=_SPREAD, _luck=_LUCK)
+    )
+    # Step by step: an expression written out within others would be worked on many times.
+    steps: dict[int, dict[str, nw.Expr]] = {}
+    for name, score in scores.items():
+        steps.setdefault(_STEPS.get(name.partition("_")[0], 0), {})[name] = score
+    for step in sorted(steps):
+        frame = frame.with_columns(**steps[step])
+    return ScoredPairs(frame.select(*kept, *scores), tuple(cluster), tuple(scores), by_content)
+
+
+def sum_levels(scored: ScoredPairs, levels: Iterable[str]) -> dict[str, Mapping[str, ClusterSums]]:
+    """Score sums of clusters at several levels: in one query where no cluster is in two groups.
+
+    Args:
+        scored: as `score_pairs` makes them.
+        levels: of `task`, `category`, `tags` and `total`.
+    """
     # Within a task, clusters by content are others than in a total.
-    apart = {"task"} if by_content else set()
+    apart = {"task"} if scored.by_content else set()
     named = [level for level in levels if level not in apart | {"total"}]
-    labels = {"task": nw.col("task"), **label_columns(pairs)}
-    texts = {level: nw.coalesce(labels[level].cast(nw.String), nw.lit("")) for level in named}
-    cluster = cluster_columns(pairs, within_task=False, by_content=by_content)
+    texts = {
+        f"_{level}_name": nw.coalesce(nw.col(level).cast(nw.String), nw.lit("")) for level in named
+    }
     ends = [
         end
         for level in named
@@ -152,73 +192,69 @@ def sum_levels(
             nw.col(f"_{level}_name").max().alias(f"_{level}_last"),
         )
     ]
-    names = {f"_{level}_name": text for level, text in texts.items()}
-    per_cluster = (
-        _score_pairs(pairs, {**names, **cluster}, scores)
-        .group_by(*cluster)
-        .agg(nw.len().alias(SIZE), *(nw.col(name).sum() for name in scores), *ends)
-    )
     by = [f"_{level}_{end}" for level in named for end in ("first", "last")]
-    rows = _count_alike(per_cluster, by, scores)
+    frame = scored.frame.with_columns(**texts) if texts else scored.frame
+    rows = _count_alike(replace(scored, frame=frame), by, ends)
     for level in named:
         if any(row[f"_{level}_first"] != row[f"_{level}_last"] for row in rows):
             apart.add(level)
     return {
-        level: sum_clusters(pairs, level, scores, by_content=by_content)
+        level: sum_clusters(scored, level)
         if level in apart
-        else _by_group(rows, None if level == "total" else f"_{level}_first", scores)
+        else _by_group(rows, None if level == "total" else f"_{level}_first", scored.scores)
         for level in levels
     }
 
 
-def sum_clusters(
-    pairs: Pairs, level: str, scores: Mapping[str, nw.Expr], *, by_content: bool
-) -> dict[str, ClusterSums]:
+def sum_clusters(scored: ScoredPairs, level: str) -> dict[str, ClusterSums]:
     """Score sums of every cluster of scored pairs.
 
     Args:
-        pairs: both sides.
+        scored: as `score_pairs` makes them.
         level: `task`, `category`, `tags` or `total`: a cluster of which a part lies in another
             group is one cluster of each.
-        scores: as `score_columns` makes them.
-        by_content: items with the same content are a cluster.
     """
-    labels = {} if level in ("task", "total") else {level: label_columns(pairs)[level]}
     by = () if level == "total" else (level,)
-    cluster = cluster_columns(pairs, within_task=level == "task", by_content=by_content)
-    kept = {**labels, **cluster} if level != "task" else {"task": nw.col("task"), **cluster}
-    per_cluster = (
-        _score_pairs(pairs, kept, scores)
-        .group_by(*by, *cluster)
-        .agg(nw.len().alias(SIZE), *(nw.col(name).sum() for name in scores))
-    )
-    rows = _count_alike(per_cluster, by, scores)
-    return _by_group(rows, None if level == "total" else level, scores)
+    rows = _count_alike(replace(scored, cluster=(*by, *scored.cluster)), by)
+    return _by_group(rows, None if level == "total" else level, scored.scores)
 
 
-def _score_pairs(pairs: Pairs, kept: Mapping[str, nw.Expr], scores: Mapping[str, nw.Expr]) -> Frame:
-    """The scores of every scored pair, and the columns that are kept."""
-    falls = {"_fall": graded_fall()} if FALL in scores else {}
-    # Step by step: an expression written out within others would be worked on many times.
-    return (
-        pairs.frame.filter(scored_pair())
-        .select(**{"task": nw.col("task"), **kept}, **_facts(pairs), **falls)
-        .with_columns(_c=_SPREAD, _luck=_LUCK)
-        .select(*kept, **scores)
-    )
+def sum_tags(pairs: Pairs, scored: ScoredPairs) -> dict[str, ClusterSums]:
+    """Score sums of the clusters of each tag: items of one may have different lists of tags."""
+    rows = pairs.frame.filter(scored_pair()).select(tags=label_columns(pairs)["tags"])
+    lists = rows.filter(~nw.col("tags").is_null()).unique().collect()["tags"]
+    by_tag: dict[str, list[str]] = {}
+    for text in lists.to_list():
+        for tag in split_tags(text):
+            by_tag.setdefault(tag, []).append(text)
+    return {
+        tag: sum_clusters(
+            replace(scored, frame=scored.frame.filter(nw.col("tags").is_in(texts))), "total"
+        )[""]
+        for tag, texts in by_tag.items()
+    }
 
 
 def _count_alike(
-    per_cluster: Frame, by: Sequence[str], scores: Mapping[str, nw.Expr]
+    scored: ScoredPairs, by: Sequence[str], more: Iterable[nw.Expr] = ()
 ) -> list[dict[str, Any]]:
-    """How many clusters of each group have the same size and sums."""
-    rounded = per_cluster.with_columns(*(nw.col(name).round(DIGITS) for name in scores))
-    counts = rounded.group_by(*by, SIZE, *scores).agg(nw.len().alias("clusters")).collect()
+    """How many clusters of each group have the same size and sums.
+
+    Args:
+        scored: pairs with their clusters.
+        by: what groups share.
+        more: what else is known of a cluster.
+    """
+    per_cluster = scored.frame.group_by(*scored.cluster).agg(
+        nw.len().alias(SIZE), *(nw.col(name).sum() for name in scored.scores), *more
+    )
+    rounded = per_cluster.with_columns(*(nw.col(name).round(DIGITS) for name in scored.scores))
+    counts = rounded.group_by(*by, SIZE, *scored.scores).agg(nw.len().alias("clusters")).collect()
     return list(counts.rows(named=True))
 
 
 def _by_group(
-    rows: Iterable[Mapping[str, Any]], column: str | None, scores: Mapping[str, nw.Expr]
+    rows: Iterable[Mapping[str, Any]], column: str | None, scores: Iterable[str]
 ) -> dict[str, ClusterSums]:
     """Counted clusters by the group that a column names; without one, all of them."""
     names = (SIZE, *scores)
@@ -242,7 +278,7 @@ def effect_across_tasks(pairs: Pairs, *, by_content: bool) -> float:
         pairs: both sides.
         by_content: items with the same content are a cluster.
     """
-    cluster = cluster_columns(pairs, within_task=False, by_content=by_content)
+    cluster = cluster_columns(pairs, by_content=by_content)
     lost = nw.when(is_transition(RIGHT, WRONG)).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
     scored = pairs.frame.filter(scored_pair()).select("task", **cluster, _lost=lost)
     # Joined, because an expression with a branch for each of a thousand tasks is too deep.
@@ -297,13 +333,11 @@ def total_clusters(parts: Iterable[ClusterSums]) -> ClusterSums | None:
     return total
 
 
-def cluster_columns(pairs: Pairs, *, within_task: bool, by_content: bool) -> dict[str, nw.Expr]:
+def cluster_columns(pairs: Pairs, *, by_content: bool) -> dict[str, nw.Expr]:
     """The cluster of a pair: as recorded, else its content, else the item itself."""
-    task = {"_task": nw.col("task")}
-    item = {name: nw.col(name) for name in pairs.item_columns}
     recorded = has_cluster_names(pairs)
     if not recorded and not by_content:
-        return task | item
+        return {"_task": nw.col("task"), **{name: nw.col(name) for name in pairs.item_columns}}
     own = _text("item", "task", *pairs.item_columns)
     hashes = [
         column
@@ -315,11 +349,10 @@ def cluster_columns(pairs: Pairs, *, within_task: bool, by_content: bool) -> dic
         content = _text("content", *hashes)
         own = nw.when(nw.col(hashes[0]).is_null()).then(own).otherwise(content)
     if not recorded:
-        return task | {"cluster": own} if within_task else {"cluster": own}
+        return {"cluster": own}
     name = side_value("cluster", pairs.columns)
     cluster_name = nw.concat_str(nw.lit("cluster "), name)
-    cluster = {"cluster": nw.when(name.is_null()).then(own).otherwise(cluster_name)}
-    return task | cluster if within_task else cluster
+    return {"cluster": nw.when(name.is_null()).then(own).otherwise(cluster_name)}
 
 
 def _text(kind: str, *names: str) -> nw.Expr:
@@ -356,6 +389,8 @@ def score_columns(
 ) -> dict[str, nw.Expr]:
     """The parts of every score of a pair, for forgetting and for backward transfer.
 
+    Some name others that come before them (`_STEPS`).
+
     `wrong_` and `none_` count flips to and from a wrong answer and none; `answering_` and, under
     the name of an estimator, its knowledge part, are scores.
 
@@ -372,10 +407,11 @@ def score_columns(
         scores[FALL] = nw.col("_fall")
     for name, other in (DIRECTIONS, DIRECTIONS[::-1]):
         scores |= _part_scores(name, has_choices=pairs.columns >= CHOICE_COLUMNS)
-        redrawn, repeated = scores[f"latent_{name}"], scores[f"upper_{name}"]
+        redrawn, repeated, by_choices = (
+            nw.col(f"{score}_{name}") for score in ("latent", "upper", "matched")
+        )
         moved = _moved(trust, name, other, redrawn)
-        by_choices = scores.get(f"matched_{name}")
-        if by_choices is None:
+        if f"matched_{name}" not in scores:
             scores |= {f"low_{name}": moved, f"high_{name}": repeated}
             continue
         plain = _K.is_null() | (_K > TWO_OPTIONS)
@@ -414,7 +450,7 @@ def _part_scores(name: str, *, has_choices: bool) -> dict[str, nw.Expr]:
             .otherwise(zero)
         )  # fmt: skip
         few = _K.is_null() | (_K == TWO_OPTIONS)
-        scores[f"matched_{name}"] = nw.when(few).then(latent).otherwise(many)
+        scores[f"matched_{name}"] = nw.when(few).then(nw.col(f"latent_{name}")).otherwise(many)
     return scores
 
 

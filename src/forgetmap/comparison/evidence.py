@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
-import narwhals as nw
-
-from forgetmap.comparison.cells import Cells, Label, label_columns
+from forgetmap.comparison.cells import Cells, Label, label_columns, split_tags
 from forgetmap.comparison.choice_counts import TWO_OPTIONS, ByOptions, OptionCounts, add_options
 from forgetmap.comparison.clustered import (
     ClusterSums,
@@ -21,8 +19,9 @@ from forgetmap.comparison.clustered import (
     is_clustered,
     refuse_split_items,
     score_columns,
-    sum_clusters,
+    score_pairs,
     sum_levels,
+    sum_tags,
     total_clusters,
 )
 from forgetmap.comparison.graded import GradedSums, sum_graded
@@ -35,12 +34,13 @@ from forgetmap.comparison.repeated import (
     sum_items,
 )
 from forgetmap.comparison.side_counts import SideCounts
-from forgetmap.pairing import Pairs, scored_pair
+from forgetmap.pairing import Pairs
 from forgetmap.stats import LEVEL
 
 Sides = tuple[Mapping[Label, SideCounts], Mapping[Label, SideCounts]]
 """What the side before and the side after scored, paired or not."""
 NO_SIDES: Sides = ({}, {})
+Part = TypeVar("Part")
 
 Need = Literal[
     "items", "possible_options", "options", "third_option", "choices", "balance",
@@ -213,16 +213,16 @@ class GroupedEvidence:
 
     def tasks(self) -> dict[str, Evidence]:
         """By task."""
-        tasks = self._by(lambda label: [label.task], "task")
+        tasks = self._by("task")
         return {name: replace(task, across=self.across) for name, task in tasks.items()}
 
     def categories(self) -> dict[str, Evidence]:
         """By category; items without one are in none."""
-        return self._by(lambda label: [label.category] if label.category else [], "category")
+        return self._by("category")
 
     def tags(self) -> dict[str, Evidence]:
         """By tag; an item counts under each of its tags."""
-        return self._by(tags_of, "tags")
+        return self._by("tags")
 
     def total(self) -> Evidence:
         """All of it."""
@@ -233,11 +233,8 @@ class GroupedEvidence:
             item_clusters=self.item_clusters.get("total", {}).get(""),
         )
 
-    def _by(self, names_of: Callable[[Label], Sequence[str]], level: str) -> dict[str, Evidence]:
-        parts: dict[str, list[Evidence]] = {}
-        for label, evidence in self.groups.items():
-            for name in names_of(label):
-                parts.setdefault(name, []).append(evidence)
+    def _by(self, level: str) -> dict[str, Evidence]:
+        parts = _by_name(self.groups, level)
         clusters: dict[str, list[ClusterSums]] = {}
         for value, sums in self.clusters.get(level, {}).items():
             for name in split_tags(value) if level == "tags" else [value]:
@@ -276,7 +273,7 @@ def gather_evidence(
     """
     if has_cluster_names(pairs):
         refuse_split_items(pairs)
-    items = sum_items(pairs, noise) if pairs.repeats or noise is not None else {}
+    items, item_clusters = _count_repeats(pairs, noise, by_content=shared_content)
     trust = trust_tasks(by_task_total(sides[0]), by_task_total(sides[1]))
     lacking = tasks_without_choices(cells)
     trust = with_moved_habits(trust, pairs, _habits_matter(cells, trust, lacking))
@@ -299,7 +296,7 @@ def gather_evidence(
     return GroupedEvidence(
         groups,
         _clusters(pairs, trust, lacking, across=shared_content, graded=graded),
-        _item_clusters(pairs, noise, across=shared_content) if items else {},
+        item_clusters,
         _across(pairs, cells, by_content=shared_content),
     )
 
@@ -411,65 +408,58 @@ def _clusters(
     if not (is_clustered(pairs) or across):
         return {}
     scores = score_columns(pairs, trust, lacking, graded=graded)
+    scored = score_pairs(pairs, scores, by_content=across)
     # Items of one cluster may have different lists of tags; without such clusters they share them.
     by_tag_apart = across or has_cluster_names(pairs)
     levels = [*_levels(pairs), "task"]
-    together = [level for level in levels if not (level == "tags" and by_tag_apart)]
-    sums = sum_levels(pairs, together, scores, by_content=across)
+    sums = sum_levels(scored, [each for each in levels if each != "tags" or not by_tag_apart])
     if "tags" in levels and by_tag_apart:
-        by_tag = {
-            tag: sum_clusters(part, "total", scores, by_content=across).get("")
-            for tag, part in _pairs_by_tag(pairs).items()
-        }
-        sums["tags"] = {tag: part for tag, part in by_tag.items() if part is not None}
+        sums["tags"] = sum_tags(pairs, scored)
     return sums
 
 
-def _item_clusters(
-    pairs: Pairs, noise: Pairs | None, *, across: bool
-) -> dict[str, Mapping[str, ItemClusters]]:
-    """The same of repeated items; an item alone is no cluster here."""
-    if not (has_cluster_names(pairs) or across):
-        return {}
-    levels = [*_levels(pairs), "task"]
-
-    def sums(part: Pairs, level: str) -> dict[str, ItemClusters]:
-        cluster = cluster_columns(part, within_task=level == "task", by_content=across)
-        return sum_item_clusters(part, noise, level, cluster)
-
-    by_level: dict[str, Mapping[str, ItemClusters]] = {
-        level: sums(pairs, level) for level in levels if level != "tags"
+def _count_repeats(
+    pairs: Pairs, noise: Pairs | None, *, by_content: bool
+) -> tuple[dict[Label, ItemSums], dict[str, Mapping[str, ItemClusters]]]:
+    """Repeated items by label, and their clusters by level; an item alone is no cluster here."""
+    if not (pairs.repeats or noise is not None):
+        return {}, {}
+    if not (has_cluster_names(pairs) or by_content):
+        return sum_items(pairs, noise), {}
+    cluster = cluster_columns(pairs, by_content=by_content)["cluster"]
+    by_label = sum_item_clusters(pairs, noise, cluster)
+    items = {label: ItemSums.total(clusters.values()) for label, clusters in by_label.items()}
+    levels = {
+        level: {name: ItemClusters.total(own) for name, own in _by_name(by_label, level).items()}
+        for level in ("total", *Label._fields)
     }
-    if "tags" in levels:
-        parts = _pairs_by_tag(pairs)
-        by_level["tags"] = {tag: sums(part, "total")[""] for tag, part in parts.items()}
-    return by_level
-
-
-def _pairs_by_tag(pairs: Pairs) -> dict[str, Pairs]:
-    """The pairs with each tag: items of one cluster may have different lists of tags."""
-    tags = label_columns(pairs)["tags"]
-    rows = pairs.frame.filter(scored_pair()).select(tags=tags)
-    lists = rows.filter(~nw.col("tags").is_null()).unique().collect()["tags"]
-    by_tag: dict[str, list[str]] = {}
-    for text in lists.to_list():
-        for tag in split_tags(text):
-            by_tag.setdefault(tag, []).append(text)
-    return {
-        tag: replace(pairs, frame=pairs.frame.filter(tags.is_in(texts)))
-        for tag, texts in by_tag.items()
-    }
+    return items, dict(levels)
 
 
 def _levels(pairs: Pairs) -> list[str]:
     return ["total", *label_columns(pairs)]
 
 
+def _by_name(parts: Mapping[Label, Part], level: str) -> dict[str, list[Part]]:
+    """The parts of each group at a level: `task`, `category`, `tags` or `total`."""
+    groups: dict[str, list[Part]] = {}
+    for label, part in parts.items():
+        for name in _names_at(level, label):
+            groups.setdefault(name, []).append(part)
+    return groups
+
+
+def _names_at(level: str, label: Label) -> list[str]:
+    """The groups that a label is in: without a category in none, under each of its tags."""
+    if level == "total":
+        return [""]
+    if level == "task":
+        return [label.task]
+    if level == "tags":
+        return tags_of(label)
+    return [label.category] if label.category else []
+
+
 def tags_of(label: Label) -> list[str]:
     """The tags of a group, which are recorded as one text."""
     return split_tags(label.tags or "")
-
-
-def split_tags(tags: str) -> list[str]:
-    """Single tags."""
-    return sorted({tag.strip() for tag in tags.split(";")} - {""})

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from forgetmap.comparison.cells import count_scored_before
+from forgetmap.comparison.cells import count_scored_before, split_tags
 from forgetmap.comparison.comparison import Comparison
 from forgetmap.comparison.estimators import find_estimator
-from forgetmap.comparison.evidence import Evidence, split_tags
+from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.from_counts import as_estimate, drop_interval
 from forgetmap.comparison.group_results import group_result, group_results
 from forgetmap.comparison.result import DecidesResult, GroupResult, Verdict

@@ -18,7 +18,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetmap.comparison.cells import Label, is_none, label_columns, label_of
+from forgetmap.comparison.cells import Label, label_columns, label_of
 from forgetmap.comparison.choice_counts import TWO_OPTIONS, answer_failed, options_from, options_of
 from forgetmap.pairing import RIGHT, SIDES, UNSCORED, Pairs, is_in
 from forgetmap.records import Frame
@@ -123,6 +123,17 @@ class ItemClusters:
     """
 
     counts: Mapping[tuple[tuple[ItemCounts, int], ...], int]
+
+    @classmethod
+    def total(cls, groups: Iterable[Mapping[str, ItemSums]]) -> ItemClusters:
+        """The clusters of several groups; one that is in two of them is put together."""
+        parts: dict[str, list[ItemSums]] = {}
+        for clusters in groups:
+            for name, items in clusters.items():
+                parts.setdefault(name, []).append(items)
+        alike = Counter(tuple(ItemSums.total(own).counts.items()) for own in parts.values())
+        # In an order of their own, or sums of floats would depend on that of a query.
+        return cls(dict(sorted(alike.items())))
 
     def variance(self, name: str, squares: float) -> ClusterVariance | None:
         """CR2 variance of the mean of a score; None if every cluster has one item."""
@@ -269,30 +280,24 @@ def sum_items(pairs: Pairs, noise: Pairs | None = None) -> dict[Label, ItemSums]
 
 
 def sum_item_clusters(
-    pairs: Pairs, noise: Pairs | None, level: str, cluster: Mapping[str, nw.Expr]
-) -> dict[str, ItemClusters]:
-    """The clusters of items of each group at a level; kinds of items of a cluster come back.
+    pairs: Pairs, noise: Pairs | None, cluster: nw.Expr
+) -> dict[Label, dict[str, ItemSums]]:
+    """The same by cluster: one query for all tasks, categories and tags, since each takes long.
 
     Args:
         pairs: both models.
         noise: the model before, paired with a repeat of it.
-        level: `task`, `category`, `tags` or `total`.
         cluster: what items of a cluster share.
     """
-    tallies = _tallies()
-    by = () if level == "total" else (level,)
-    per_item = _per_item(pairs, noise, cluster)
-    rows = per_item.group_by(*by, *cluster, "k", *tallies).agg(nw.len().alias("n")).collect()
-    clusters: dict[tuple[str, ...], dict[ItemCounts, int]] = {}
-    for row in rows.rows(named=True):
-        name = "" if level == "total" or is_none(row[level]) else str(row[level])
-        own = clusters.setdefault((name, *(str(row[part]) for part in cluster)), {})
-        own[_item_counts(row)] = own.get(_item_counts(row), 0) + int(row["n"])
-    groups: dict[str, Counter[tuple[tuple[ItemCounts, int], ...]]] = {}
-    for (name, *_), kinds in clusters.items():
-        groups.setdefault(name, Counter())[tuple(sorted(kinds.items()))] += 1
-    # In an order of their own, or sums of floats would depend on that of a query.
-    return {name: ItemClusters(dict(sorted(counts.items()))) for name, counts in groups.items()}
+    labels, tallies = tuple(label_columns(pairs)), _tallies()
+    per_item = _per_item(pairs, noise, {"cluster": cluster})
+    counted = per_item.group_by("task", *labels, "cluster", "k", *tallies).agg(nw.len().alias("n"))
+    parts: dict[Label, dict[str, ItemSums]] = {}
+    for row in counted.collect().rows(named=True):
+        clusters = parts.setdefault(label_of(row), {})
+        counts = clusters.setdefault(str(row["cluster"]), ItemSums({})).counts
+        counts[_item_counts(row)] = counts.get(_item_counts(row), 0) + int(row["n"])
+    return parts
 
 
 def _per_item(pairs: Pairs, noise: Pairs | None, cluster: Mapping[str, nw.Expr]) -> Frame:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +18,9 @@ from estimator_oracle import Shape
 from estimator_runs import every_group, passages
 from forgetmap.comparison.clustered import (
     ClusterSums,
+    ScoredPairs,
     score_columns,
+    score_pairs,
     sum_clusters,
     sum_levels,
     total_clusters,
@@ -240,17 +241,36 @@ def test_levels_summed_in_one_query_are_those_summed_alone(
     )
     pairs = fm.compare(before, after).pairs
     levels = ["total", "category", "tags", "task"]
-    scores = score_columns(pairs, {}, ())
-    alone = {level: sum_clusters(pairs, level, scores, by_content=False) for level in levels}
+    scored = score_pairs(pairs, score_columns(pairs, {}, ()), by_content=False)
+    alone = {level: sum_clusters(scored, level) for level in levels}
     queries: list[str] = []
 
-    def noted(pairs: Any, level: str, scores: Any, *, by_content: bool) -> dict[str, ClusterSums]:
+    def noted(scored: ScoredPairs, level: str) -> dict[str, ClusterSums]:
         queries.append(level)
-        return sum_clusters(pairs, level, scores, by_content=by_content)
+        return sum_clusters(scored, level)
 
     monkeypatch.setattr("forgetmap.comparison.clustered.sum_clusters", noted)
-    assert sum_levels(pairs, levels, scores, by_content=False) == alone
+    assert sum_levels(scored, levels) == alone
     assert queries == apart
+
+
+@pytest.mark.parametrize("noise", [False, True])
+def test_a_tag_of_all_items_has_the_numbers_of_the_total(noise: bool) -> None:
+    """Also where some answers of an item have no counterpart."""
+    shape = Shape(repeats=3, clusters=True, items=20)
+    before, after, again = (
+        as_arrow([
+            row | {"tags": "all"}
+            for place, row in enumerate(oracle.random_run(4, shape, side))
+            if side != "after" or place % 5
+        ])
+        for side in ("before", "after", "again")
+    )  # fmt: skip
+    result = fm.compare(before, after, noise=again if noise else None).result
+    (tag,) = result.tags
+    assert "clustered" in result.total.excess.forgetting.method
+    for name in ("excess", "excess_before", "net", "noise_floor"):
+        assert getattr(tag, name) == getattr(result.total, name)
 
 
 def sums(**counts: int) -> ClusterSums:
