@@ -41,7 +41,7 @@ from forgetmap.report.figures.sweep.curves import categories, connectivity, path
 from forgetmap.report.figures.sweep.front import pareto_front
 from forgetmap.report.figures.sweep.weights import benefits, weights
 from forgetmap.report.figures.watch import watch_figures
-from forgetmap.report.html.shell import vega_bundle
+from forgetmap.report.html.shell import has_vega
 from forgetmap.report.payloads import AnyPayload, LabPayload
 from forgetmap.report.payloads.schema import Capabilities, Payload
 from forgetmap.sweep import SweepResult
@@ -78,7 +78,7 @@ def as_json(figures: Sequence[Figure]) -> str:
 def _compiled(figure: Figure) -> dict[str, object]:
     """A figure as the page takes it: Vega-Lite is compiled here, so that no reader waits for it."""
     content = asdict(figure)
-    if figure.spec is not None and "vega-lite" in figure.spec["$schema"] and vega_bundle():
+    if figure.spec is not None and "vega-lite" in figure.spec["$schema"] and has_vega():
         import vl_convert
 
         vega = vl_convert.vegalite_to_vega(figure.spec)

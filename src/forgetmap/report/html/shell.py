@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -91,13 +92,18 @@ def policy(scripts: Sequence[str], style: str) -> str:
     )
 
 
+def has_vega() -> bool:
+    """Whether the package with Vega is installed: putting its scripts together takes seconds."""
+    return find_spec("vl_convert") is not None
+
+
 @cache
 def vega_bundle() -> str:
     """Vega, Vega-Lite and vega-embed out of an installed package; empty where it is not there."""
-    try:
-        import vl_convert  # optional, 30 MB
-    except ImportError:
+    if not has_vega():
         return ""
+    import vl_convert  # optional, 30 MB
+
     # Its stub forgets that there need be no snippet.
     return _inline(vl_convert.javascript_bundle())  # type: ignore[call-arg]
 

@@ -16,7 +16,7 @@ from forgetmap.report.choices import STUDY_ITEMS
 from forgetmap.report.figures.figure import Figure
 from forgetmap.report.figures.study.radar import stage_radars
 from forgetmap.report.figures.study.registry import study_figures
-from forgetmap.report.html.shell import vega_bundle
+from forgetmap.report.html.shell import has_vega
 from forgetmap.report.html.study.context import SiteContext
 from forgetmap.report.html.study.model_page import model_page
 from forgetmap.report.html.study.names import (
@@ -155,7 +155,7 @@ def _site_figures(context: SiteContext) -> list[tuple[str, Figure]]:
 
 def _write_figures(figures: Sequence[tuple[str, Figure]], folder: Path) -> None:
     """Each as SVG, for papers; none where the package that draws is missing."""
-    if not vega_bundle():
+    if not has_vega():
         return
     folder.mkdir()
     for group, figure in figures:
