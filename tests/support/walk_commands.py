@@ -80,7 +80,6 @@ def core_commands(folder: Path) -> Iterator[tuple[str, str]]:
     yield "merge --help", ""
     yield "merge methods", ""
     yield "merge linear --help", ""
-    yield "doctor", ""
     yield "doctor --json", ""
     yield f"doctor {SERVER}", ""
     yield "completion bash", ""
