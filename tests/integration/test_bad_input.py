@@ -456,6 +456,8 @@ FOR_A_PROCESS = [
     Bad("a damaged page", damaged("score"), UnreadableError, field="score"),
     Bad("nowhere", nothing, MissingInputError),
 ]
+PROCESSES = {"a cut off line", "a damaged page"}
+"""Read by us, and by a library; the rest ends alike in this process, in a tenth of the time."""
 
 
 @pytest.mark.parametrize("case", FOR_A_PROCESS, ids=lambda case: case.name)
@@ -463,7 +465,8 @@ def test_a_process_ends_with_two_lines_and_code_2(case: Bad, tmp_path: Path) -> 
     path, good = case.write(tmp_path), tmp_path / "good.csv"
     good.write_bytes(as_csv(good_rows()))
     before = tree(tmp_path)
-    done = process("compare", good, path, "--out", tmp_path / "out")
+    start = process if case.name in PROCESSES else call
+    done = start("compare", good, path, "--out", tmp_path / "out")
     assert (done.code, done.out, tree(tmp_path)) == (2, "", before)
     error, hint = done.err.splitlines()
     assert error.startswith(f"Error: {path}")

@@ -76,8 +76,15 @@ def test_a_crash_and_an_interrupt_end_in_4(
     assert words in done.stderr
 
 
-@pytest.mark.parametrize("after", ["good", "bad"])
-@pytest.mark.parametrize("option", [(), ("--json",)])
+@pytest.mark.parametrize(
+    ("after", "option"),
+    [
+        ("good", ()),
+        ("bad", ("--json",)),
+        pytest.param("bad", (), marks=pytest.mark.slow),
+        pytest.param("good", ("--json",), marks=pytest.mark.slow),
+    ],
+)
 def test_a_closed_pipe_is_no_decision(runs: Path, after: str, option: tuple[str, ...]) -> None:
     command = f"'{SCRIPT}' gate {runs / 'main'} {runs / after} {' '.join(option)}"
     done = subprocess.run(

@@ -99,14 +99,22 @@ def test_records_show_prints_a_mean_score_as_it_is(tmp_path: Path) -> None:
     )
 
 
+@pytest.fixture(scope="module")
+def compared(demo: Path) -> str:
+    """What `compare --json` says of the run folders."""
+    return json.dumps(json_of(demo / "before", demo / "after"))
+
+
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
-def test_records_convert_to_a_table_and_back(demo: Path, tmp_path: Path, ending: str) -> None:
+def test_records_convert_to_a_table_and_back(
+    demo: Path, compared: str, tmp_path: Path, ending: str
+) -> None:
     flat = [tmp_path / f"{side}.{ending}" for side in ("before", "after")]
     for side, path in zip(("before", "after"), flat, strict=True):
         done = call("records", "convert", demo / side, "--out", path)
         assert done.out == f"Written to {path}. 360 results of 9 tasks.\n"
         assert call("records", "check", path).code == 0
-    want, found = json_of(demo / "before", demo / "after"), json_of(*flat)
+    want, found = json.loads(compared), json_of(*flat)
     for name in ("tasks", "categories"):
         for ours, theirs in zip(found[name], want[name], strict=True):
             # A table does not tell how answers were decoded, and the words say so.
