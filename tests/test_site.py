@@ -12,6 +12,7 @@ import pytest
 
 from notebook_page import notebook_page
 from run_notebook import NOTEBOOK, execute
+from site_pages import break_signature
 
 ROOT = Path(__file__).parent.parent
 LOADED = re.compile(
@@ -76,3 +77,12 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
 def test_outputs_of_the_tutorial_hold_no_path_of_a_machine() -> None:
     page = notebook_page(NOTEBOOK)
     assert not re.search(r"/(home|root|tmp|work|Users)/", page)
+
+
+def test_a_long_signature_gets_a_line_for_each_parameter() -> None:
+    code = "def xx(a: dict[str, int], *, b: str = 'x, y', c: int) -> None: pass"
+    assert break_signature(code, 100) == f"{code}\n"
+    assert break_signature(code, 30) == (
+        "def xx(\n    a: dict[str, int],\n    *,\n    b: str = 'x, y',\n    c: int,\n"
+        ") -> None: pass\n"
+    )

@@ -63,17 +63,18 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, **_: object) -> str:
     """Links that leave docs as paths, and layers as boxes."""
+    if page.parent is None:
+        page.meta.setdefault("hide", ["navigation"])  # a list of one
     markdown = MERMAID.sub(lambda _: layers(), markdown)
     depth = page.file.src_uri.count("/")
     return LINK.sub(lambda match: _link(match, depth), markdown)
 
 
 def packages() -> list[str]:
-    """Packages with names for users, lowest layer last."""
-    names = [name for layer in reversed(LAYERS) for name in layer]
+    """Packages with names for users."""
     return [
         name
-        for name in names
+        for name in sorted(_purposes())
         if not name.startswith("_") and name not in PRIVATE and _all_names(name)
     ]
 
@@ -101,9 +102,10 @@ def break_signature(code: str, length: int) -> str:
     if len(code) <= length or not code.startswith("def ") or opened < 0:
         return f"{code}\n"
     depth, starts = 0, [opened + 1]
+    bare = re.sub(r"'[^']*'|\"[^\"]*\"", lambda text: "_" * len(text[0]), code)
     for index in range(opened, len(code)):
-        depth += (code[index] in "([{") - (code[index] in ")]}")
-        if depth == 1 and code[index] == ",":
+        depth += (bare[index] in "([{") - (bare[index] in ")]}")
+        if depth == 1 and bare[index] == ",":
             starts.append(index + 1)
         elif depth == 0:
             break
