@@ -24,7 +24,8 @@ settings.load_profile("ci" if os.environ.get("CI") and not LONG else "default")
 NEEDS = re.compile(r"^pytestmark = .*\bneeds_\w+", re.MULTILINE)
 HEAVY = {"torch", "transformers", "pyspark", "ray", "playwright"}
 LONG_FILES = (
-    "test_command_blocks.py", "test_ray_engine.py", "test_snapshots.py", "test_spark.py", "test_merge_sweep.py",
+    "test_command_blocks.py",
+    "test_ray_engine.py", "test_snapshots.py", "test_spark.py", "test_merge_sweep.py",
     "test_installations.py", "test_serve.py", "test_properties.py", "test_backends.py",
     "test_harness_drivers.py", "test_server_faults.py", "test_estimators_everywhere.py",
     "test_page.py", "test_merge_killed.py", "test_doctor.py", "test_cli_capability_run.py",

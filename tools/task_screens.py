@@ -49,7 +49,7 @@ def screen_of(command: str, folder: Path, server: str) -> tuple[str, float]:
     if done.returncode not in {0, 1, 3}:
         raise SystemExit(f"{command}\n{done.stderr}")
     text = done.stdout.replace(server, "http://localhost:8000/v1").replace(f"{folder}/", "")
-    lines = text.rstrip().splitlines()
+    lines = [line.rstrip() for line in text.rstrip().splitlines()]
     if len(lines) > LINES:
         lines = [*lines[:LINES], "..."]
     return "\n".join(lines), _spent() - before
