@@ -67,7 +67,8 @@ def on_page_markdown(markdown: str, page: Any, **_: object) -> str:
         page.meta.setdefault("hide", ["navigation"])  # a list of one
     markdown = MERMAID.sub(lambda _: layers(), markdown)
     depth = page.file.src_uri.count("/")
-    return LINK.sub(lambda match: _link(match, depth), markdown)
+    markdown = LINK.sub(lambda match: _link(match, depth), markdown)
+    return markdown.replace("(tutorial.ipynb)", "(tutorial.md)")
 
 
 def packages() -> list[str]:
