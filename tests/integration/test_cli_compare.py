@@ -335,7 +335,7 @@ def test_out_refuses_to_overwrite_unless_asked(pair: tuple[Path, Path], tmp_path
     call("compare", *pair, "--out", out)
     again = call("compare", *pair[::-1], "--out", out)
     assert (again.code, again.out) == (2, "")
-    assert "exists already" in again.err
+    assert "already exists" in again.err
     assert json.loads((out / "comparison.json").read_text())["before"]["name"] == "base"
     assert call("compare", *pair[::-1], "--out", out, "--overwrite").code == 0
     assert json.loads((out / "comparison.json").read_text())["before"]["name"] == "tuned"

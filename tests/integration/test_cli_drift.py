@@ -118,7 +118,7 @@ def test_json(models: list[Path], tmp_path: Path) -> None:
     assert (maths["lost"], maths["gained"], maths["n"]) == (24.0, 0.0, 120)
     assert maths["low"] < maths["value"] < maths["high"] < 0
     again = call("drift", *models, "--out", tmp_path / "drift.json")
-    assert (again.code, "exists already" in again.err) == (2, True)
+    assert (again.code, "already exists" in again.err) == (2, True)
 
 
 def test_published_arithmetic_from_responses(models: list[Path]) -> None:
@@ -276,7 +276,7 @@ def test_a_report_of_every_form(models: list[Path], tmp_path: Path) -> None:
     assert "response_after" in first["columns"]
     assert set(second["total"]) <= {"less", "more"}
     refused = call("drift", *models, "--out", out)
-    assert (refused.code, "exists already" in refused.err) == (2, True)
+    assert (refused.code, "already exists" in refused.err) == (2, True)
     drift(*models, "--out", out, "--overwrite", "--no-text")
     assert (
         "response_after" not in payload_in(out.read_text(encoding="utf-8"))["items"][0]["columns"]

@@ -35,8 +35,8 @@ def test_replay_says_what_it_left_out(runs: tuple[Path, Path], tmp_path: Path) -
     out, pool = tmp_path / "replay.jsonl", write(tmp_path / "pool.jsonl", POOL)
     done = export("replay", *runs, "--pool", pool, "--out", out)
     assert done.code == 0
-    assert "Left out of 2 examples because of 2 measured items: 1 (1 are one)." in done.out
-    assert done.out.endswith(f"Written to {out}: 1 training example, 0 measured.\n")
+    assert "Left out of 2 examples because of 2 evaluation items: 1 (1 identical)." in done.out
+    assert done.out.endswith(f"Written to {out}: 1 training example, 0 of them evaluation items.\n")
     again = export("replay", *runs, "--pool", pool, "--out", out, "--overwrite", "--json")
     summary = json.loads(again.out)
     assert (summary["rows"], summary["measured"], summary["excluded"]["same"]) == (1, 0, 1)
@@ -73,7 +73,7 @@ def test_rerun_says_what_to_type(runs: tuple[Path, Path], tmp_path: Path) -> Non
     out = tmp_path / "ids.txt"
     done = export("rerun", *runs, "--harness", "inspect", "--out", out)
     assert done.code == 0
-    assert f"Written to {out}: 2 items of 1 task. Ask them with\n  inspect eval t" in done.out
+    assert f"Written to {out}: 2 items of 1 task. Evaluate them with\n  inspect eval t" in done.out
     refused = export("rerun", *runs, "--harness", "lighteval", "--out", tmp_path / "x")
     assert refused.code == 2
     assert "Hint: ask the tasks as a whole (t)" in refused.err
@@ -116,7 +116,7 @@ def test_hub_says_how_to_load_it(runs: tuple[Path, Path], tmp_path: Path) -> Non
     done = export("hub", *runs, "--out", out, "--texts")
     assert done.code == 0
     assert f'load_dataset("{out}")' in done.out
-    assert "questions and answers are in it" in done.err
+    assert "contains questions and answers" in done.err
 
 
 def test_space_is_a_folder_that_the_hub_shows(runs: tuple[Path, Path], tmp_path: Path) -> None:

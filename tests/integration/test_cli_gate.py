@@ -124,7 +124,7 @@ def test_margin_is_that_of_the_default_policy_only(runs: Path, tmp_path: Path) -
     policy = tmp_path / "policy.toml"
     policy.write_text("[[rule]]\n", encoding="utf-8")
     done = call("gate", runs / "main", runs / "bad", "--margin", "0.2", "--policy", policy)
-    assert (done.code, "do not go together" in done.err) == (2, True)
+    assert (done.code, "cannot be combined" in done.err) == (2, True)
 
 
 def test_from_an_empty_folder_to_a_history(

@@ -110,7 +110,7 @@ def test_instances_are_written_and_read_back(logs: tuple[Path, Path], tmp_path: 
     assert compared((logs[0], out))["total"]["n10"] == 2
     again = call("records", "convert", str(logs[1]), "--out", str(out), *form)
     assert again.code == 2
-    assert "exists already" in again.err
+    assert "already exists" in again.err
 
 
 def test_a_map_is_kept_when_asked(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_records_check_deep_reads_every_file(tmp_path: Path, pair: tuple[Path, P
     manifest.write_text(manifest.read_text().replace('"stage": null', '"stage": "rl"'))
     done = call("records", "check", tmp_path / "run", "--deep")
     assert done.code == 2
-    assert "manifest.json: the file is changed since the folder was written" in done.err
+    assert "manifest.json: checksum check failed: the file is changed" in done.err
     assert "no run folder" in call("records", "check", pair[0], "--deep").err
 
 

@@ -113,7 +113,7 @@ def test_figures_without_a_browser(
 def test_one_source_must_be_a_written_comparison(runs: list[Path]) -> None:
     done = call("report", runs[0])
     assert done.code == 2
-    assert "name BEFORE and AFTER" in done.err
+    assert "give BEFORE and AFTER" in done.err
 
 
 def test_nothing_is_replaced_unless_asked(runs: list[Path], tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_nothing_is_replaced_unless_asked(runs: list[Path], tmp_path: Path) -> N
     out.write_text("mine")
     done = call("report", *runs[:2], "--out", out)
     assert done.code == 2
-    assert "exists already" in done.err
+    assert "already exists" in done.err
     assert out.read_text() == "mine"
     assert call("report", *runs[:2], "--out", out, "--overwrite").code == 0
     assert payload_in(out.read_text(encoding="utf-8"))["kind"] == "pair"

@@ -100,7 +100,9 @@ def test_what_a_run_would_take(llama: str, questions: Path, tmp_path: Path) -> N
     done = call("run", f"{llama}#{NAME}", *given, "--price-in", 2, "--price-out", 1000)
     assert done.code == 0, done.err
     assert "3 answers" in done.out
-    found = re.search(r"([\d,]+) tokens to read, at most 12 to write.*about ([\d.]+)\.$", done.out)
+    found = re.search(
+        r"([\d,]+) input tokens, at most 12 output tokens.*about ([\d.]+)\.$", done.out
+    )
     assert found is not None
     assert float(found[2]) == pytest.approx((2 * int(found[1]) + 1000 * 12) / 1e6, abs=1e-4)
     assert not (tmp_path / "run").exists()

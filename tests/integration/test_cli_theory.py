@@ -170,7 +170,7 @@ def test_conditions_take_separation_and_mass_from_an_overlap(tmp_path: Path) -> 
         assert output["numbers"]["separation"] == pytest.approx(expected)
     wrong = {
         ("--group", "old"): "there is no group 'old'",
-        ("--separation", 3): "both say how far apart",
+        ("--separation", 3): "both determine the distance",
     }
     for more, said in wrong.items():
         assert said in call(*arguments, tmp_path, *more).err
@@ -181,8 +181,8 @@ def test_conditions_take_separation_and_mass_from_an_overlap(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("sft", "--eta", 1), "--eta is no number of sft"),
-        (("rl", "--temperature", 1, "--old-share", 0.2), "--temperature makes the target"),
+        (("sft", "--eta", 1), "--eta is not a parameter of sft"),
+        (("rl", "--temperature", 1, "--old-share", 0.2), "both determine the target"),
         (("rl", "--separation", 0.6), "0 starts the new component where it belongs"),
         (("ttt-discover", "--eta", 1e300, "--slope", 1e-12), "eta is 1e+300"),
         (("sft", "--fraction", 1), "fraction is 1"),

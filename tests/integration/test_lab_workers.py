@@ -89,7 +89,7 @@ def test_ctrl_c_ends_all_processes(recipe: Path, tmp_path: Path) -> None:
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 130
-    assert "Stopped; every finished run is kept." in err
+    assert "Stopped. All finished runs are kept;" in err
     assert "Traceback" not in err
     while members_of(process.pid):
         assert time.monotonic() < until

@@ -285,7 +285,7 @@ def test_elsewhere_only_with_the_token(
 def test_other_machines_always_need_the_token(demo: Path) -> None:
     done = call("serve", demo, "--no-token", "--host", "0.0.0.0")
     assert done.code == 2
-    assert "--no-token is not possible with --host 0.0.0.0" in done.err
+    assert "--no-token cannot be combined with --host 0.0.0.0" in done.err
 
 
 def test_nothing_is_left_behind_when_it_is_terminated(demo: Path, tmp_path: Path) -> None:

@@ -222,7 +222,7 @@ def test_a_limit_stops_before_the_model_that_exceeds_it(
     assert (
         "three would take about 5 answers, and 1 of 11 are left. 1 model left: three." in done.out
     )
-    assert f"To go on: forgetmap study run {file} --out {out} --max-items 11" in done.out
+    assert f"To resume: forgetmap study run {file} --out {out} --max-items 11" in done.out
     assert [plan.state for plan in plan_runs(read_study(file), out)] == ["done", "done", "missing"]
     runs = run_study(read_study(file), out, limits=RunLimits(items=1))
     assert (runs.done, runs.left) == (("one", "two"), ("three",))

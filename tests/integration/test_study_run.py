@@ -98,7 +98,7 @@ def test_the_command_runs_compares_and_says_what_failed(folder: Path, tmp_path: 
     done = call("study", "run", folder / "faulty.toml", "--out", tmp_path, "--only", "base")
     assert done.code == 2
     assert "base failed" in done.err
-    assert "0 of 1 models are evaluated. To go on: forgetmap study run" in done.out
+    assert "0 of 1 models are evaluated. To resume: forgetmap study run" in done.out
     done = call("study", "run", folder / "study.toml", "--out", tmp_path)
     assert done.code == 0
     result = json.loads(

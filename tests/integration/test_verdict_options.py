@@ -104,5 +104,5 @@ def test_a_written_comparison_keeps_its_margin_in_a_report(
     assert call("compare", *runs, "--out", tmp_path / "out").code == 0
     done = call("report", tmp_path / "out", "--margin", 0.01, "--out", tmp_path / "r.html")
     assert done.code == 2
-    assert "--margin does not change the verdicts that are written in" in done.err
+    assert "--margin does not change the verdicts saved in" in done.err
     assert not (tmp_path / "r.html").exists()

@@ -49,20 +49,20 @@ ITEM_LINES = {
 @click.command("compare", epilog=EXAMPLES)
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path(), nargs=-1, required=True)
-@by_option("Groups that are the rows of the table; tasks where nothing has a category.")
+@by_option("Rows of the table. Falls back to tasks where no item has a category.")
 @comparison_options
 @engine_options
 @json_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Folder for all tables and items [default: nothing is written].",
+    help="Folder to write all tables and items to [default: nothing is written].",
 )
 @overwrite_option
 @click.option(
     "--show",
     type=click.Choice(get_args(Kind)),
-    help="List these items with both answers [default: no items].",
+    help="List the items of this kind with both answers [default: no items].",
 )
 @click.option(
     "--limit",
@@ -72,11 +72,11 @@ ITEM_LINES = {
     help="Number of items to list.",
 )
 def command(before: str, after: tuple[str, ...], **options: Any) -> None:
-    """What did the model AFTER forget, and gain, against the model BEFORE?
+    """Compare a model before and after training: what it forgot and what it gained.
 
-    BEFORE and AFTER are run folders, logs of an evaluation harness as it wrote them, or tables
-    with columns task, item and score; on disk, or under https://, s3://, gs:// or hf://.
-    Several AFTER are each compared with BEFORE; with --chain they are checkpoints.
+    BEFORE and AFTER are run folders, logs of an evaluation harness, or tables with the columns
+    task, item and score. They can be local paths or https://, s3://, gs:// and hf:// addresses.
+    Each AFTER is compared with BEFORE; with --chain the runs are successive checkpoints.
     """
     from rich.console import Console
 
@@ -89,12 +89,13 @@ def command(before: str, after: tuple[str, ...], **options: Any) -> None:
     as_json = options.pop("as_json")
     if as_json and show:
         raise UsageError(
-            "--json and --show do not go together", hint="--out writes the numbers and the items."
+            "--json and --show cannot be combined",
+            hint="use --out to write the numbers and the items to files.",
         )
     if out is not None:
         refuse_to_replace(out, overwrite=overwrite)
         refuse_overwriting_inputs(out, (before, *after, *filter(None, [options["noise"]])))
-    with Console(stderr=True).status("Pairing and counting ...") as status:
+    with Console(stderr=True).status("Pairing items ...") as status:
         options["progress"] = reading_progress(status)
         result: Comparison | FanOut | Chain = compare(before, *after, **options)
         if out is not None:

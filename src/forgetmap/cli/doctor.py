@@ -37,13 +37,15 @@ MAX_NAME_WIDTH = 30
 
 @click.command("doctor", epilog=EXAMPLES)
 @click.argument("servers", nargs=-1, metavar="[ADDRESS]...")
-@click.option("--thorough", is_flag=True, help="Also start Ray, Spark and vLLM: a minute or two.")
+@click.option(
+    "--thorough", is_flag=True, help="Also start Ray, Spark and vLLM, which takes a minute or two."
+)
 @json_option
 def command(servers: tuple[str, ...], *, thorough: bool, as_json: bool) -> None:
-    """Say what works on this machine, and what to do about what does not.
+    """Check what works on this machine, and how to fix what does not.
 
-    ADDRESS is that of a server, such as http://localhost:8000/v1#model: everything it claims is
-    tried. Ends with 1 if one of them, or something that all need, does not work.
+    ADDRESS is the address of a server, such as http://localhost:8000/v1#model; every feature it
+    offers is tested. The exit code is 1 if a server or a required package does not work.
     """
     from rich.console import Console
 
@@ -52,7 +54,7 @@ def command(servers: tuple[str, ...], *, thorough: bool, as_json: bool) -> None:
     findings = []
     with Console(stderr=True).status("") as status:
         for part in all_parts(servers):
-            status.update(f"Trying {part.name} ...")
+            status.update(f"Checking {part.name} ...")
             findings.append(examine(part, thorough=thorough))
     if as_json:
         parts = [finding.as_json for finding in findings]
@@ -91,6 +93,6 @@ def _table(findings: Iterable[Finding], width: int) -> Table:
         if finding.todo:
             detail.append(f"\nfor {finding.serves}: {printable(finding.todo)}", style="bold")
         elif finding.state == "installed":
-            detail.append("; --thorough starts it", style="dim")
+            detail.append("; use --thorough to start it", style="dim")
         table.add_row(Text(word, style=colour), Text(printable(finding.name)), detail)
     return table

@@ -69,36 +69,44 @@ def _measuring_options(command: Command) -> Command:
             type=click.Choice(AGGREGATORS),
             default="default",
             show_default=True,
-            help="How metrics are averaged: bounded effects with intervals, or relative changes "
-            "as CapTrack published them.",
+            help=(
+                "How to average metrics: bounded effects with intervals (default), or relative "
+                "changes as published by CapTrack (captrack-relative)."
+            ),
         ),
         click.option(
             "--profile",
             type=click.Choice(PROFILES),
             default="full",
             show_default=True,
-            help="How much is measured; quick: rules only, 200 items per task.",
+            help="How much to measure. quick: rule-based metrics only, 200 items per task.",
         ),
         click.option(
             "--judge",
             nargs=2,
             metavar="URL MODEL",
-            help="OpenAI-compatible server and model, for metrics that need a judge "
-            "[default: leave these metrics out].",
+            help=(
+                "OpenAI-compatible server and model for metrics that need an LLM judge [default: "
+                "skip these metrics]."
+            ),
         ),
         click.option(
             "--judge-repeats",
             type=click.IntRange(1),
             default=1,
             show_default=True,
-            help="How often the judge judges each response, sampled anew; the mean counts, so that "
-            "what the judge is unsure of widens intervals less.",
+            help=(
+                "Number of times the judge grades each response. The mean is used, which "
+                "narrows the intervals when the judge is inconsistent."
+            ),
         ),
         click.option(
             "--allow-exec",
             is_flag=True,
-            help="Run code that the models wrote, in a sandbox, for metrics that need it "
-            "[default: leave these metrics out].",
+            help=(
+                "Run model-written code in a sandbox, for metrics that need it [default: skip "
+                "these metrics]."
+            ),
         ),
     ]
     return with_options(command, options)
@@ -110,7 +118,10 @@ def _pairing_options(command: Command) -> Command:
             "--noise",
             type=click.Path(),
             metavar="RUN",
-            help="A repeat of BEFORE: drift no larger than its own is marked [default: none].",
+            help=(
+                "Another run of BEFORE. Drift no larger than between the two runs is marked as "
+                "noise [default: none]."
+            ),
         ),
         click.option(
             "--target",
@@ -124,14 +135,18 @@ def _pairing_options(command: Command) -> Command:
             nargs=2,
             multiple=True,
             metavar="BEFORE AFTER",
-            help="A model and the one it became, as a column of the same table; may be repeated "
-            "[default: none].",
+            help=(
+                "Another pair of models, shown as a column of the same table. Repeatable [default: "
+                "none]."
+            ),
         ),
         click.option(
             "--chain",
             is_flag=True,
-            help="The AFTER go on from each other, in this order: every step, and what later steps "
-            "undid of the drift so far.",
+            help=(
+                "Each AFTER was trained from the one before it. Shows every step, and how much of "
+                "the earlier drift it undid."
+            ),
         ),
         pair_by_option,
         click.option(
@@ -159,13 +174,15 @@ def _pairing_options(command: Command) -> Command:
     type=click.Choice(["capability", "metric"]),
     default="capability",
     show_default=True,
-    help="What the rows of the table are.",
+    help="Rows of the table.",
 )
 @click.option(
     "--deep-dive",
     is_flag=True,
-    help="Also the metrics that explain a capability, such as hedging and directness of verbosity; "
-    "they count in no average.",
+    help=(
+        "Also show the metrics that explain a capability, such as hedging and directness for "
+        "verbosity. They do not count in any average."
+    ),
 )
 @_measuring_options
 @_pairing_options
@@ -176,23 +193,25 @@ def _pairing_options(command: Command) -> Command:
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="File for the report (.html), for Markdown (.md) or for all numbers (.json, .csv); folder "
-    "for figures [default: nothing is written].",
+    help=(
+        "Report to write (.html or .md), file for all numbers (.json or .csv), or folder for "
+        "figures [default: nothing is written]."
+    ),
 )
 @click.option(
     "--format",
     "form",
     type=click.Choice(["json", "csv", *REPORT_FORMATS]),
-    help="Format of --out [default: by the ending of its name, else json].",
+    help="Format of --out [default: from its file name extension, else json].",
 )
 @report_options
 @overwrite_option
 def command(before: str | None, after: tuple[str, ...], **options: Any) -> None:
-    """How did what a model can do, will do, and how it does it, drift from BEFORE to AFTER?
+    """Measure how capabilities, preferences and style drifted from BEFORE to AFTER.
 
     BEFORE and AFTER are run folders, tables of results, logs of an evaluation harness, responses
-    collected for CapTrack, or CapTrack's metric files; NAME=PATH calls a model NAME. Responses are
-    scored where there are no scores yet. Several AFTER are columns of one heat map.
+    collected for CapTrack, or CapTrack's metric files. Write NAME=PATH to name a model. Responses
+    without scores are scored. Several AFTER become columns of one heat map.
     """
     from rich.console import Console
 
@@ -208,7 +227,7 @@ def command(before: str | None, after: tuple[str, ...], **options: Any) -> None:
     options["target"] = split_names(options["target"])
     options["judge"] = options["judge"] or None
     if form is not None and out is None:
-        raise UsageError("--format is that of --out, which is missing", hint="name a file.")
+        raise UsageError("--format needs --out", hint="name a file.")
     if out is not None:
         form = form or FORMAT_OF_ENDING.get(out.suffix.lower(), "json")
         given = [*inputs, *(side for pair in options["pairs"] for side in pair)]

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from forgetmap.export import ReplaySummary
 
 COMMANDS = {
-    "replay": "Write training examples like what was forgotten, none of them measured.",
-    "rerun": "Write which items a harness is to ask again.",
-    "card": "Write the section on forgetting of a model card.",
+    "replay": "Write training examples similar to the forgotten items.",
+    "rerun": "Write the items that a harness should evaluate again.",
+    "card": "Write the forgetting section of a model card.",
     "hub": "Write a data set of what happened to each item.",
     "space": "Write the report as a static Space of the Hugging Face hub.",
 }
@@ -57,9 +57,9 @@ Examples:
 
 @click.group("export", cls=CommandGroup, lines=COMMANDS, epilog=EXAMPLES)
 def command() -> None:
-    """Act on a comparison: train, ask again, publish.
+    """Export the results of a comparison: training data, items to evaluate again, a model card.
 
-    BEFORE and AFTER are what `forgetmap compare` takes.
+    BEFORE and AFTER are the same as for `forgetmap compare`.
     """
 
 
@@ -85,7 +85,7 @@ def _compare(
     from forgetmap.comparison import compare
 
     refuse_overwriting_inputs(out, (before, after, *filter(None, [options["noise"]])))
-    with Console(stderr=True).status("Pairing and counting ...") as status:
+    with Console(stderr=True).status("Pairing items ...") as status:
         options["progress"] = reading_progress(status)
         comparison: Comparison = compare(before, after, **options, **more)
     return comparison
@@ -101,19 +101,24 @@ Examples:
 
 
 @command.command("replay", epilog=REPLAY_EXAMPLES)
-@_out_option("File of JSON lines to write.")
+@_out_option("JSON Lines file to write.")
 @click.option(
     "--pool",
     multiple=True,
     type=click.Path(),
-    help="Where examples are chosen from: JSON lines, JSON, CSV or Parquet with messages, or with "
-    "prompt and completion; or a run or log with questions and right answers. Repeatable.",
+    help=(
+        "Where to choose examples from: a JSON Lines, JSON, CSV or Parquet file with messages, "
+        "or with prompt and completion; or a run or log with questions and correct answers. "
+        "Repeatable."
+    ),
 )
 @click.option(
     "--pool-columns",
     type=ColumnsType(),
-    help="Names of the columns of --pool, such as prompt=q,completion=a or messages=chat "
-    "[default: recognised by their names].",
+    help=(
+        "Column names of --pool, such as prompt=q,completion=a or messages=chat [default: "
+        "recognised by name]."
+    ),
 )
 @click.option(
     "--format",
@@ -121,51 +126,57 @@ Examples:
     type=click.Choice(get_args(RowFormat)),
     default="chat",
     show_default=True,
-    help="Rows as TRL reads them: messages, or a prompt and a completion.",
+    help="Row format for TRL: messages, or a prompt and a completion.",
 )
 @click.option(
     "--per-item",
     type=click.IntRange(1),
     default=PER_ITEM,
     show_default=True,
-    help="Examples for each forgotten item, at most.",
+    help="Maximum number of examples per forgotten item.",
 )
 @click.option(
-    "--limit", type=click.IntRange(1), help="Examples in all, at most; best first [default: all]."
+    "--limit",
+    type=click.IntRange(1),
+    help="Maximum number of examples in total; the most similar come first [default: all].",
 )
 @click.option(
     "--min-similarity",
     type=click.FloatRange(0, 1),
     default=MIN_SIMILARITY,
     show_default=True,
-    help="Similarity to a forgotten item below which an example is not chosen; 1: the same words.",
+    help="Minimum similarity of an example to a forgotten item; 1 means identical words.",
 )
 @click.option(
     "--include-measured",
     is_flag=True,
-    help="Write the forgotten items themselves too. Nothing can be measured by them afterwards "
-    "[default: nothing that was measured is written].",
+    help=(
+        "Also write the forgotten items themselves. They can no longer be used for measurement "
+        "afterwards [default: no evaluation item is written]."
+    ),
 )
 @click.option(
     "--excluded",
     type=click.Path(path_type=Path),
-    help="File of JSON lines: what was left out of the pool, and which item it gives away "
-    "[default: only counted].",
+    help=(
+        "JSON Lines file for the examples that were left out, each with the item it would leak "
+        "[default: only counted]."
+    ),
 )
 @click.option(
     "--skip-unusable",
     is_flag=True,
-    help="Leave out rows of --pool that have no text [default: the first one is an error].",
+    help="Skip rows of --pool that have no text [default: the first one is an error].",
 )
 @overwrite_option
 @json_option
 @_pair_options
 def replay(before: str, after: str, **options: Any) -> None:
-    """Write training examples that are like what AFTER forgot, for replay.
+    """Write training examples similar to the items that AFTER forgot, for replay.
 
-    For each forgotten item the most similar examples of --pool are taken. Examples that are,
-    contain or reword an item of either run are left out, whatever their case, punctuation, white
-    space, order of options or what stands around them.
+    For each forgotten item, the most similar examples of --pool are chosen. Examples that equal,
+    contain or paraphrase an item of either run are left out, regardless of case, punctuation, white
+    space, order of options and surrounding text.
     """
     from forgetmap.export import write_replay
 
@@ -187,28 +198,32 @@ def _tell_replay(summary: ReplaySummary) -> str:
     lines = []
     if summary.pool:
         words = {
-            "same": "are one",
-            "contains": "contain one",
-            "part": "contain a long part of one",
-            "reworded": "reword one",
+            "same": "identical",
+            "contains": "containing an item",
+            "part": "containing a long part of an item",
+            "reworded": "paraphrased",
         }
         why = ", ".join(f"{n:,} {words[name]}" for name, n in summary.excluded.items() if n)
         left_out = sum(summary.excluded.values())
         lines.append(
             f"Left out of {counted(summary.pool, 'example')} because of "
-            f"{counted(summary.guarded, 'measured item')}: {left_out:,}{why and f' ({why})'}."
+            f"{counted(summary.guarded, 'evaluation item')}: {left_out:,}{why and f' ({why})'}."
         )
         if summary.repeated or summary.unusable:
             lines.append(
-                f"Also left out: {summary.repeated:,} that stood there before, "
-                f"{summary.unusable:,} without text."
+                f"Also left out: {summary.repeated:,} duplicates, {summary.unusable:,} without "
+                "text."
             )
         lines.append(
             f"{summary.reached:,} of {counted(summary.forgotten, 'forgotten item')} have examples; "
             f"median similarity {summary.similarity}."
         )
     count = counted(summary.rows, "training example")
-    lines.append(printable(f"Written to {summary.out}: {count}, {summary.measured:,} measured."))
+    lines.append(
+        printable(
+            f"Written to {summary.out}: {count}, {summary.measured:,} of them evaluation items."
+        )
+    )
     return "\n".join(lines)
 
 
@@ -226,27 +241,29 @@ Examples:
     "--harness",
     type=click.Choice(get_args(RerunHarness)),
     required=True,
-    help="Who is to ask; the ids of BEFORE must be its own.",
+    help="Program that will evaluate the items. BEFORE must use the item ids of this program.",
 )
 @click.option(
     "--show",
     type=click.Choice(get_args(RerunKind)),
     default="forgotten",
     show_default=True,
-    help="Which items. unpaired: missing or unscored on one side; undecided: all of the tasks of "
-    "which nothing can be told.",
+    help=(
+        "Items to write. unpaired: missing or unscored on one side; undecided: all items of tasks "
+        "without a clear verdict."
+    ),
 )
 @click.option(
-    "--suite", help="For forgetmap: the suite that was asked [default: as the run recorded it]."
+    "--suite", help="Suite of the runs, for --harness forgetmap [default: as recorded in the run]."
 )
 @overwrite_option
 @json_option
 @_pair_options
 def rerun(before: str, after: str, **options: Any) -> None:
-    """Write which items a harness is to ask again, in its own syntax.
+    """Write the items that a harness should evaluate again, in the syntax of the harness.
 
-    Says the command that asks them: lm-eval takes them by --samples, Inspect by --sample-id,
-    forgetmap by --suite. lighteval cannot be asked for single items.
+    Also prints the command to evaluate them: lm-eval takes --samples, Inspect --sample-id, and
+    forgetmap --suite. lighteval cannot evaluate single items.
     """
     from forgetmap.export import write_rerun
     from forgetmap.text import counted, printable
@@ -260,7 +277,7 @@ def rerun(before: str, after: str, **options: Any) -> None:
     for notice in summary.notices:
         click.secho(printable(f"Warning: {notice}"), fg="yellow", err=True)
     items, tasks = counted(summary.items, "item"), counted(len(summary.tasks), "task")
-    click.echo(printable(f"Written to {out}: {items} of {tasks}. Ask them with"))
+    click.echo(printable(f"Written to {out}: {items} of {tasks}. Evaluate them with"))
     click.echo(printable(f"  {summary.command}"))
 
 
@@ -274,20 +291,21 @@ _SETTINGS = ("metric", "min_paired", "margin", "noise_floor", "level", "correct_
 
 
 @command.command("card", epilog=CARD_EXAMPLES)
-@_out_option("Model card; an earlier section is replaced, everything else stays.")
+@_out_option("Model card. An earlier section is replaced; the rest of the file is kept.")
 @click.option(
     "--rows",
     type=click.IntRange(1),
     default=CARD_ROWS,
     show_default=True,
-    help="Categories or tasks in the table, those that lost most.",
+    help="Number of categories or tasks in the table, largest losses first.",
 )
 @json_option
 @_pair_options
 def card(before: str, after: str, **options: Any) -> None:
-    """Write the section "Forgetting" of a model card: verdict, number, where, how we know.
+    """Write the "Forgetting" section of a model card: verdict, estimate, categories and method.
 
-    It stands between two comments: writing it again replaces it. Nothing of the items is quoted.
+    The section is enclosed in two comments and is replaced when you write it again. It quotes no
+    questions or answers.
     """
     from forgetmap.export import write_card
     from forgetmap.text import printable
@@ -334,14 +352,16 @@ Examples:
 @click.option(
     "--texts",
     is_flag=True,
-    help="Write questions, options, answers and responses too: benchmarks that are published so "
-    "can be trained on [default: names, scores and outcomes only].",
+    help=(
+        "Also write questions, options, answers and responses. Models can be trained on benchmarks "
+        "published this way [default: only names, scores and outcomes]."
+    ),
 )
 @overwrite_option
 @json_option
 @_pair_options
 def hub(before: str, after: str, **options: Any) -> None:
-    """Write a data set of what happened to each item, with a card, as `datasets` loads it.
+    """Write a data set of what happened to each item, with a data set card, for `load_dataset`.
 
     Nothing is uploaded.
     """
@@ -356,7 +376,7 @@ def hub(before: str, after: str, **options: Any) -> None:
         click.echo(summary.to_json())
         return
     if summary.texts:
-        click.secho("Warning: questions and answers are in it.", fg="yellow", err=True)
+        click.secho("Warning: the data set contains questions and answers.", fg="yellow", err=True)
     rows = counted(summary.rows, "transition")
     click.echo(printable(f'Written to {out}: {rows}. Load it with load_dataset("{out}").'))
 

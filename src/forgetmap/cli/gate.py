@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from forgetmap.gate import GateResult
 
 COMMANDS = {
-    "check": "Hold a policy against two runs; meant where no command is named.",
+    "check": "Check two runs against a policy. The default command.",
     "init": "Write a commented policy from a comparison.",
     "accept": "Store a run as a named baseline.",
-    "history": "Decisions over releases, and what got through.",
+    "history": "List past decisions, and losses that got through.",
 }
 EXAMPLES = """\b
 Examples:
@@ -42,17 +42,19 @@ STORE = "forgetmap-baselines"
 store_option = click.option(
     "--store",
     metavar="FOLDER|URL",
-    help="Where baselines and decisions are kept: a folder, or an address such as s3://... "
-    f"[default: {STORE}].",
+    help=(
+        "Folder or address (such as s3://...) of the store of baselines and decisions [default: "
+        f"{STORE}]."
+    ),
 )
 
 
 @click.group("gate", cls=CommandGroup, lines=COMMANDS, default="check", epilog=EXAMPLES)
 def command() -> None:
-    """May the model AFTER be released, given the model BEFORE?
+    """Decide whether a model may be released: PASS, FAIL or INCONCLUSIVE.
 
-    `forgetmap gate BEFORE AFTER` holds a policy against both: by default no more than 2 % of all
-    items may be lost, and every category that lost more is a warning.
+    `forgetmap gate BEFORE AFTER` checks both runs against a policy. By default at most 2 % of all
+    items may be lost, and every category that lost more is reported as a warning.
     """
 
 
@@ -68,26 +70,28 @@ def command() -> None:
 @click.option(
     "--waivers",
     type=click.Path(path_type=Path),
-    help="TOML file with losses that are let pass for a while [default: none].",
+    help="TOML file with losses that are accepted for a limited time [default: none].",
 )
 @click.option(
     "--look",
     type=click.IntRange(1),
-    help="Which look at these models it is, where the policy plans several [default: one more than "
-    "the store has].",
+    help=(
+        "Number of this look at the models, if the policy plans several [default: one more than in "
+        "the store]."
+    ),
 )
 @click.option(
     "--as-of",
     type=click.DateTime(["%Y-%m-%d"]),
-    help="Day on which waivers are judged [default: today].",
+    help="Date used to check whether waivers have expired [default: today].",
 )
 @store_option
 @click.option(
     "--record/--no-record",
     default=None,
-    help="Keep the decision in the store [default: where a store or a baseline is named].",
+    help="Record the decision in the store [default: yes if a store or a baseline is given].",
 )
-@click.option("--explain", is_flag=True, help="Print every rule and check as a sentence.")
+@click.option("--explain", is_flag=True, help="Explain every rule and check in a sentence.")
 @json_option
 @click.option("--junit", type=click.Path(path_type=Path), help="Also write JUnit XML to this file.")
 @click.option(
@@ -98,21 +102,21 @@ def command() -> None:
 @click.option(
     "--github/--no-github",
     default=None,
-    help="Print annotations for GitHub Actions [default: where GITHUB_ACTIONS is true].",
+    help="Print annotations for GitHub Actions [default: if GITHUB_ACTIONS is true].",
 )
 @click.option(
     "--noise",
     type=click.Path(),
     metavar="RUN",
-    help="A repeat of BEFORE, to estimate the noise floor and subtract it [default: none].",
+    help="Another run of BEFORE, to measure the noise floor and subtract it [default: none].",
 )
 @table_options
 @log_options
 @click.pass_context
 def check(ctx: click.Context, /, before: str, after: str, **options: Any) -> None:
-    """Hold a policy against two runs.
+    """Check two runs against a policy.
 
-    BEFORE and AFTER are what `forgetmap compare` takes; BEFORE may be baseline:NAME.
+    BEFORE and AFTER are the same as for `forgetmap compare`; BEFORE may also be baseline:NAME.
     """
     from rich.console import Console
 
@@ -123,7 +127,7 @@ def check(ctx: click.Context, /, before: str, after: str, **options: Any) -> Non
     outputs = {name: options.pop(name) for name in ("junit", "markdown", "github")}
     as_of: datetime | None = options.pop("as_of")
     policy = _policy(ctx, options.pop("policy"), options.pop("margin"))
-    with Console(stderr=True).status("Pairing and counting ...") as status:
+    with Console(stderr=True).status("Pairing items ...") as status:
         options["progress"] = reading_progress(status)
         is_kept = options["record"] or before.startswith("baseline:")
         options["store"] = options["store"] or (STORE if is_kept else None)
@@ -158,7 +162,7 @@ def _policy(ctx: click.Context, path: Path | None, margin: float) -> Any:
         return make_default_policy(margin)
     if ctx.get_parameter_source("margin") is ParameterSource.COMMANDLINE:
         raise UsageError(
-            "--margin and --policy do not go together", hint=f"write the margin into {path}."
+            "--margin and --policy cannot be combined", hint=f"set the margin in {path}."
         )
     return read_policy(path)
 
@@ -198,7 +202,7 @@ Examples:
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="File to write the policy to [default: it is printed].",
+    help="File to write the policy to [default: print it].",
 )
 @overwrite_option
 @table_options
@@ -232,11 +236,11 @@ Examples:
 @click.argument("run", type=click.Path())
 @click.option("--as", "name", required=True, help="Name of the baseline, such as main.")
 @store_option
-@click.option("--by", help="Who accepts it [default: nobody is recorded].")
-@click.option("--note", help="Why [default: nothing is recorded].")
+@click.option("--by", help="Person who accepts the run [default: not recorded].")
+@click.option("--note", help="Reason [default: not recorded].")
 @json_option
 def accept(run: str, name: str, store: str | None, *, as_json: bool, **facts: Any) -> None:
-    """Store RUN as a named baseline; the one before it is kept."""
+    """Store RUN as a named baseline. Earlier versions are kept."""
     import json
     from dataclasses import asdict
 
@@ -251,7 +255,7 @@ def accept(run: str, name: str, store: str | None, *, as_json: bool, **facts: An
     of = "" if baseline.run["run_id"] else " of a run of this name"
     gate = f"the last gate{of} said {baseline.gate}" if baseline.gate else "it was not gated"
     shown = printable(baseline.run["name"] or run)
-    click.echo(f"{shown} is baseline {name} now (version {baseline.version}; {gate}).")
+    click.echo(f"{shown} is now baseline {name} (version {baseline.version}; {gate}).")
     click.echo(f"Next: forgetmap gate baseline:{name} AFTER")
 
 
@@ -266,7 +270,7 @@ Examples:
 @store_option
 @json_option
 def history(store: str | None, *, as_json: bool) -> None:
-    """Decisions over releases: verdicts, margins used up, and what came back or got through."""
+    """List past decisions: verdicts, margins used, and losses that came back or got through."""
     from rich.console import Console
 
     from forgetmap.gate import summarize_history, tell_history

@@ -16,24 +16,24 @@ from forgetmap.cli.groups import CommandGroup
 from forgetmap.errors import ForgetmapError, HarnessError
 
 COMMANDS = {
-    "compare": "What did a model forget, and gain, against another?",
-    "drift": "How did what a model can do, will do, and how, drift?",
-    "gate": "May a model be released? PASS, FAIL or INCONCLUSIVE.",
-    "report": "Write what was forgotten as one file to read and mail around.",
+    "compare": "Compare a model before and after training.",
+    "drift": "Measure how capabilities and style drifted.",
+    "gate": "Decide whether a model may be released.",
+    "report": "Write a comparison as one file to read and share.",
     "map": "Evaluate models before and after, and compare them.",
     "run": "Evaluate one model on a suite.",
-    "merge": "Merge models, and know whether it kept what was known.",
-    "lab": "Which way to train forgets least, at the same score?",
-    "study": "Many pairs of models: what makes them forget?",
-    "probe": "Which few items show forgetting as a full run would?",
-    "export": "Write what to train on, ask again or publish after a loss.",
-    "plan": "How many items and repeats detect a loss?",
+    "merge": "Merge models, and measure what the merge keeps.",
+    "lab": "Compare training methods by how much they forget.",
+    "study": "Compare many pairs of models and find trends.",
+    "probe": "Choose a small set of items that detects forgetting.",
+    "export": "Write training data, items to evaluate again, or a model card.",
+    "plan": "Calculate how many items and repeats detect a loss.",
     "serve": "Explore runs of any size in a browser.",
-    "overlap": "How far did a model move, and what does it certainly still do?",
+    "overlap": "Measure the overlap of two models and bound what was kept.",
     "records": "Check, show and convert tables of per-item results.",
-    "simulate": "Write two simulated runs whose truth is known.",
-    "theory": "Why post-training forgets, verified by number.",
-    "doctor": "What works on this machine, and what to do about what does not.",
+    "simulate": "Write two simulated runs with known forgetting.",
+    "theory": "Verify and apply a theory of why post-training forgets.",
+    "doctor": "Check what works on this machine, and how to fix the rest.",
     "completion": "Print the shell completion script.",
 }
 EXAMPLES = """\b
@@ -76,7 +76,7 @@ def cli() -> None:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the completion script of a shell."""
+    """Print the shell completion script."""
     script = get_completion_class(shell)
     assert script is not None  # noqa: S101  # click has all three
     click.echo(script(ctx.find_root().command, {}, "forgetmap", "_FORGETMAP_COMPLETE").source())

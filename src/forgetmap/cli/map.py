@@ -35,8 +35,8 @@ VERDICTS = {
 }
 STOP_REASONS = {
     "tested": "",
-    "hopeless": " (more would hardly tell)",
-    "used_up": " (no more were allowed)",
+    "hopeless": " (more repeats would hardly help)",
+    "used_up": " (limit reached)",
 }
 EXAMPLES = """\b
 Examples:
@@ -55,37 +55,37 @@ Examples:
     "--out",
     type=click.Path(path_type=Path),
     required=True,
-    help="Folder for runs, result and report.",
+    help="Folder for the runs, the result and the report.",
 )
 @click.option(
     "--chain",
     is_flag=True,
-    help="The models are checkpoints, each trained from the one before "
-    "[default: each AFTER is compared with BEFORE].",
+    help="The models are successive checkpoints [default: each AFTER is compared with BEFORE].",
 )
 @click.option(
     "--max-repeats",
     type=click.IntRange(2),
     default=8,
     show_default=True,
-    help="Upper limit on answers per item under --repeats auto.",
+    help="Maximum number of answers per item with --repeats auto.",
 )
 @click.option(
     "--budget",
     type=click.IntRange(1),
-    help="Upper limit on answers of all models together under --repeats auto [default: none].",
+    help="Maximum number of answers of all models together with --repeats auto [default: no "
+    "limit].",
 )
 @verdict_options
 @evaluation_options(suite_required=True)
 @overwrite_option
 def command(before: str, after: tuple[str, ...], out: Path, **options: Any) -> None:
-    """What did the models AFTER forget, and gain, against BEFORE? Evaluates all of them.
+    """Evaluate models before and after training on the same items, and compare them.
 
-    Models are folders, hub ids, BASE+ADAPTER, GGUF files, or servers: http://HOST/v1#NAME. All are
-    asked the same items in the same way, but for what is set for one alone:
-    MODEL,stage=base,max_tokens=4096 (also style, shots, temperature, top_p). What was stopped goes
-    on where it was; what is complete is not done again. --repeats auto asks again only where a
-    category is undecided, and stops when none is.
+    Models are folders, hub ids, BASE+ADAPTER, GGUF files, or servers: http://HOST/v1#NAME. All
+    models are evaluated with the same settings, except for settings that follow a model:
+    MODEL,stage=base,max_tokens=4096 (also style, shots, temperature, top_p). An interrupted run
+    resumes, and completed models are not evaluated again. --repeats auto adds repeats only where a
+    category is undecided, and stops when all are decided.
     """
     from rich.console import Console
 
@@ -151,8 +151,8 @@ def _auto_repeats(options: dict[str, Any]) -> Auto | None:
     if options["repeats"] != AUTO:
         if options["budget"] is not None:
             raise UsageError(
-                "a budget is for repeats that are not fixed",
-                hint="add --repeats auto, or leave out --budget.",
+                "--budget needs --repeats auto",
+                hint="add --repeats auto, or remove --budget.",
             )
         return None
     options["repeats"] = options["max_repeats"]
@@ -166,8 +166,9 @@ def _print_repeats(path: Path) -> None:
     repeats = json.loads(path.read_text(encoding="utf-8"))
     share = percent(repeats["answers"] / repeats["full"], 0)
     click.echo(
-        f"\nRepeats: {repeats['answers']:,} answers, {share} of the {repeats['full']:,} that "
-        f"{repeats['rule']['most']} per item would take."
+        "\n"
+        f"Repeats: {repeats['answers']:,} answers, {share} of the {repeats['full']:,} needed for "
+        f"{repeats['rule']['most']} per item."
     )
     several = len({row["after"] for row in repeats["categories"]}) > 1
     for row in repeats["categories"]:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from forgetmap.text import Blocks
 
 COMMANDS = {
-    "models": "Measure two models, by letting both write and weighing everything with both.",
-    "samples": "Estimate from completions that were weighed elsewhere.",
-    "records": "Bounds from two runs that recorded log-probabilities of right answers.",
-    "bridge": "Does divergence predict forgetting, of methods it has not seen?",
+    "models": "Sample from two models and score every completion with both.",
+    "samples": "Estimate from completions scored elsewhere.",
+    "records": "Bound what was kept, from recorded log-probabilities of correct answers.",
+    "bridge": "Test whether divergence predicts forgetting of unseen methods.",
 }
 EXAMPLES = """\b
 Examples:
@@ -42,10 +42,10 @@ _level_option = click.option(
 
 @click.group("overlap", cls=CommandGroup, lines=COMMANDS, default="models", epilog=EXAMPLES)
 def command() -> None:
-    """How far did a model move, and what does it certainly still do?
+    """Measure the overlap of two models, and bound what the second certainly still does.
 
-    `forgetmap overlap BEFORE AFTER --prompts FILE` lets both models write, weighs everything with
-    both, and estimates overlap, divergence and what is kept for sure.
+    `forgetmap overlap BEFORE AFTER --prompts FILE` samples from both models, scores every
+    completion with both, and estimates overlap, divergence and a lower bound on what is kept.
     """
 
 
@@ -56,14 +56,14 @@ def _estimate_options(command: Command) -> Command:
         click.option(
             "--behaviour", "behaviours", type=float, multiple=True, default=(0.5, 0.9),
             show_default=True,
-            help="Probability, before, of a behaviour to be certified. Repeatable.",
+            help="Probability of a behaviour before, for which a bound is computed. Repeatable.",
         ),
         click.option(
             "--new-share", type=float, default=0.5, show_default=True,
-            help="Weight of AFTER when a completion is assigned to one of the two.",
+            help="Weight of AFTER when assigning a completion to one of the models.",
         ),
         click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
-                     help="Random seed of sampling and bootstrap."),
+                     help="Random seed of the samples and the bootstrap."),
     ]  # fmt: skip
     return with_options(command, options)
 
@@ -96,20 +96,26 @@ JOURNAL, RESULT = "samples.jsonl", "overlap.json"
 def _sampling_options(command: Command) -> Command:
     options = [
         click.option("--prompts", type=click.Path(path_type=Path), required=True,
-                     help="File of prompts: text (one per line), or JSON lines, JSON or CSV with "
-                     "prompt, id, group."),
+                     help=(
+                         "File of prompts: text (one per line), or JSON Lines, JSON or CSV with "
+                         "prompt, id and group."
+                     )),
         click.option("--samples", type=click.IntRange(1), default=16, show_default=True,
-                     help="Completions of each prompt by each model."),
+                     help="Number of completions per prompt and model."),
         click.option("--max-new-tokens", "limit", type=click.IntRange(1), default=64,
-                     show_default=True, help="Upper limit on the tokens of a completion."),
+                     show_default=True, help="Maximum number of tokens per completion."),
         click.option("--chat", is_flag=True,
-                     help="Put prompts into the chat template [default: use them as they are]."),
+                     help="Format prompts with the chat template [default: use them unchanged]."),
         click.option("--expert",
-                     help="A model of the new behaviour alone, to estimate how much old mass AFTER "
-                     "has [default: none]."),
+                     help=(
+                         "A model of the new behaviour alone, to estimate the old mass of AFTER "
+                         "[default: none]."
+                     )),
         click.option("--out", type=click.Path(path_type=Path),
-                     help="Folder for samples and result; a run that was stopped goes on there "
-                     "[default: nothing is written]."),
+                     help=(
+                         "Folder for samples and result. An interrupted run resumes there "
+                         "[default: nothing is written]."
+                     )),
         device_option,
         dtype_option,
         trust_option,
@@ -125,9 +131,9 @@ def _sampling_options(command: Command) -> Command:
 @json_option
 @overwrite_option
 def models(before: str, after: str, **options: Any) -> None:
-    """Measure two models: a folder, a hub id, BASE+ADAPTER, a GGUF file, or a server's address.
+    """Measure two models: folders, hub ids, BASE+ADAPTER, GGUF files, or server addresses.
 
-    A server is `http://HOST:PORT/v1`, with `#MODEL` behind it where it has several.
+    Write a server as `http://HOST:PORT/v1`, followed by `#MODEL` if it serves several.
     """
     from forgetmap.overlap import SamplingPlan, measure_overlap, read_prompts
     from forgetmap.report import tell_overlap
@@ -175,7 +181,9 @@ def _journal(out: Path | None, *, overwrite: bool) -> Path | None:
     if out is None:
         return None
     if out.exists() and not out.is_dir():
-        raise OutputError(f"{out} is a file", hint="give a folder for samples and result.")
+        raise OutputError(
+            f"{out} is a file", hint="choose a folder for the samples and the result."
+        )
     journal = out / JOURNAL
     if overwrite:
         journal.unlink(missing_ok=True)
@@ -201,14 +209,14 @@ Examples:
 @click.option(
     "--first",
     type=click.IntRange(1),
-    help="Use only so many tokens of each completion [default: all].",
+    help="Use only this many tokens of each completion [default: all].",
 )
 @_estimate_options
 @json_option
 def samples(file: Path, first: int | None, **options: Any) -> None:
-    """Estimate from completions that were weighed elsewhere.
+    """Estimate from completions scored elsewhere.
 
-    FILE is JSON lines with prompt, side, before, after; log-probabilities per token or in sum.
+    FILE is JSON Lines with prompt, side, before and after: log-probabilities per token or in total.
     """
     from forgetmap.overlap import (
         estimate_overlap,
@@ -248,7 +256,7 @@ Examples:
 )
 @json_option
 def records(before: str, after: str, level: float, seed: int, *, as_json: bool) -> None:
-    """Bounds from two runs that recorded log-probabilities of right answers."""
+    """Bound what was kept, from two runs with recorded log-probabilities of correct answers."""
     from forgetmap.overlap import overlap_from_records
     from forgetmap.report import tell_events
 
@@ -270,15 +278,15 @@ Examples:
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Folder for result and figures [default: nothing is written].",
+    help="Folder for the result and figures [default: nothing is written].",
 )
 @json_option
 @overwrite_option
 def bridge(table: Path, out: Path | None, *, as_json: bool, overwrite: bool) -> None:
-    """Does divergence predict forgetting, of methods it has not seen?
+    """Test whether divergence predicts forgetting of methods that were not used to fit it.
 
-    TABLE is CSV or JSON with method, model, forgetting and divergences (kl, kl_old, kl_new, ...),
-    or with the files overlap and comparison in place of numbers.
+    TABLE is CSV or JSON with the columns method, model, forgetting and divergences (kl, kl_old,
+    kl_new, ...), or with paths in the columns overlap and comparison instead of numbers.
     """
     from forgetmap.overlap import fit_bridge, read_models
     from forgetmap.report import tell_bridge, write_bridge

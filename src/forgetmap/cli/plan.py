@@ -77,14 +77,16 @@ class OptionsType(click.ParamType[float]):
     type=float,
     default=Wish().accuracy,
     show_default=True,
-    help="Expected accuracy of the model before.",
+    help="Expected accuracy of the model before training.",
 )
 @margin_option
 @click.option(
     "--noise-floor",
     type=float,
-    help="Share of answers that flip one way between two runs of one model "
-    f"[default: {NOISE_FLOOR:g} of one greedy run, {SAMPLED_NOISE:g} of sampled answers].",
+    help=(
+        "Share of answers that flip one way between two runs of the same model [default: "
+        f"{NOISE_FLOOR:g} for one greedy run, {SAMPLED_NOISE:g} for sampled answers]."
+    ),
 )
 @level_option
 @click.option(
@@ -92,7 +94,7 @@ class OptionsType(click.ParamType[float]):
     "ks",
     type=OptionsType(),
     multiple=True,
-    help=f"Number of options of an item, or `open`. Repeatable [default: {_list(OPTION_COUNTS)}].",
+    help=f"Number of options per item, or `open`. Repeatable [default: {_list(OPTION_COUNTS)}].",
 )
 @click.option(
     "--repeats",
@@ -100,17 +102,16 @@ class OptionsType(click.ParamType[float]):
     multiple=True,
     help=f"Answers per item and model. Repeatable [default: {_list(REPEAT_COUNTS)}].",
 )
-@by_option("Groups to decide, after a run.")
+@by_option("Groups to decide, with runs.")
 @min_paired_option
 @table_options
 @json_option
 def command(runs: tuple[str, ...], **options: Any) -> None:
-    """How many items and repeats detect a loss?
+    """Calculate how many items and repeats detect a loss.
 
-    Without runs: what to evaluate, so that the verdict finds the loss, or shows that there is none
-    beyond the margin. With a comparison (BEFORE and AFTER, or the comparison.json that
-    `compare --out` wrote): what more would decide the groups of which nothing can be said yet, and
-    what to do about the others.
+    Without runs: how many items to evaluate to detect the loss, or to show that any loss is within
+    the margin. With BEFORE and AFTER, or the comparison.json written by `compare --out`: how many
+    more items or repeats would decide the undecided groups, and what to do about the others.
     """
     from rich.console import Console
 
@@ -151,9 +152,10 @@ def _read(runs: Sequence[str], **options: Any) -> ComparisonResult:
         return _read_json(Path(runs[0]))
     if len(runs) > 2:
         raise UsageError(
-            f"{len(runs)} runs were given", hint="give BEFORE and AFTER, or one comparison.json."
+            f"expected one or two arguments, not {len(runs)}",
+            hint="give BEFORE and AFTER, or one comparison.json.",
         )
-    with Console(stderr=True).status("Pairing and counting ..."):
+    with Console(stderr=True).status("Pairing items ..."):
         comparison = compare(*runs, **options)
     assert isinstance(comparison, Comparison)  # noqa: S101  # of two runs
     return comparison.result
@@ -170,12 +172,12 @@ def _read_json(path: Path) -> ComparisonResult:
     except OSError as error:
         raise UsageError(
             f"{path} cannot be read: {error.strerror}",
-            hint="give BEFORE and AFTER, or a folder that `compare --out` wrote.",
+            hint="give BEFORE and AFTER, or a folder written by `compare --out`.",
         ) from None
     except ValidationError:
         raise UsageError(
-            f"{path} is no comparison of two runs",
-            hint="write one with `forgetmap compare BEFORE AFTER --out FOLDER`.",
+            f"{path} is not a comparison of two runs",
+            hint="create one with `forgetmap compare BEFORE AFTER --out FOLDER`.",
         ) from None
 
 
@@ -186,8 +188,8 @@ def _print_plan(console: Console, plan: PlanResult) -> None:
 
     console.print(
         Text(
-            f"Items that decide four times in five ({percent(plan.level, 0)} intervals), from an "
-            f"accuracy of {percent(plan.accuracy)}:",
+            f"Number of items for a verdict with 80 % probability ({percent(plan.level, 0)} "
+            f"intervals), at an accuracy of {percent(plan.accuracy)}:",
             style="bold",
         )
     )
@@ -198,7 +200,7 @@ def _print_plan(console: Console, plan: PlanResult) -> None:
         for row in plan.rows
     ]  # fmt: skip
     loss, margin = (f"{100 * share:g}%" for share in (plan.loss, plan.margin))
-    heads = ("kind of items", "repeats", "estimator", f"{loss} lost", "no loss", "answers")
+    heads = ("kind of item", "repeats", "estimator", f"{loss} lost", "no loss", "answers")
     print_sheet(console, Sheet(heads, rows))
     console.print()
     console.print(Text(_note(plan, loss, margin), style="dim"))
@@ -208,13 +210,13 @@ def _note(plan: PlanResult, loss: str, margin: str) -> str:
     from forgetmap.text import percent
 
     return (
-        f"{loss} lost: items with which a loss of {loss} of all items is found. no loss: items "
-        f"that show no loss beyond the margin of {margin}, if nothing was lost and noise flips "
-        "nothing. answers: of each model, to find the loss. repeats 1: one greedy run of each "
-        f"model with the chosen options recorded, a noise floor of {percent(plan.noise_floor)} "
-        "taken off; two options: guesses drawn anew. More repeats: sampled answers of a model of "
-        f"which two runs flip {percent(plan.churn)} one way, all of it on items right half "
-        "of the time, which is the worst case."
+        f"{loss} lost: items needed to detect a loss of {loss} of all items. no loss: items "
+        f"needed to show that any loss is within the margin of {margin}, if nothing was lost and "
+        "noise flips nothing. answers: answers of each model needed to detect the loss. repeats "
+        "1: one greedy run of each model with recorded choices, minus a noise floor of "
+        f"{percent(plan.noise_floor)}; two options: guesses are redrawn. More repeats: sampled "
+        f"answers of a model whose runs flip {percent(plan.churn)} one way, all of it on items "
+        "answered correctly half of the time (worst case)."
     )
 
 

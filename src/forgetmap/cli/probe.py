@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from forgetmap.probe import GroupFinding, Probe
 
 COMMANDS = {
-    "choose": "Choose few items that runs of the model before know stably.",
-    "check": "What does a run on the chosen items say of forgetting?",
+    "choose": "Choose a small set of items that the model before knows reliably.",
+    "check": "Check a model for forgetting with a run on the chosen items.",
 }
 EXAMPLES = """\b
 Examples:
@@ -35,10 +35,10 @@ _metric_option = click.option(
 
 @click.group("probe", cls=CommandGroup, lines=COMMANDS, default="choose", epilog=EXAMPLES)
 def command() -> None:
-    """Which few items show forgetting as a full run would?
+    """Choose a small set of items that detects forgetting as well as a full run.
 
-    `forgetmap probe RUN --suite SUITE --out FILE` chooses them from a full run of the model before;
-    `forgetmap probe choose --help` lists its options.
+    `forgetmap probe RUN --suite SUITE --out FILE` chooses the items from a full run of the model
+    before training. See `forgetmap probe choose --help` for its options.
     """
 
 
@@ -48,9 +48,9 @@ Examples:
   forgetmap probe choose runs/seed-1 runs/seed-2 --suite items.csv --detect 0.02 --out probe.jsonl
 """
 EVIDENCE = {
-    "repeats": "right every time",
-    "margin": "right by a clear margin of log-likelihood",
-    "one answer": "right once, which says nothing about how stably",
+    "repeats": "correct in every repeat",
+    "margin": "correct by a clear log-likelihood margin",
+    "one answer": "correct once, which does not show reliability",
 }
 
 
@@ -61,8 +61,7 @@ EVIDENCE = {
 )
 @click.option(
     "--suite",
-    help="Suite that the runs were asked, as for `run`; items are asked as there "
-    "[default: as the runs recorded them].",
+    help="Suite of the runs, as for `run` [default: as recorded in the runs].",
 )
 @item_columns_option
 @data_root_option
@@ -71,28 +70,30 @@ EVIDENCE = {
     type=float,
     default=0.05,
     show_default=True,
-    help="Forgetting to detect in each group, as a share of what is known stably.",
+    help="Forgetting to detect in each group, as a share of the reliably known items.",
 )
 @click.option(
     "--by",
     type=click.Choice(["category", "task", "total"]),
     default="category",
     show_default=True,
-    help="What the groups are.",
+    help="Groups in which to detect forgetting.",
 )
 @click.option(
     "--lead",
     type=float,
     default=1.0,
     show_default=True,
-    help="Log-likelihood by which the right answer must lead to count as known stably.",
+    help="Minimum log-likelihood lead of the correct answer to count as reliably known.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the choice.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Random seed for choosing items."
+)
 @_metric_option
 @json_option
 @overwrite_option
 def choose(runs: tuple[str, ...], out: Path, **options: Any) -> None:
-    """Choose few items that RUNS of the model before know stably."""
+    """Choose a small set of items that RUNS of the model before training answer reliably."""
     from forgetmap.evaluation import load_suite
     from forgetmap.probe import choose_probe, write_probe
 
@@ -141,15 +142,18 @@ def _print_probe(probe: Probe, out: Path) -> None:
     items = sum(group.items for group in probe.groups)
     stable = sum(group.stable for group in probe.groups)
     click.echo(
-        f"\n{counted(len(probe.rows), 'item')} of {items:,}. Known stably: "
-        f"{EVIDENCE[probe.evidence]}.\nThe probe does not see gains, nor losses among the "
-        f"{items - stable:,} items that are not known stably."
+        "\n"
+        f"{counted(len(probe.rows), 'item')} of {items:,}. Known reliably: "
+        f"{EVIDENCE[probe.evidence]}.\n"
+        f"The probe cannot detect gains, or losses among the {items - stable:,} items that are not "
+        "reliably known."
     )
     if any(group.detectable is None or group.detectable > probe.detect for group in probe.groups):
         click.echo(
-            f"Some groups have too few such items to detect {percent(probe.detect)}: all are taken."
+            f"Some groups have too few reliable items to detect {percent(probe.detect)}; all of "
+            "theirs are included."
         )
-    click.echo(printable(f"Written to {out}. Run a model with --suite {out}."))
+    click.echo(printable(f"Written to {out}. Evaluate a model with --suite {out}."))
 
 
 CHECK_EXAMPLES = """\b
@@ -166,7 +170,7 @@ Examples:
     "--before",
     multiple=True,
     type=click.Path(),
-    help="Full run the probe was chosen from. Repeatable.",
+    help="Full run from which the probe was chosen. Repeatable.",
 )
 @click.option(
     "--full",
@@ -178,14 +182,15 @@ Examples:
     type=float,
     default=LEVEL,
     show_default=True,
-    help="Confidence of the intervals, and that an unchanged model raises no alarm.",
+    help="Confidence level of the intervals, and probability that an unchanged model raises no "
+    "alarm.",
 )
 @_metric_option
 @json_option
 def check(file: Path, run: str, **options: Any) -> None:
-    """What does a RUN on the items of FILE say of forgetting?
+    """Check a model for forgetting with a RUN on the items of FILE.
 
-    With --before and --full also whether full runs say the same.
+    With --before and --full, also shows whether full runs agree.
     """
     from forgetmap.probe import check_probe, findings_json
 
@@ -204,9 +209,9 @@ def _print_findings(findings: list[GroupFinding]) -> None:
 
     Console(highlight=False).print(_table(findings))
     alarms = [finding.name for finding in findings if finding.alarm]
-    verdict = f"Forgot: {', '.join(alarms)}." if alarms else "No group shows forgetting."
+    verdict = f"Forgetting in: {', '.join(alarms)}." if alarms else "No group shows forgetting."
     click.echo()
-    click.echo(printable(f"{verdict} Lost means: of what was known stably before."))
+    click.echo(printable(f"{verdict} Lost: share of what was reliably known before."))
     missing = sum(finding.missing for finding in findings)
     if missing:
         click.echo(f"{missing:,} chosen items have no scored answer.")
@@ -215,8 +220,8 @@ def _print_findings(findings: list[GroupFinding]) -> None:
         if full is not None:
             click.echo(
                 printable(
-                    f"{finding.name}: the full runs lost {percent(full.forgetting)} of all items,"
-                    f" {percent(full.unseen)} where no probe sees it, and gained "
+                    f"{finding.name}: the full runs lost {percent(full.forgetting)} of all items, "
+                    f"{percent(full.unseen)} outside the reach of the probe, and gained "
                     f"{percent(full.gained)}."
                 )
             )

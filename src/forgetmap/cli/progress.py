@@ -60,8 +60,8 @@ class JobProgress:
         if step.damaged and name not in self._tasks:
             lines = counted(step.damaged, "line")
             self._console.print(
-                f"{name}: {lines} of the journal damaged; what was lost is asked again, and the "
-                "damaged file is kept beside it"
+                f"{name}: {lines} of the journal damaged; the lost answers are evaluated again, "
+                "and the damaged file is kept next to it"
             )
         speed = step.tokens / step.seconds if step.seconds else 0.0
         failures = f", {step.failed:,} failed" if step.failed else ""
@@ -74,7 +74,7 @@ class JobProgress:
         """How far a merge is."""
         if step.kept and name not in self._tasks:
             share = step.kept / step.total
-            self._console.print(f"{name}: {share:.0%} is there from an earlier attempt")
+            self._console.print(f"{name}: {share:.0%} done in an earlier attempt")
         speed = (step.done - step.kept) / max(step.seconds, 1e-9)
         unit, size = ("GB", 1e9) if step.total >= 1e9 else ("MB", 1e6)
         amount = f"{step.done / size:,.1f} of {step.total / size:,.1f} {unit}"
@@ -137,7 +137,7 @@ class StudyProgress(JobProgress):
             self._done += 1
             effort = update.effort
             if not effort.answers:  # only its end was missing
-                self._print(f"{update.model}: all answers were there")
+                self._print(f"{update.model}: all answers already present")
                 return
             speed = effort.tokens / effort.seconds if effort.seconds else 0.0
             answers = counted(effort.answers, "answer")
@@ -170,7 +170,7 @@ class StudyProgress(JobProgress):
 
 @contextmanager
 def stoppable(
-    message: str = "Stopped; every answer so far is kept. Run the same command to go on.",
+    message: str = "Stopped. All answers so far are kept; run the same command to resume.",
 ) -> Iterator[None]:
     """Ctrl-C, or being asked to end, keeps what was done and says how to go on."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)

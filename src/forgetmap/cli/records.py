@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from forgetmap.sources import ColumnProfile, MapProposal, TableMap
 
 COMMANDS = {
-    "check": "Name the first fault with file, line and field.",
-    "show": "Say what is in a table or run.",
-    "convert": "Write a run folder or one table.",
-    "import": "Write the logs of a harness as a run folder.",
-    "map": "Propose how to read a table or JSON of unknown shape.",
+    "check": "Check a table or run, and locate the first error.",
+    "show": "Show what a table or run contains.",
+    "convert": "Write a run folder or a single table.",
+    "import": "Import the logs of a harness as a run folder.",
+    "map": "Propose a mapping for a table or JSON file of unknown structure.",
     "schema": "Print a published JSON schema.",
 }
 EXAMPLES = """\b
@@ -53,7 +53,7 @@ MAX_PROBLEMS = 10
 _save_map_option = click.option(
     "--save-map",
     is_flag=True,
-    help="Keep --columns, --task and --range next to the table, and use them from now on.",
+    help="Save --columns, --task and --range next to the table for later commands.",
 )
 
 
@@ -65,13 +65,13 @@ def command() -> None:
 def _manifest_options(command: Command) -> Command:
     """What a manifest says that logs and tables do not."""
     options = [
-        click.option("--run-id", help="Name of the run, for lineage [default: as in PATH]."),
-        click.option("--model", help="Name of the model that answered [default: as in PATH]."),
+        click.option("--run-id", help="Name of the run, for lineage [default: from PATH]."),
+        click.option("--model", help="Name of the model [default: from PATH]."),
         click.option(
             "--stage",
-            help="Stage of training: base, cpt, sft, dpo, rl, merge, ... [default: as in PATH].",
+            help="Training stage: base, cpt, sft, dpo, rl, merge, ... [default: from PATH].",
         ),
-        click.option("--parent", help="Run id of the checkpoint before [default: as in PATH]."),
+        click.option("--parent", help="Run id of the parent checkpoint [default: from PATH]."),
     ]
     return with_options(command, options)
 
@@ -114,7 +114,7 @@ def _open_checked(path: str, options: dict[str, Any]) -> Run:
     if options["save_map"]:
         table_map = TableMap().merged(columns, task, options["score_range"])
         saved = save_map(path, table_map)
-        click.echo(printable(f"Columns are kept in {saved}."), err=True)
+        click.echo(printable(f"Columns saved in {saved}."), err=True)
     return run
 
 
@@ -160,12 +160,14 @@ Examples:
 @click.option(
     "--deep",
     is_flag=True,
-    help="Read every file of a run folder anew and say whether it is as it was written; with "
-    "an exit code of 2 where one is changed or missing [default: results only].",
+    help=(
+        "Also verify the checksum of every file of a run folder; exit code 2 if one was changed or "
+        "is missing [default: check results only]."
+    ),
 )
 @json_option
 def check(path: str, *, as_json: bool, deep: bool, **options: Any) -> None:
-    """Check every result in PATH; the first fault is named with file, line and field."""
+    """Check every result in PATH. The first error is reported with file, line and field."""
     from forgetmap.comparison import SIMULATED
     from forgetmap.records import survey
     from forgetmap.text import printable
@@ -196,14 +198,14 @@ def _check_files(path: str) -> dict[str, FileStatus]:
     folder = Path(path)
     if not is_run_folder(folder):
         raise UsageError(
-            f"{path} is no run folder, so there are no checksums to check",
-            hint="make one with `forgetmap records convert`, or leave out --deep.",
+            f"{path} is not a run folder, so it has no checksums",
+            hint="create one with `forgetmap records convert`, or remove --deep.",
         )
     states = check_files(folder)
     damaged = [name for name, status in states.items() if status in ("changed", "missing")]
     if damaged:
         raise ChecksumError(
-            f"the file is {states[damaged[0]]} since the folder was written",
+            f"checksum check failed: the file is {states[damaged[0]]}",
             file=str(folder / damaged[0]),
             hint="copy the folder again.",
         )
@@ -236,7 +238,7 @@ METRIC_WIDTH, EXAMPLE_WIDTH = 20, 28
     help="Number of results to list.",
 )
 def show(path: str, *, as_json: bool, limit: int, **options: Any) -> None:
-    """Say what is in PATH: format, model, tasks, items, repeats, metrics, problems."""
+    """Show what PATH contains: format, model, tasks, items, repeats, metrics and problems."""
     from rich.console import Console
 
     from forgetmap.records import survey
@@ -342,7 +344,7 @@ Examples:
     "--out",
     type=click.Path(path_type=Path),
     required=True,
-    help="Run folder to write, or table if it ends in .csv, .jsonl or .parquet.",
+    help="Run folder to write, or a table if the name ends in .csv, .jsonl or .parquet.",
 )
 @table_options
 @_save_map_option
@@ -354,13 +356,13 @@ Examples:
     type=click.Choice(["auto", "every-eval-ever"]),
     default="auto",
     show_default=True,
-    help="Format of --out; auto: by its ending; every-eval-ever: instances, one JSON object per "
-    "line.",
+    help="Format of --out. auto: from its extension; every-eval-ever: one instance per line, as "
+    "JSON.",
 )
 @_manifest_options
 @overwrite_option
 def convert(path: str, out: Path, form: str, **options: Any) -> None:
-    """Write PATH as a run folder, or as one CSV, JSON lines or Parquet table."""
+    """Write PATH as a run folder, or as a single CSV, JSON Lines or Parquet table."""
     from forgetmap.records import refuse_to_replace, survey, write_run, write_table
     from forgetmap.text import printable
 
@@ -402,7 +404,7 @@ Examples:
 @_manifest_options
 @overwrite_option
 def import_(path: str, out: Path, **options: Any) -> None:
-    """Write what is in PATH as a run folder, and say what could not be used."""
+    """Import PATH as a run folder, and list what could not be used."""
     from rich.console import Console
 
     from forgetmap.records import refuse_to_replace, survey, write_run
@@ -429,14 +431,14 @@ PROFILE_HEADS = ("column", "type", "filled", "different", "range", "examples")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="File for the map [default: PATH.map.toml, which every command then uses].",
+    help="Mapping file to write [default: PATH.map.toml, which all commands then use].",
 )
 @json_option
 @overwrite_option
 def map_(path: str, out: Path | None, *, as_json: bool, overwrite: bool, **options: Any) -> None:
-    """Look at a table or JSON file, propose how to read it, and write that as TOML.
+    """Inspect a table or JSON file, propose a mapping to read it, and write it as TOML.
 
-    Shown are the columns with types, ranges and examples, the map, and three rows as they are read.
+    Prints the columns with types, ranges and examples, the mapping, and three rows read with it.
     """
     from forgetmap.sources import TableMap, map_file, propose_map, save_map
 
@@ -481,12 +483,12 @@ def _print_proposal(proposal: MapProposal, target: Path) -> None:
     from forgetmap.text import counted, printable
 
     console = Console()
-    looked_at = f", {counted(proposal.rows, 'row')} looked at" if proposal.rows else ""
+    looked_at = f", {counted(proposal.rows, 'row')} examined" if proposal.rows else ""
     title = f"{proposal.origin or proposal.path}: {proposal.shape}{looked_at}."
     console.print(Text(printable(title), style="bold"))
     if proposal.columns:
         console.print(_profiles(proposal.columns))
-    console.print(Text(f"\nProposed map, written to {printable(str(target))}", style="bold"))
+    console.print(Text((f"\nProposed mapping, written to {printable(str(target))}"), style="bold"))
     for line in map_text(proposal.table_map).splitlines()[1:]:
         console.print(Text(printable(line)), soft_wrap=True)
     for note in proposal.notes:
@@ -534,8 +536,8 @@ def _next_step(proposal: MapProposal, target: Path) -> str:
         option = _as_options(proposal.table_map)  # --mapping is for tables, and this may be a log
     if proposal.problem:
         return (
-            f"This map does not read the file yet: {proposal.problem}\n"
-            f"Correct {target}, or name columns with --columns."
+            f"The mapping cannot read the file yet: {proposal.problem}\n"
+            f"Edit {target}, or name columns with --columns."
         )
     if len(proposal.sources) > 1:
         return f"Next: forgetmap compare {' '.join(proposal.sources)}{option}"
@@ -560,7 +562,7 @@ Examples:
 @command.command("schema", epilog=SCHEMA_EXAMPLES)
 @click.argument("what", type=click.Choice(["record", "comparison", "fan-out"]))
 def schema(what: str) -> None:
-    """Print the JSON schema of a record, or of what `compare --json` prints."""
+    """Print the JSON schema of a record, or of the output of `compare --json`."""
     from forgetmap.comparison import ComparisonResult, FanOutResult
     from forgetmap.records import json_schema
 

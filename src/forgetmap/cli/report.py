@@ -40,7 +40,8 @@ Examples:
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="File, or folder for figures [default: report.html or figures; Markdown is printed].",
+    help="File to write, or folder for figures [default: report.html or figures; Markdown is "
+    "printed].",
 )
 @click.option(
     "--format",
@@ -48,24 +49,26 @@ Examples:
     type=click.Choice(REPORT_FORMATS),
     default="html",
     show_default=True,
-    help="Format of the report: a page to read and explore, Markdown, or a folder of figures.",
+    help="Format of the report: an interactive HTML page, Markdown, or a folder of figures.",
 )
 @click.option(
     "--bridge",
     type=click.Path(path_type=Path),
     metavar="TABLE",
-    help="Also draw forgetting against divergence, from a table as `overlap bridge` takes it "
-    "[default: none].",
+    help=(
+        "Also draw forgetting against divergence, from a table as for `overlap bridge` [default: "
+        "none]."
+    ),
 )
 @report_options
 @comparison_options
 @overwrite_option
 def command(sources: tuple[str, ...], **options: Any) -> None:
-    """Write what was forgotten as one file to read, explore and mail around.
+    """Write a comparison as one file to read, explore and share.
 
-    SOURCES are BEFORE AFTER [AFTER ...] as for `compare`, or one folder that `compare --out` wrote;
-    such a folder holds no questions and no responses. The page needs no network, and nothing is
-    sent anywhere.
+    SOURCES are BEFORE AFTER [AFTER ...] as for `compare`, or one folder written by `compare --out`,
+    which contains no questions and no responses. The page works offline, and no data is sent
+    anywhere.
     """
     from forgetmap.overlap import fit_bridge, read_models
     from forgetmap.report import as_markdown, parse_patterns
@@ -103,13 +106,13 @@ def _payload(sources: tuple[str, ...], options: dict[str, Any]) -> Payload:
         folder = Path(sources[0])
         if not is_comparison_folder(folder):
             raise UsageError(
-                f"{folder} is one source, and not a comparison that was written",
-                hint="name BEFORE and AFTER, or a folder that `forgetmap compare --out` wrote.",
+                f"{folder} is one source, and not a saved comparison",
+                hint="give BEFORE and AFTER, or a folder written by `forgetmap compare --out`.",
             )
         refuse_verdict_options(folder)
         click.echo(f"Note: {MISSING_IN_FOLDER}", err=True)
         return payload_from_folder(folder, **payload_options)
-    with Console(stderr=True).status("Pairing and counting ...") as status:
+    with Console(stderr=True).status("Pairing items ...") as status:
         options["progress"] = reading_progress(status)
         result = compare(*sources, **options)
         status.update("Collecting flipped items ...")

@@ -40,12 +40,12 @@ Examples:
 @harness_options
 @overwrite_option
 def command(model: str, out: Path, **options: Any) -> None:
-    """Evaluate one MODEL on a suite, or by another harness, and write a run folder.
+    """Evaluate one MODEL on a suite, or with another harness, and write a run folder.
 
-    MODEL is a folder, a hub id, BASE+ADAPTER or a GGUF file; any of these behind vllm: for vLLM; or
-    http://HOST/v1#NAME, a server whose key is in FORGETMAP_API_KEY. Settings may follow it:
-    MODEL,stage=base,max_tokens=4096. A run that was stopped goes on where it was; one that is
-    complete is not done again.
+    MODEL is a folder, a hub id, BASE+ADAPTER or a GGUF file; prefix it with vllm: to use vLLM. For
+    a server write http://HOST/v1#NAME; its API key is read from FORGETMAP_API_KEY. Settings can
+    follow the model: MODEL,stage=base,max_tokens=4096. An interrupted run resumes, and a completed
+    run is not repeated.
     """
     if options["harness"]:
         run_with_harness(click.get_current_context(), out)

@@ -37,20 +37,22 @@ Examples:
     "--port",
     type=click.IntRange(0, 65535),
     default=0,
-    help="Port to listen on; 0 is any that is free [default: 0].",
+    help="Port to listen on; 0 picks a free port [default: 0].",
 )
 @click.option(
     "--token/--no-token",
     default=True,
     show_default=True,
-    help="Ask for the token in the printed address. Without it, every user of this machine can "
-    "read the runs; not with another --host.",
+    help=(
+        "Require the token in the printed address. Without it, every user of this machine can read "
+        "the runs; --no-token cannot be combined with another --host."
+    ),
 )
 @click.option(
     "--allow-host",
     multiple=True,
     metavar="NAME",
-    help="Further host name that browsers may use for this server. Repeatable.",
+    help="Additional host name under which browsers may reach this server. Repeatable.",
 )
 @click.option("--open", is_flag=True, help="Open the page in a browser.")
 @log_options
@@ -58,11 +60,11 @@ Examples:
 def command(runs: tuple[str, ...], host: str, port: int, **options: Any) -> None:
     """Explore RUNS in a browser, and compare any two of them.
 
-    RUNS are run folders, logs of an evaluation harness, tables, or folders that contain such.
-    Only this machine can reach the server, unless --host says otherwise, and only who has the
-    token, which is part of the printed address. Nothing is ever written to RUNS; what was prepared
-    is kept in the cache, unless --no-cache is given. A run given as --noise is a repeat of the
-    first of RUNS, and is used wherever that one is before.
+    RUNS are run folders, logs of an evaluation harness, tables, or folders that contain them. The
+    server accepts connections only from this machine unless you set --host, and only with the token
+    in the printed address. RUNS are never modified; prepared data is kept in the cache unless you
+    pass --no-cache. A run passed as --noise is a repeat of the first run, and is used whenever that
+    run is the model before.
     """
     _require_server()
     from rich.console import Console
@@ -91,7 +93,7 @@ def command(runs: tuple[str, ...], host: str, port: int, **options: Any) -> None
     hosts = allowed_hosts(host, port, options["allow_host"])
     app = make_app(explorer, hosts=hosts, port=port, token=token)
     address = _address(host, port, token)
-    click.echo(f"Serving {counted(len(known), 'run')} at {address}\nCtrl-C ends it.")
+    click.echo(f"Serving {counted(len(known), 'run')} at {address}\nPress Ctrl-C to stop.")
     if options["open"]:
         _open(address, is_secret=token is not None)
     try:
@@ -105,7 +107,9 @@ def _reading(options: dict[str, Any], progress: Callable[[str], None]) -> Readin
 
     names = options["run"]
     if len(names) > 1:
-        raise UsageError("--run is given more than once", hint="serve each of them by its folder.")
+        raise UsageError(
+            "--run can be given only once", hint="pass the folder of each run instead."
+        )
     return Reading(
         run=names[0] if names else None,
         strict=options["strict"],
@@ -132,7 +136,7 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise UsageError(
             f"cannot listen on {host}, port {port}: {error.strerror or error}",
-            hint="choose another --port (0 is any that is free) or --host.",
+            hint="choose another --port (0 picks a free port) or --host.",
         ) from None
 
 
@@ -153,8 +157,8 @@ def _token(host: str, *, is_wanted: bool) -> str | None:
         return secrets.token_urlsafe(24)
     if not is_loopback(host):
         raise UsageError(
-            f"--no-token is not possible with --host {host}, which other machines can reach",
-            hint="leave out one of them.",
+            f"--no-token cannot be combined with --host {host}, which other machines can reach",
+            hint="remove one of them.",
         )
     return None
 

@@ -34,7 +34,7 @@ def _option_counts(
     try:
         return [None if value == "open" else int(value) for value in values]
     except ValueError:
-        raise click.BadParameter("give whole numbers from 2 on, or 'open'") from None
+        raise click.BadParameter("give whole numbers of 2 or more, or 'open'") from None
 
 
 @click.command("simulate", epilog=EXAMPLES)
@@ -43,7 +43,11 @@ def _option_counts(
     "--tasks", type=click.IntRange(1), default=9, show_default=True, help="Number of tasks."
 )
 @click.option(
-    "--items", type=click.IntRange(1), default=300, show_default=True, help="Items of each task."
+    "--items",
+    type=click.IntRange(1),
+    default=300,
+    show_default=True,
+    help="Number of items per task.",
 )
 @click.option(
     "--k",
@@ -51,17 +55,21 @@ def _option_counts(
     default=("4", "10", "open"),
     show_default=True,
     callback=_option_counts,
-    help="Number of options of the items, task after task, or `open`. Repeatable.",
+    help="Number of options per item, one per task in turn, or `open`. Repeatable.",
 )
 @_share("--known", 0.6, "Share of items known before.")
-@_share("--lost", 0.15, "Share of the known items that is lost, on average over tasks.")
+@_share("--lost", 0.15, "Share of the known items that is forgotten, on average over tasks.")
 @_share("--gained", 0.2, "Share of the unknown items that is gained.")
 @click.option(
-    "--repeats", type=click.IntRange(1), default=1, show_default=True, help="Answers per item."
+    "--repeats",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Number of answers per item.",
 )
-@_share("--persistence", 0.5, "Chance that a guess after repeats the guess before.")
-@_share("--mastery", 1.0, "Chance that a known item is answered right.")
-@_share("--spread", 0.0, "How much mastery differs between items.")
+@_share("--persistence", 0.5, "Probability that a guess after training repeats the guess before.")
+@_share("--mastery", 1.0, "Probability of answering a known item correctly.")
+@_share("--spread", 0.0, "Variation of mastery between items.")
 @click.option(
     "--seed",
     type=click.IntRange(0),
@@ -71,9 +79,10 @@ def _option_counts(
 )
 @overwrite_option
 def command(out: Path, **options: Any) -> None:
-    """Write two simulated runs whose truth is known, to try forgetmap without a model.
+    """Write two simulated runs with known forgetting, to try forgetmap without a model.
 
-    truth.parquet beside them says of each item whether it was kept, lost, gained or never known.
+    The file truth.parquet states for each item whether it was kept, forgotten, gained or never
+    known.
     """
     import pyarrow.parquet as pq
 

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from forgetmap.study import StudyResult
 
 COMMANDS = {
-    "init": "Write a study to start from.",
-    "check": "Say what is in a study, and what is wrong with it.",
-    "run": "Evaluate every model once; go on where it was stopped.",
-    "status": "Which models have runs, and which pairs can be compared?",
-    "compare": "Compare all pairs that have runs; each is read once.",
-    "report": "Write tables, figures and a site that needs no network.",
-    "findings": "What do the pairs say together? What papers claim, tested.",
-    "place": "Where does a pair lie among the published ones?",
+    "init": "Write a study file to start from.",
+    "check": "Check a study file and show its contents.",
+    "run": "Evaluate every model once; resume where interrupted.",
+    "status": "List the models with runs and the pairs ready to compare.",
+    "compare": "Compare all pairs that have runs, reading each run once.",
+    "report": "Write tables, figures and a site that works offline.",
+    "findings": "Test published claims on all pairs together.",
+    "place": "Show where a pair ranks among the published pairs.",
 }
 EXAMPLES = """\b
 Examples:
@@ -45,13 +45,13 @@ runs_option = click.option(
     "--runs",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Holds a run folder per model, called like its id, for models without `logs`.",
+    help="Folder with one run folder per model id, for models without `logs`.",
 )
 
 
 @click.group("study", cls=CommandGroup, lines=COMMANDS, epilog=EXAMPLES)
 def command() -> None:
-    """Many pairs of models: which stages, sizes and data make models forget?"""
+    """Compare many pairs of models: which stages, sizes and data cause forgetting?"""
 
 
 INIT_EXAMPLES = """\b
@@ -67,11 +67,11 @@ Examples:
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="File to write the study to [default: it is printed].",
+    help="File to write the study to [default: print it].",
 )
 @overwrite_option
 def init(name: str, out: Path | None, *, overwrite: bool) -> None:
-    """Write a study to start from: that of a paper, or an empty one."""
+    """Write a study file to start from: that of a paper, or an empty one."""
     from forgetmap.cli.options import refuse_existing
     from forgetmap.records import writable
     from forgetmap.study import study_template
@@ -97,7 +97,7 @@ Examples:
 @study_argument
 @json_option
 def check(study: Path, *, as_json: bool) -> None:
-    """Say what is in a study: models, pairs, merges, trends, and what is wrong with it."""
+    """Check a study file, and show its models, pairs, merges and trends."""
     from rich.console import Console
 
     from forgetmap.study import read_study, summarize_study, tell_summary
@@ -121,54 +121,68 @@ Examples:
 
 @command.command("run", epilog=RUN_EXAMPLES)
 @study_argument
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the runs.")
-@click.option("--only", help="Only these models or merges, by their ids [default: all].")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Folder to write the runs to."
+)
+@click.option("--only", help="Evaluate only these models or merges, by id [default: all].")
 @click.option(
     "--parallel", type=click.IntRange(1), default=1, show_default=True,
-    help="Models at a time on this machine or cluster, and as many at each server.",
+    help=(
+        "Number of models to evaluate at the same time, on this machine or cluster and on each "
+        "server."
+    ),
 )  # fmt: skip
 @click.option(
     "--server", "servers", multiple=True, metavar="URL",
-    help="A server that has models of the study, http://HOST/v1, or ID=http://HOST/v1#NAME; may "
-    "be repeated [default: as the study says].",
+    help=(
+        "Server of models of the study: http://HOST/v1, or ID=http://HOST/v1#NAME. Repeatable "
+        "[default: as in the study file]."
+    ),
 )  # fmt: skip
 @click.option(
     "--max-items",
     type=click.FloatRange(0, min_open=True),
-    help="Stop before the model that would take more answers [default: no limit].",
+    help="Stop before the model that would exceed this number of answers [default: no limit].",
 )
 @click.option(
     "--max-tokens",
     type=click.FloatRange(0, min_open=True),
-    help="The same for tokens read and written.",
+    help=(
+        "Stop before the model that would exceed this number of input and output tokens "
+        "[default: no limit]."
+    ),
 )
 @click.option(
     "--max-gpu-hours",
     type=click.FloatRange(0, min_open=True),
-    help="The same for hours of one GPU.",
+    help="Stop before the model that would exceed this number of GPU hours [default: no limit].",
 )
 @click.option(
     "--gpu",
-    help="What hours are estimated for: t4, l4, l40s, rtx4090, a100, a100-40, "
-    "h100, h200, b200, mi300x [default: a100].",
+    help=(
+        "GPU for which to estimate hours: t4, l4, l40s, rtx4090, a100, a100-40, h100, h200, b200, "
+        "mi300x [default: a100]."
+    ),
 )
 @click.option(
     "--tokens-per-second",
     metavar="N|SIZE=N",
-    help="Tokens read and written by one GPU, or by a model of a size: 7B=2500 "
-    "[default: as runs of the study were, else by --gpu].",
+    help=(
+        "Tokens per second of one GPU, or of a model size: 7B=2500 [default: measured in finished "
+        "runs of the study, else from --gpu]."
+    ),
 )
-@click.option("--keep-weights", is_flag=True, help="Keep merges after their evaluation.")
-@click.option("--dry-run", is_flag=True, help="Only say what it might take; nothing is loaded.")
+@click.option("--keep-weights", is_flag=True, help="Keep merged models after evaluating them.")
+@click.option("--dry-run", is_flag=True, help="Only estimate time and tokens; load no model.")
 @data_root_option
 @loading_options
 @click.pass_context
 def run(ctx: click.Context, /, study: Path, out: Path, only: str | None, **options: Any) -> None:
-    """Evaluate every model of a study once, whatever the number of its pairs.
+    """Evaluate every model of a study once, regardless of the number of pairs.
 
-    Models with `logs` are taken as they are. What was evaluated is not loaded again; a study that
-    was stopped, even killed, goes on where it was. A model that fails does not stop the others:
-    `forgetmap study status` says why it did. Limits are on this call.
+    Models with `logs` are not evaluated. Finished models are not loaded again, and an interrupted
+    study resumes, even after a crash. A model that fails does not stop the others; `forgetmap study
+    status` shows the reason. The limits apply to this call.
     """
     from forgetmap.cli.options import split_names
     from forgetmap.cli.study_run import dry_run, evaluate_study
@@ -193,7 +207,7 @@ Examples:
 @command.command("findings", epilog=FINDINGS_EXAMPLES)
 @click.argument("study", type=click.Path(path_type=Path), required=False)
 @click.option(
-    "--published", is_flag=True, help="What papers claim, held against their published values."
+    "--published", is_flag=True, help="Test the claims of the papers on their published values."
 )
 @click.option("--categories", is_flag=True, help="Also print every group in every category.")
 @runs_option
@@ -201,9 +215,9 @@ Examples:
 def findings(
     study: Path | None, runs: Path | None, *, published: bool, categories: bool, as_json: bool
 ) -> None:
-    """What do the pairs say together, and how sure is it?
+    """Test published claims on all pairs of a study, with uncertainty.
 
-    With --published it needs no STUDY: it holds what two papers claim against their own values.
+    With --published no STUDY is needed: the claims of two papers are tested on their own values.
     """
     from rich.console import Console
 
@@ -218,7 +232,7 @@ def findings(
 
     if published == (study is not None):
         raise UsageError(
-            "findings are of a study or of the papers",
+            "no study was given",
             hint="give a study.toml, or --published.",
         )
     if study is not None:
@@ -247,9 +261,9 @@ Examples:
 @engine_options
 @json_option
 def compare(study: Path, runs: Path | None, *, as_json: bool, **engine: Any) -> None:
-    """Compare all pairs whose models have runs or logs; each is read once.
+    """Compare all pairs whose models have runs or logs. Each run is read once.
 
-    Models without a run leave gaps, which are named.
+    Models without a run are listed, and their pairs are skipped.
     """
     from rich.console import Console
 
@@ -290,31 +304,36 @@ Examples:
 
 @command.command("report", epilog=REPORT_EXAMPLES)
 @click.argument("study", type=click.Path(path_type=Path), required=False)
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the site.")
 @click.option(
-    "--published", is_flag=True, help="Report the 31 pairs of Harmon et al., by published values."
+    "--out", type=click.Path(path_type=Path), required=True, help="Folder to write the site to."
+)
+@click.option(
+    "--published", is_flag=True, help="Report the 31 pairs of Harmon et al. from published values."
 )
 @click.option(
     "--limit",
     type=click.IntRange(1),
     default=STUDY_ITEMS,
     show_default=True,
-    help="Upper limit on changed items on the page of a pair; all are in a CSV file beside it.",
+    help="Maximum number of changed items on the page of a pair; all are in a CSV file next to it.",
 )
 @click.option("--no-text", is_flag=True, help="Leave out questions, answers and responses.")
 @click.option(
     "--redact",
     multiple=True,
     metavar="REGEX",
-    help="Blacken what matches in questions, options, answers and responses. Repeatable.",
+    help=(
+        "Redact text that matches this pattern in questions, options, answers and responses. "
+        "Repeatable."
+    ),
 )
 @runs_option
 @overwrite_option
 def report(study: Path | None, out: Path, runs: Path | None, **options: Any) -> None:
-    """Write what a study found as a folder: a site to read offline, tables and figures.
+    """Write the results of a study as a folder: an offline site, tables and figures.
 
-    Open index.html. Tables are LaTeX, CSV and Markdown, one for each stage; figures are SVG.
-    Nothing is sent anywhere. With --published it needs no STUDY.
+    Open index.html. Tables are LaTeX, CSV and Markdown, one per stage; figures are SVG. No data is
+    sent anywhere. With --published no STUDY is needed.
     """
     from rich.console import Console
 
@@ -327,7 +346,7 @@ def report(study: Path | None, out: Path, runs: Path | None, **options: Any) -> 
     published, overwrite = options.pop("published"), options.pop("overwrite")
     if published == (study is not None):
         raise UsageError(
-            "a report is of a study or of the published values",
+            "no study was given",
             hint="give a study.toml, or --published.",
         )
     refuse_existing(out, [str(path) for path in (study, runs) if path], overwrite=overwrite)
@@ -365,7 +384,7 @@ Examples:
 @runs_option
 @json_option
 def status(study: Path, runs: Path | None, *, as_json: bool) -> None:
-    """Which models have runs or logs, and which pairs can be compared?"""
+    """List the models that have runs or logs, and the pairs ready to compare."""
     from rich.console import Console
 
     from forgetmap.study import read_study, study_status, tell_status
@@ -392,17 +411,17 @@ Examples:
 @table_options
 @log_options
 def place(before: str, after: str, *, as_json: bool, **options: Any) -> None:
-    """Where does a pair of runs lie among the 31 published pairs?
+    """Show where a pair of runs ranks among the 31 published pairs.
 
-    BEFORE and AFTER are what `forgetmap compare` takes. Only runs of the suite post-forget, or of
-    its tasks, have categories to compare.
+    BEFORE and AFTER are the same as for `forgetmap compare`. Only runs of the suite post-forget, or
+    of its tasks, have categories to compare.
     """
     from rich.console import Console
 
     from forgetmap.study import place_pair, tell_placement
     from forgetmap.text import print_blocks
 
-    with Console(stderr=True).status("Pairing and counting ...") as status:
+    with Console(stderr=True).status("Pairing items ...") as status:
         options["progress"] = reading_progress(status)
         placement = place_pair(before, after, **options)
     if as_json:

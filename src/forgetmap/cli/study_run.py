@@ -94,7 +94,7 @@ def _print_result(study: Study, out: Path, runs: StudyRuns) -> None:
         left = ", ".join(runs.left)
         click.echo(f"Stopped: {runs.refusal}. {counted(len(runs.left), 'model')} left: {left}.")
     if runs.refusal or runs.failed:
-        click.echo(f"{len(runs.done)} of {total} models are evaluated. To go on: {again}")
+        click.echo(f"{len(runs.done)} of {total} models are evaluated. To resume: {again}")
         return
     click.echo(
         f"{len(runs.done)} of {total} models are evaluated. "

@@ -34,5 +34,5 @@ def refuse_existing_file(path: Path, *, overwrite: bool) -> None:
         raise OutputError(f"{path} is a folder", hint="name a file for --out.")
     if path.exists() and not overwrite:
         raise OutputError(
-            f"{path} exists already", hint="choose another --out, or replace it with --overwrite."
+            f"{path} already exists", hint="choose another --out, or replace it with --overwrite."
         )

@@ -34,7 +34,7 @@ def write_start(
         OutputError: there is something at this path already, or nobody may write there.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise OutputError(f"{out} exists already", hint="choose another --out.")
+        raise OutputError(f"{out} already exists", hint="choose another --out.")
     partial = out.with_name(f".{out.name}.{os.getpid()}")
     try:
         partial.mkdir(parents=True, exist_ok=True)

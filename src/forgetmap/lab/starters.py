@@ -141,7 +141,7 @@ def write_starter(kind: str, out: Path) -> list[Path]:
     if kind not in makers:
         raise UsageError(f"there is no starter {kind!r}", hint=f"choose from {', '.join(makers)}.")
     if (out / RECIPE_FILE).exists():
-        raise OutputError(f"{out / RECIPE_FILE} exists already", hint="choose another --out.")
+        raise OutputError(f"{out / RECIPE_FILE} already exists", hint="choose another --out.")
     recipe, make_data = makers[kind]
     try:
         written = [_write(out / name, map(_line, rows)) for name, rows in make_data().items()]

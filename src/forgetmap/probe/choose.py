@@ -225,7 +225,7 @@ def write_probe(probe: Probe, path: Path, *, overwrite: bool = False) -> Path:
         raise UsageError(f"{path} is no name for JSON lines", hint="let it end in .jsonl.")
     if path.exists() and not overwrite:
         raise OutputError(
-            f"{path} exists already", hint="choose another name, or replace it with --overwrite."
+            f"{path} already exists", hint="choose another name, or replace it with --overwrite."
         )
     with writable(path):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -435,7 +435,7 @@ def refuse_to_replace(path: Path, *, overwrite: bool) -> None:
     """Raise unless `path` is free, or a result of ours that may be replaced."""
     if path.exists() and not overwrite:
         raise OutputError(
-            f"{path} exists already", hint="choose another folder, or replace it with --overwrite."
+            f"{path} already exists", hint="choose another folder, or replace it with --overwrite."
         )
     if path.exists() and not _is_ours(path):
         raise OutputError(

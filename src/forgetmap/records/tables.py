@@ -95,7 +95,7 @@ def _refuse_to_write(path: Path, *, overwrite: bool) -> None:
             hint=f"end its name in {', '.join(WRITERS)}.",
         )
     if path.exists() and not overwrite:
-        raise OutputError(f"{path} exists already", hint="choose another name, or --overwrite.")
+        raise OutputError(f"{path} already exists", hint="choose another name, or --overwrite.")
 
 
 def _with_texts(scores: Frame, texts: Frame | None) -> Frame:

@@ -37,7 +37,7 @@ def test_bytes_are_counted_without_those_of_an_earlier_attempt(
         bar.show_bytes("merged", step)
         bar.show_bytes("merged", step)
     first, *lines = capsys.readouterr().err.splitlines()
-    assert first == "merged: 20% is there from an earlier attempt"
+    assert first == "merged: 20% done in an earlier attempt"
     assert lines == ["merged: 3.0 of 5.0 GB, 200 MB/s, about 10 s left"] * 2
 
 

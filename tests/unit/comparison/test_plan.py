@@ -206,7 +206,7 @@ def test_a_file_that_is_no_comparison(text: str, tmp_path: Path) -> None:
     path.write_text(text, encoding="utf-8")
     done = call("plan", path)
     assert done.code == 2
-    assert "is no comparison of two runs" in done.err
+    assert "is not a comparison of two runs" in done.err
 
 
 def pair(folder: Path, lost: int, items: int = 600) -> tuple[Path, Path]:
@@ -244,7 +244,7 @@ def test_a_written_comparison_keeps_its_margin(tmp_path: Path) -> None:
     assert call("compare", *pair(tmp_path, 0), "--out", tmp_path / "out").code == 0
     done = call("plan", tmp_path / "out", "--margin", 0.01)
     assert (done.code, done.out) == (2, "")
-    assert "--margin does not change the verdicts that are written in" in done.err
+    assert "--margin does not change the verdicts saved in" in done.err
 
 
 def test_the_hint_of_a_refused_comparison_works_in_a_plan(tmp_path: Path) -> None:

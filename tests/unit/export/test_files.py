@@ -30,7 +30,7 @@ def test_what_fails_half_way_leaves_the_old_file_and_nothing_else(tmp_path: Path
 def test_what_is_there_stays_unless_it_may_be_replaced(tmp_path: Path) -> None:
     path = tmp_path / "file.txt"
     path.write_text("mine", encoding="utf-8")
-    with pytest.raises(OutputError, match="exists already"), complete_file(path, overwrite=False):
+    with pytest.raises(OutputError, match="already exists"), complete_file(path, overwrite=False):
         pass
     with pytest.raises(OutputError, match="is a folder"), complete_file(tmp_path, overwrite=True):
         pass

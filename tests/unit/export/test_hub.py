@@ -76,7 +76,7 @@ def test_texts_and_paths_stay_at_home_unless_asked_for(tmp_path: Path) -> None:
 def test_nothing_is_replaced_unasked_and_nothing_of_others_at_all(tmp_path: Path) -> None:
     comparison, out = compared(tmp_path), tmp_path / "set"
     write_hub(comparison, out)
-    with pytest.raises(OutputError, match="exists already"):
+    with pytest.raises(OutputError, match="already exists"):
         write_hub(comparison, out)
     write_hub(comparison, out, overwrite=True)
     assert json.loads((out / "comparison.json").read_bytes())["before"]["origin"] == "base"

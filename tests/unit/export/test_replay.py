@@ -186,7 +186,7 @@ def test_refusals_leave_nothing_behind(tmp_path: Path) -> None:
         write_replay(comparison, out, pool=[path])
     assert not out.exists()
     out.write_text("mine", encoding="utf-8")
-    with pytest.raises(OutputError, match="exists already"):
+    with pytest.raises(OutputError, match="already exists"):
         write_replay(comparison, out, include_measured=True)
     assert out.read_text(encoding="utf-8") == "mine"
     write_replay(comparison, out, include_measured=True, overwrite=True)

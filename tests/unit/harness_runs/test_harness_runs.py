@@ -245,7 +245,7 @@ def model(tmp_path: Path) -> Path:
 
 WRONG = {
     "which tasks": [],
-    "--suite means nothing to": ["--tasks", "a", "--suite", "basics"],
+    "--suite has no effect with": ["--tasks", "a", "--suite", "basics"],
     "--output_path of lm-eval is set by": ["--tasks", "a", "--", "--output_path", "x"],
     "--log_s of lm-eval is set by": ["--tasks", "a", "--", "--log_s"],
     "holds the key": ["--tasks", "a", "--", "--header=sesame"],

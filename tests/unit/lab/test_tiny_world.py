@@ -137,5 +137,5 @@ def test_a_start_appears_only_when_it_is_whole(
         write_start(tmp_path / "start")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "there").write_text("")
-    with pytest.raises(OutputError, match="exists already"):
+    with pytest.raises(OutputError, match="already exists"):
         write_start(tmp_path / "there")

@@ -143,7 +143,7 @@ def test_the_old_one_comes_back_if_the_new_one_cannot_take_its_place(
 def test_nothing_is_replaced_unasked(tmp_path: Path) -> None:
     for name, write_to in (("run", write_run), ("run.csv", write_table)):
         write_to(RUN, tmp_path / name)
-        with pytest.raises(OutputError, match="exists already"):
+        with pytest.raises(OutputError, match="already exists"):
             write_to(RUN, tmp_path / name)
 
 
@@ -217,7 +217,7 @@ def test_what_a_killed_process_left_goes_and_what_another_writes_stays(tmp_path:
 
 def test_a_result_that_was_put_aside_when_a_process_died_comes_back(tmp_path: Path) -> None:
     write_run(RUN, tmp_path / ".run.old-left" / "run")
-    with pytest.raises(OutputError, match="exists already"):
+    with pytest.raises(OutputError, match="already exists"):
         write_run(RUN, tmp_path / "run")
     assert read_run(tmp_path / "run").texts is not None
 

@@ -12,12 +12,12 @@ from forgetmap.cli.options import json_option
 from forgetmap.cli.options.lab import pretrain, require_training
 
 COMMANDS = {
-    "compare": "Which way to train forgets least, at the same score?",
-    "repair": "Bring back what a model forgot, with texts of its own start.",
-    "merge-drift": "Does merging compensate when drift is small?",
-    "methods": "List the methods: what each needs, and what is tried of it.",
+    "compare": "Compare training methods at the same score on the new task.",
+    "repair": "Restore what a model forgot, with texts from its start model.",
+    "merge-drift": "Test whether merging compensates better when drift is small.",
+    "methods": "List the methods, what each needs, and its settings.",
     "start": "Pre-train the start model of the tiny world.",
-    "init": "Write a recipe, with data to start from.",
+    "init": "Write a recipe with data to start from.",
 }
 EXAMPLES = """\b
 Examples:
@@ -30,10 +30,10 @@ Examples:
 
 @click.group("lab", cls=CommandGroup, package=__name__, lines=COMMANDS, epilog=EXAMPLES)
 def command() -> None:
-    """Which way to train forgets least? Compared from one start to one score on the new task.
+    """Compare training methods from one start model to one score on the new task.
 
-    A RECIPE is `tiny`, a world whose models are trained on a CPU in seconds, or a recipe.toml of
-    your own. What was stopped goes on where it was; what is finished is not done again.
+    A RECIPE is `tiny`, a small world whose models train on a CPU in seconds, or your own
+    recipe.toml. Interrupted runs resume, and finished runs are not repeated.
     """
 
 
@@ -47,7 +47,7 @@ Examples:
 @command.command("methods", epilog=METHODS_EXAMPLES)
 @json_option
 def methods(*, as_json: bool) -> None:
-    """List the methods: what each needs of the old data, and the strengths that are tried."""
+    """List the methods, the old data each needs, and the strengths that are tried."""
     require_training()
     from forgetmap.lab import METHODS
 
@@ -71,7 +71,7 @@ def methods(*, as_json: bool) -> None:
 
     console = Console()
     for method in found:
-        slow = "; slow, left out unless named" if method.is_slow else ""
+        slow = "; slow, skipped unless named" if method.is_slow else ""
         tried = _strengths(method.strength_of, method.strengths)
         console.print(Text(method.name, style="bold"), Text(method.title), soft_wrap=True)
         facts = f"    needs {_NEEDS[method.needs]}{tried}{slow}"
@@ -98,12 +98,22 @@ Examples:
 
 @command.command("start", epilog=START_EXAMPLES)
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="Folder of the start model."
+    "--out", type=click.Path(path_type=Path), required=True, help="Folder for the start model."
 )
 @click.option(
-    "--steps", type=click.IntRange(1), default=1600, show_default=True, help="Steps of training."
+    "--steps",
+    type=click.IntRange(1),
+    default=1600,
+    show_default=True,
+    help="Number of training steps.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of weights and text.")
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Random seed of the weights and the texts.",
+)
 def start(out: Path, steps: int, seed: int) -> None:
     """Pre-train the start model of the tiny world: 0.65 million parameters, minutes on a CPU."""
     require_training()
@@ -124,12 +134,14 @@ Examples:
 
 @command.command("init", epilog=INIT_EXAMPLES)
 @click.argument("starter", type=click.Choice(["tiny", "smollm2", "gpu"]))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the recipe.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Folder for the recipe."
+)
 def init(starter: str, out: Path) -> None:
-    """Write a recipe.toml, and the data it needs, to try and to change.
+    """Write a recipe.toml with the data it needs, as a starting point.
 
-    tiny is the recipe of that name as files; smollm2 teaches SmolLM2-135M facts of an invented
-    world; gpu is a template for your own model and data.
+    tiny: the recipe of that name as files. smollm2: teaches SmolLM2-135M facts of an invented
+    world. gpu: a template for your own model and data.
     """
     from forgetmap.lab import write_starter
     from forgetmap.text import printable

@@ -35,28 +35,32 @@ Examples:
 @lab_options("lab.json")
 @click.option(
     "--methods",
-    help="Names, such as forward-kl,replay; plain fine-tuning is always among them "
-    "[default: all but slow ones].",
+    help=(
+        "Methods to compare, such as forward-kl,replay. Plain fine-tuning is always included "
+        "[default: all except slow ones]."
+    ),
 )
 @click.option(
     "--strengths",
     multiple=True,
-    help="Strengths to try instead of a method's own: 1,2,4, or lora=1,2,4 where several methods "
-    "are compared; repeatable.",
+    help=(
+        "Strengths to try instead of a method's own: 1,2,4, or lora=1,2,4 if several methods are "
+        "compared. Repeatable."
+    ),
 )
 @click.option(
     "--workers",
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Trainings at the same time.",
+    help="Number of training runs at the same time.",
 )
 @click.option(
     "--capabilities",
     is_flag=True,
-    help="Also measure how capabilities drifted, on one seed of each method.",
+    help="Also measure capability drift, on one seed of each method.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be trained, and train nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the planned training runs without training.")
 def command(  # noqa: PLR0913  # as many as the command has
     recipe: str,
     out: Path,
@@ -70,11 +74,11 @@ def command(  # noqa: PLR0913  # as many as the command has
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Which way to train forgets least? Each goes from the same start to the same score.
+    """Compare training methods by forgetting, from the same start to the same score.
 
-    Every method is tried at all learning rates and strengths on a development seed; its best
-    setting is then repeated on other seeds, which are reported, against plain fine-tuning at its
-    best learning rate and at equal compute.
+    Every method is tried at all learning rates and strengths on a development seed. Its best
+    setting is then repeated on other seeds and compared with plain fine-tuning at its best learning
+    rate and at equal compute.
     """
     require_training()
     from forgetmap.lab import compare_methods, plan_comparison
@@ -115,8 +119,8 @@ def read_strengths(texts: tuple[str, ...], methods: list[str]) -> dict[str, list
         if not equals:
             if len(methods) != 1:
                 raise UsageError(
-                    f"--strengths {text} may be of any method",
-                    hint=f"say of which: --strengths METHOD={text}.",
+                    f"--strengths {text} does not name a method",
+                    hint=f"write --strengths METHOD={text}.",
                 )
             name = methods[0]
         found[name.strip()] = read_numbers(values, "--strengths")
@@ -134,7 +138,9 @@ def read_numbers(text: str, option: str) -> list[float]:
     except ValueError:
         numbers = []
     if not numbers or not all(0 <= number < float("inf") for number in numbers):
-        raise UsageError(f"{option} {text!r} is no list of numbers", hint="give 1,2,4 or the like.")
+        raise UsageError(
+            f"{option} {text!r} is not a list of numbers", hint="give numbers such as 1,2,4."
+        )
     return numbers
 
 
@@ -147,6 +153,6 @@ def _print_plan(plan: LabPlan, recipe: LabRecipe) -> None:
     total = plan.count_arms(recipe)
     click.echo(
         f"{counted(total, 'training run')}: {len(sweep):,} to choose settings, listed above, and "
-        f"{total - len(sweep):,} on {plan.seeds} further seeds: the best setting of each method, "
-        "and plain fine-tuning at every rate."
+        f"{total - len(sweep):,} on {plan.seeds} further seeds, with the best setting of each "
+        "method and plain fine-tuning at every learning rate."
     )

@@ -30,7 +30,7 @@ Examples:
     "--levels",
     default="0.02,0.05,0.1,0.2,0.5,1",
     show_default=True,
-    help="Shares of the new examples to train on: the more, the further a model drifts.",
+    help="Shares of the new examples to train on; more examples cause more drift.",
 )
 @click.option(
     "--rate",
@@ -47,11 +47,11 @@ def command(  # as many as the command has
     *,
     as_json: bool,
 ) -> None:
-    """Does merging with the start undo more of what was lost when drift is small?
+    """Test whether merging with the start model undoes more of the loss when drift is small.
 
-    Models learn from a few to all of the new examples; each is merged with the start at ten
-    weights. Counted is the share of the loss that the best merge undoes while it keeps 95 % of
-    what was gained; half of the items chooses the merge, the other half measures it.
+    Models learn from a few to all of the new examples, and each is merged with the start model at
+    ten weights. The result is the share of the loss that the best merge undoes while keeping 95 %
+    of the gain. Half of the items choose the merge, the other half measure it.
     """
     require_training()
     from forgetmap.lab import merge_under_drift

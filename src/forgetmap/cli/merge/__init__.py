@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from forgetmap.merge import Method, Parameter
 
 COMMANDS = {
-    "apply": "Merge as a recipe in YAML says: ours, or mergekit's as it is.",
-    "methods": "List the methods, their parameters and papers.",
+    "apply": "Merge as described by a YAML recipe, ours or mergekit's.",
+    "methods": "List the methods with parameters and papers.",
     "sweep": "Merge at many weights, evaluate each, and find the best.",
-    "drift": "How far do two models lie apart, by layer and module?",
+    "drift": "Measure the weight difference of two models by layer and module.",
 }
 EXAMPLES = """\b
 Examples:
@@ -51,15 +51,15 @@ class MergeGroup(CommandGroup):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the methods as well."""
         super().format_commands(ctx, formatter)
-        with formatter.section("Methods, each a command"):
+        with formatter.section("Methods (one command each)"):
             formatter.write_text(", ".join(method_names()))
 
 
 @click.group("merge", cls=MergeGroup, package=__name__, lines=COMMANDS, epilog=EXAMPLES)
 def command() -> None:
-    """Merge models, and know whether it kept what was known.
+    """Merge models, and measure what the merge keeps.
 
-    A merge that was stopped goes on where it was; its folder appears only when it is whole.
+    An interrupted merge resumes. The output folder appears only when it is complete.
     """
 
 
@@ -74,9 +74,9 @@ Examples:
 @click.argument("recipe", type=click.Path(path_type=Path))
 @writing_options
 def apply(recipe: Path, **writing: Any) -> None:
-    """Merge as a RECIPE in YAML says: ours, or mergekit's as it is.
+    """Merge as described by a RECIPE in YAML, ours or mergekit's.
 
-    The folder gets the weights, configuration, tokenizer, a model card and the recipe itself.
+    The folder contains the weights, configuration, tokenizer, a model card and the recipe.
     """
     from forgetmap._lazy import require
 
@@ -98,7 +98,7 @@ Examples:
 @command.command("methods", epilog=METHODS_EXAMPLES)
 @json_option
 def methods(*, as_json: bool) -> None:
-    """List the methods, their parameters and papers."""
+    """List the methods with parameters and papers."""
     from forgetmap.merge import find_method, method_names
 
     methods = [find_method(name) for name in method_names()]
@@ -150,19 +150,19 @@ Examples:
 @click.argument("base")
 @click.argument("tuned")
 @click.option(
-    "--no-ranks", is_flag=True, help="Leave out effective ranks, which take longest to compute."
+    "--no-ranks", is_flag=True, help="Skip effective ranks, which take longest to compute."
 )
 @click.option(
     "--figure",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Also draw layers and kinds of modules: .svg, .png or .pdf [default: no figure].",
+    help="Also draw layers and module types: .svg, .png or .pdf [default: no figure].",
 )
 @json_option
 def drift(base: str, tuned: str, figure: Path | None, *, no_ranks: bool, as_json: bool) -> None:
-    """How far do the weights of TUNED lie from those of BASE, by layer and module?
+    """Measure the weight difference between BASE and TUNED by layer and module.
 
-    Models are folders with safetensors, hub ids, or BASE+ADAPTER. One tensor of each is in memory
-    at a time.
+    Models are folders with safetensors, hub ids, or BASE+ADAPTER. Only one tensor of each is in
+    memory at a time.
     """
     from rich.console import Console
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from forgetmap.merge import Method, Parameter, Recipe
 
 LINEAR = (
-    "With two models --weight is the share of the second: 0 returns the first bit for bit, 1 the "
-    "second. With more, give one --weight per model; without any, all count the same."
+    "With two models, --weight is the share of the second: 0 returns the first bit for bit, 1 the "
+    "second. With more, give one --weight per model; without any, all have equal weight."
 )
 """A rule of this command; in recipes every model has its weight."""
 EXAMPLE_VALUES = {"weight": "0.2", "t": "0.2", "alpha": "0.2", "decay": "0.9"}
@@ -101,7 +101,7 @@ def _values_per_model(
         return [1.0 if parameter.default is None else None] * len(parts)
     raise UsageError(
         f"there are {len(values)} values of --{parameter.name} for {len(parts)} models",
-        hint=f"give --{parameter.name} once for each model, in the order of the models.",
+        hint=f"give --{parameter.name} once per model, in the order of the models.",
     )
 
 
@@ -120,11 +120,11 @@ def _option(method: Method, parameter: Parameter) -> Callable[[Command], Command
 
 
 def _explain(method: Method, parameter: Parameter) -> str:
-    text = f"`{parameter.name}` of the method"
+    text = f"Parameter `{parameter.name}` of the method"
     if parameter.per_model:
-        text += ", once for all models or once for each"
+        text += ", once for all models or once per model"
     if method.name == "linear" and parameter.per_model:
-        text = "Share of the second model, or one weight for each"
+        text = "Share of the second model, or one weight per model"
     default = "1 each" if parameter.per_model and parameter.default is None else parameter.default
     return f"{text}." if default is None else f"{text} [default: {default}]."
 

@@ -39,7 +39,7 @@ Examples:
     "--out",
     type=click.Path(path_type=Path),
     required=True,
-    help="Folder for runs, comparisons and report.",
+    help="Folder for the runs, comparisons and report.",
 )
 @click.option(
     "--methods",
@@ -52,47 +52,51 @@ Examples:
     multiple=True,
     default=["0:1:0.1"],
     show_default=True,
-    help="Shares of TUNED, START:STOP:STEP or 0.2,0.8: 0 is BASE, 1 is TUNED. Once for all "
-    "methods, or once for each.",
+    help=(
+        "Shares of TUNED, as START:STOP:STEP or 0.2,0.8. 0 is BASE, 1 is TUNED. Once for all "
+        "methods, or once per method."
+    ),
 )
 @click.option(
     "--density",
     type=float,
     default=0.5,
     show_default=True,
-    help="Share of changes that ties, dare and breadcrumbs keep.",
+    help="Share of weight changes kept by ties, dare and breadcrumbs.",
 )
 @click.option(
     "--target",
-    help="Tasks that TUNED was trained for, such as 'gsm8k:*': gains count there, forgetting "
-    "elsewhere [default: none].",
+    help=(
+        "Tasks that TUNED was trained for, such as 'gsm8k:*'. Gains are counted there, forgetting "
+        "elsewhere [default: none]."
+    ),
 )
 @click.option(
     "--target-suite",
-    help="Suite with items of such tasks, beside those of --suite [default: none].",
+    help="Suite with the target tasks, in addition to --suite [default: none].",
 )
 @click.option(
     "--budget",
     type=float,
     default=0.5,
     show_default=True,
-    help="Upper limit on what the best merge may forget, as a share of what TUNED forgot.",
+    help="Maximum forgetting of the best merge, as a share of what TUNED forgot.",
 )
 @click.option(
     "--keep-weights",
     is_flag=True,
-    help="Keep the weights of every merge [default: delete them once it is evaluated].",
+    help="Keep the weights of every merge [default: delete them after evaluation].",
 )
-@click.option("--no-drift", is_flag=True, help="Do not measure how far the weights moved.")
+@click.option("--no-drift", is_flag=True, help="Do not measure the weight difference.")
 @evaluation_options(suite_required=True)
 @json_option
 @overwrite_option
 def command(base: str, tuned: tuple[str, ...], out: Path, **options: Any) -> None:
-    """Does merging keep what BASE knew and what TUNED learnt? Builds and evaluates every merge.
+    """Build and evaluate merges of BASE and TUNED, and find the best one.
 
-    Each merge is compared with both parents and its weights are deleted again. What was stopped
-    goes on where it was; what is complete is not done again. All models are asked alike. With
-    several TUNED models: does merging help where the weights moved less?
+    Each merge is compared with both parents, and its weights are then deleted. Interrupted sweeps
+    resume, and completed merges are not repeated. All models are evaluated with the same settings.
+    With several TUNED models, also tests whether merging helps more where the weights moved less.
     """
     from forgetmap.evaluation import find_model
     from forgetmap.map import check_asking, joined_suite, merge_sweep

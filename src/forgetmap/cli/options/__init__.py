@@ -34,7 +34,9 @@ def refuse_overwriting_inputs(out: Path, inputs: Sequence[str]) -> None:
     """Refuse to write where the results come from: --overwrite would replace them."""
     for path in map(Path, inputs):
         if path.resolve().is_relative_to(out.resolve()):
-            raise UsageError(f"--out {out} holds {path}", hint="choose another folder for --out.")
+            raise UsageError(
+                f"--out {out} contains the input {path}", hint="choose another folder for --out."
+            )
 
 
 def refuse_existing(out: Path, inputs: Sequence[str], *, overwrite: bool) -> None:
@@ -46,5 +48,5 @@ def refuse_existing(out: Path, inputs: Sequence[str], *, overwrite: bool) -> Non
     refuse_overwriting_inputs(out, inputs)
     if out.exists() and not overwrite:
         raise OutputError(
-            f"{out} exists already", hint="choose another --out, or replace it with --overwrite."
+            f"{out} already exists", hint="choose another --out, or add --overwrite to replace it."
         )

@@ -30,36 +30,38 @@ pair_by_option = click.option(
     type=click.Choice(get_args(PairBy)),
     default="auto",
     show_default=True,
-    help="What makes two items the same; auto: content where both sides have it, else id.",
+    help="How items are matched. auto: by content if both sides have it, else by id.",
 )
 min_paired_option = click.option(
     "--min-paired",
     type=float,
     default=MIN_PAIRED,
     show_default=True,
-    help="Share of what each side scored that must be scored on the other; stop if it is less.",
+    help="Minimum share of scored items of each side that must also be scored on the other side.",
 )
 margin_option = click.option(
     "--margin",
     type=float,
     default=MARGIN,
     show_default=True,
-    help="Loss that is put up with, as a share of all items; the verdict is against it.",
+    help="Largest acceptable loss, as a share of all items.",
 )
 noise_floor_option = click.option(
     "--noise-floor",
     type=float,
     default=NOISE_FLOOR,
     show_default=True,
-    help="Share of answers that flip one way between two runs of one model, assumed where neither "
-    "--noise nor repeats measure it; 0 turns it off.",
+    help=(
+        "Assumed share of answers that flip one way between two runs of the same model, unless "
+        "--noise or repeats measure it. 0 turns the correction off."
+    ),
 )
 level_option = click.option(
     "--level",
     type=float,
     default=LEVEL,
     show_default=True,
-    help="Confidence of intervals, and so of the verdict.",
+    help="Confidence level of the intervals and the verdict.",
 )
 _VERDICT_OPTIONS = (margin_option, noise_floor_option, level_option)
 VERDICT_NAMES = ("margin", "noise_floor", "level")
@@ -84,8 +86,7 @@ def comparison_options(command: Command) -> Command:
     chain = click.option(
         "--chain",
         is_flag=True,
-        help="The runs are checkpoints, each trained from the one before "
-        "[default: each AFTER is compared with BEFORE].",
+        help="The runs are successive checkpoints [default: each AFTER is compared with BEFORE].",
     )
     metric, *others = _rules()
     return with_options(command, [chain, metric, table_options, log_options, *others])
@@ -112,8 +113,8 @@ def refuse_verdict_options(result: str | Path) -> None:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             option = f"--{name.replace('_', '-')}"
             raise UsageError(
-                f"{option} does not change the verdicts that are written in {result}",
-                hint=f"name BEFORE and AFTER, or write it again with `compare --out` and {option}.",
+                f"{option} does not change the verdicts saved in {result}",
+                hint=f"give BEFORE and AFTER, or repeat `compare --out` with {option}.",
             )
 
 
@@ -132,7 +133,10 @@ def _rules() -> list[Callable[[Command], Command]]:
     return [
         click.option(
             "--metric",
-            help="Metric to compare, METRIC or METRIC/SCORER [default: the main one of each task].",
+            help=(
+                "Metric to compare, as METRIC or METRIC/SCORER [default: the main metric of each "
+                "task]."
+            ),
         ),
         min_paired_option,
         *_VERDICT_OPTIONS,
@@ -141,7 +145,7 @@ def _rules() -> list[Callable[[Command], Command]]:
             type=float,
             default=CORRECT_AT,
             show_default=True,
-            help="Score from which on an answer counts as right.",
+            help="Minimum score of a correct answer.",
         ),
         pair_by_option,
         click.option(
@@ -149,26 +153,30 @@ def _rules() -> list[Callable[[Command], Command]]:
             type=EstimatorChoice(BUILT_IN_NAMES),
             default="auto",
             show_default=True,
-            help="Estimator of the headline; auto takes the best that the data allow.",
+            help="Estimator of the headline. auto chooses the best one for the data.",
         ),
         click.option(
             "--noise",
             type=click.Path(),
             metavar="RUN",
-            help="A repeat of BEFORE, to estimate the noise floor and subtract it [default: none].",
+            help="Another run of BEFORE, to measure the noise floor and subtract it [default: "
+            "none].",
         ),
         click.option(
             "--rollup",
             type=click.Choice(get_args(Rollup)),
             default="default",
             show_default=True,
-            help="How tasks are averaged; post-forget adds the averages of Harmon et al. (2026).",
+            help="How to average tasks. post-forget adds the averages of Harmon et al. (2026).",
         ),
         click.option(
             "--task-table",
             type=click.Choice(TASK_TABLES),
-            help="Table of Harmon et al. (2026) with the number of options and the category of "
-            "tasks, where the data have none: as its averages were made (as-run), as its code "
-            "reads (as-released), or corrected [default: none; --rollup post-forget: as-run].",
+            help=(
+                "Table of Harmon et al. (2026) with the number of options and the category of each "
+                "task, used if the data do not have them: as used for its averages (as-run), as in "
+                "its code (as-released), or corrected [default: none; with --rollup post-forget: "
+                "as-run]."
+            ),
         ),
     ]

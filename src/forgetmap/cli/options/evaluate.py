@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 SUITE = (
-    "What is asked: basics, world, post-forget, capabilities, captrack, a file of items, or "
-    "hub:OWNER/NAME."
+    "Suite of items: basics, world, post-forget, capabilities, captrack, a file, or hub:OWNER/NAME."
 )
 _LOADING = ("device", "dtype", "trust_remote_code", "rows", "engine", "actors", "tensor_parallel")
 _TRAFFIC = ("concurrency", "requests_per_minute", "seconds", "price_in", "price_out")
@@ -40,20 +39,22 @@ class RepeatsType(click.ParamType[int | str]):
 
 item_columns_option = click.option(
     "--columns", "column_map", type=ColumnsType(),
-    help="Names of the columns of a file of items, such as question=q,gold=answer "
-    "[default: recognised by their names].",
+    help=(
+        "Column names of a file of items, such as question=q,gold=answer [default: recognised by "
+        "name]."
+    ),
 )  # fmt: skip
 data_root_option = click.option(
     "--data-root", type=click.Path(path_type=Path), envvar="FORGETMAP_DATA",
-    help="Folder with local copies of hub data sets [default: FORGETMAP_DATA, else download them].",
+    help="Folder with local copies of hub data sets [default: FORGETMAP_DATA, else download].",
 )  # fmt: skip
 device_option = click.option(
     "--device", default="auto", show_default=True,
-    help="Where a model is computed: cpu, cuda, cuda:1, ...; auto is the GPU if there is one.",
+    help="Device to run models on: cpu, cuda, cuda:1, ... auto uses the GPU if there is one.",
 )  # fmt: skip
 dtype_option = click.option(
     "--dtype", type=click.Choice(get_args(Dtype)), default="auto", show_default=True,
-    help="Number format of the weights; auto is that of the model's files.",
+    help="Data type of the weights. auto uses that of the model's files.",
 )  # fmt: skip
 trust_option = click.option(
     "--trust-remote-code", is_flag=True,
@@ -61,73 +62,92 @@ trust_option = click.option(
 )  # fmt: skip
 _LOADING_OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.option("--batch", "rows", type=click.IntRange(1),
-                 help="Upper limit on responses computed at a time [default: 64]."),
+                 help="Maximum number of responses generated at a time [default: 64]."),
     device_option,
     dtype_option,
     click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all]."),
     trust_option,
     click.option("--engine", default="local", show_default=True,
-                 help="Where items are computed: local, or ray or ray:ADDRESS for a cluster."),
+                 help="Where to run: local, or ray or ray:ADDRESS for a cluster."),
     click.option("--actors", type=click.IntRange(1),
-                 help="Ray actors that each hold the model [default: one per GPU, or 2]."),
+                 help=(
+                     "Number of Ray actors, each with its own copy of the model [default: one per "
+                     "GPU, or 2]."
+                 )),
     click.option("--tensor-parallel", type=click.IntRange(1),
-                 help="GPUs that vllm: spreads the weights of a model over [default: 1]."),
+                 help="Number of GPUs to split a model across, with vllm: [default: 1]."),
     click.option("--concurrency", type=click.IntRange(1), default=16,
-                 show_default=True, help="Requests to a server at the same time."),
+                 show_default=True, help="Number of concurrent requests to a server."),
     click.option("--requests-per-minute", type=float,
-                 help="Upper limit on requests per minute to a server [default: none]."),
+                 help="Maximum number of requests per minute to a server [default: no limit]."),
     click.option("--timeout", "seconds", type=float, default=600.0, show_default=True,
-                 help="Seconds to wait for one reply of a server."),
+                 help="Timeout of one server reply in seconds."),
     click.option("--price-in", type=float,
-                 help="Price of a million tokens that a server reads [default: not counted]."),
+                 help="Price per million input tokens of a server [default: not counted]."),
     click.option("--price-out", type=float,
-                 help="Price of a million tokens that a server writes [default: not counted]."),
+                 help="Price per million output tokens of a server [default: not counted]."),
 )  # fmt: skip
 _OPTIONS: tuple[Callable[[Command], Command], ...] = (
-    click.option("--tasks", help="Only these tasks, such as 'mmlu:*,piqa:main' [default: all]."),
+    click.option("--tasks", help="Tasks to evaluate, such as 'mmlu:*,piqa:main' [default: all]."),
     click.option("--limit", type=click.IntRange(1),
-                 help="Upper limit on the items of each task [default: all]."),
+                 help="Maximum number of items per task [default: all]."),
     item_columns_option,
     data_root_option,
     click.option(
         "--protocol", type=click.Choice(get_args(ProtocolName)), default="same", show_default=True,
-        help="How models are asked. same: all alike; published: as in Harmon et al. (2026).",
+        help=(
+            "Prompting protocol. same: identical for all models; published: as in Harmon et al. "
+            "(2026)."
+        ),
     ),
     click.option(
         "--stage", type=click.Choice(get_args(Stage)),
-        help="What the models are. published asks base few-shot without template, tuned zero-shot "
-        "in a chat [default: said for each, MODEL,stage=base].",
+        help=(
+            "Type of the models. With --protocol published, base models get few-shot prompts "
+            "without a template, tuned models zero-shot chat prompts [default: given per model, "
+            "MODEL,stage=base]."
+        ),
     ),
     click.option(
         "--scoring", type=click.Choice(get_args(Scoring)), default="auto", show_default=True,
         help="How multiple-choice answers are scored.",
     ),
     click.option("--chat/--no-chat", default=None,
-                 help="Put questions into the chat template "
-                 "[default: no; published: for tuned models]."),
-    click.option("--system-prompt", help="First message of a chat [default: none]."),
+                 help=(
+                     "Format questions with the chat template [default: no; published: for tuned "
+                     "models]."
+                 )),
+    click.option("--system-prompt", help="System message of a chat [default: none]."),
     click.option("--shots", type=int,
-                 help="Worked examples before a question [default: 3, in a chat 0; published: "
-                 "those of the task, at most 5, in a chat 0]."),
+                 help=(
+                     "Number of worked examples before a question [default: 3, in a chat 0; "
+                     "published: those of the task, at most 5, in a chat 0]."
+                 )),
     click.option("--temperature", type=float,
                  help="Sampling temperature; 0 is greedy [default: 0; published: 0.6]."),
     click.option("--top-p", type=float,
-                 help="Probability mass that is sampled from [default: 1; published: 0.95]."),
+                 help="Probability mass of nucleus sampling [default: 1; published: 0.95]."),
     click.option("--max-new-tokens", type=int,
-                 help="Upper limit on the tokens of a response [default: 64, in free form 1024; "
-                 "published: 32768]."),
+                 help=(
+                     "Maximum number of tokens per response [default: 64, in free form 1024; "
+                     "published: 32768]."
+                 )),
     click.option("--repeats", type=RepeatsType(),
-                 help="Answers per item, above 1 only with a temperature; in `map` also auto "
-                 "[default: 1; published: 3]."),
+                 help=(
+                     "Number of answers per item; more than 1 needs a temperature above 0. `map` "
+                     "also accepts auto [default: 1; published: 3]."
+                 )),
     click.option("--seed", type=int, default=0, show_default=True,
-                 help="Random seed of the first repeat; each further one takes the next."),
+                 help="Random seed of the first repeat; each further repeat adds 1."),
     *_LOADING_OPTIONS,
     click.option("--skip-too-long", is_flag=True,
-                 help="Leave out items that do not fit into the context of every model "
-                 "[default: refuse the suite]."),
+                 help=(
+                     "Skip items that exceed the context length of any model [default: refuse the "
+                     "suite]."
+                 )),
     click.option(
         "--dry-run", is_flag=True,
-        help="Only estimate time, tokens and cost, by loading the models and trying a few items.",
+        help="Only estimate time, tokens and cost, by loading the models and running a few items.",
     ),
 )  # fmt: skip
 
@@ -149,8 +169,8 @@ def make_settings(options: dict[str, Any]) -> Settings:
 
     if options["repeats"] == AUTO:
         raise UsageError(
-            "how many repeats it takes shows only where models are compared",
-            hint="use --repeats auto with `forgetmap map`, or give a number.",
+            "--repeats auto needs models to compare",
+            hint="use `forgetmap map --repeats auto`, or give a number.",
         )
     names = Settings.__dataclass_fields__
     return Settings(**{name: options[name] for name in names if name in options})
@@ -191,9 +211,9 @@ def print_estimates(estimates: Sequence[tuple[str, RunEstimate]]) -> None:
         most = estimate.most_cost
         cost = "" if most is None else f"; cost at most about {most:,.4f}"
         click.echo(
-            f"{name}: {estimate.answers:,} answers, {estimate.tokens_in:,} tokens to read, at most "
-            f"{estimate.most_tokens_out:,} to write; about {minutes:,.1f} minutes at the speed of "
-            f"a few items{cost}."
+            f"{name}: {estimate.answers:,} answers, {estimate.tokens_in:,} input tokens, at most "
+            f"{estimate.most_tokens_out:,} output tokens; about {minutes:,.1f} minutes at the "
+            f"speed of a few items{cost}."
         )
 
 
@@ -230,8 +250,8 @@ def print_left_out(left_out: Mapping[str, int]) -> None:
     """How many items were left out, if any were."""
     if left_out:
         click.echo(
-            f"Note: {sum(left_out.values()):,} items left out that do not fit into the context, "
-            f"in {', '.join(sorted(left_out))}.",
+            f"Note: {sum(left_out.values()):,} items left out that exceed the context length, in "
+            f"{', '.join(sorted(left_out))}.",
             err=True,
         )
 
@@ -244,8 +264,8 @@ def print_notes(notes: Iterable[str]) -> None:
 
 def _usage(service: ServiceInfo) -> str:
     cost = "" if service.cost is None else f", cost {service.cost:,.4f}"
-    again = f" ({service.retries:,} of them again after a failure)" if service.retries else ""
+    again = f" ({service.retries:,} of them retries)" if service.retries else ""
     return (
-        f"{service.requests or 0:,} requests{again}, {service.tokens_in or 0:,} tokens read, "
-        f"{service.tokens_out or 0:,} written{cost}"
+        f"{service.requests or 0:,} requests{again}, {service.tokens_in or 0:,} input tokens, "
+        f"{service.tokens_out or 0:,} output tokens{cost}"
     )

@@ -30,12 +30,14 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.option(
         "--harness",
         type=click.Choice(HARNESSES),
-        help="Let this program run its own --tasks instead of a suite, and import its logs; "
-        "arguments after -- are handed on to it [default: none].",
+        help=(
+            "Evaluate with this program and its own --tasks instead of a suite, and import its "
+            "logs. Arguments after -- are passed to it [default: none]."
+        ),
     ),
     click.option(
         "--harness-python",
-        help="Python, or environment, that the harness is installed in [default: this one].",
+        help="Python interpreter or environment of the harness [default: the current one].",
     ),
 )
 
@@ -72,14 +74,17 @@ def refuse_without_harness(options: dict[str, Any]) -> None:
     """What only a harness can use must not be lost without a word."""
     if options["more"]:
         raise UsageError(
-            f"{options['more'][0]!r} is one argument too many",
-            hint="one model is run at a time; only --harness takes further arguments, after --.",
+            f"unexpected argument {options['more'][0]!r}",
+            hint=(
+                "give one model at a time; further arguments after -- are allowed only with "
+                "--harness."
+            ),
         )
     if options["harness_python"]:
         raise UsageError("--harness-python needs --harness", hint="add --harness lm-eval.")
     if options["suite"] is None:
         raise UsageError(
-            "nothing says what is asked",
+            "nothing to evaluate",
             hint="add --suite NAME, or --harness NAME --tasks TASKS.",
         )
 
@@ -91,8 +96,8 @@ def _refuse_others(context: click.Context) -> None:
         typed = source is click.core.ParameterSource.COMMANDLINE
         if typed and name not in HARNESS_PARAMETERS:
             raise UsageError(
-                f"{parameter.opts[0]} means nothing to {context.params['harness']}",
-                hint="leave it out, or hand on an argument of the harness itself after --.",
+                f"{parameter.opts[0]} has no effect with {context.params['harness']}",
+                hint="remove it, or pass an argument of the harness itself after --.",
             )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from forgetmap.lab import LabRecipe, Pretraining
 
 TINY = "tiny"
-STOPPED = "Stopped; every finished run is kept. Run the same command to go on."
+STOPPED = "Stopped. All finished runs are kept; run the same command to resume."
 
 
 def require_training() -> None:
@@ -42,12 +42,14 @@ def lab_options(files: str) -> Callable[[Command], Command]:
     options = [
         click.argument("recipe"),
         click.option("--out", type=click.Path(path_type=Path), required=True,
-                     help=f"Folder for all runs and {files}; what is finished is kept."),
+                     help=f"Folder for all runs and {files}. Finished runs are kept."),
         click.option("--start", type=click.Path(path_type=Path),
-                     help="Start model of the recipe tiny, as `forgetmap lab start` writes it "
-                     "[default: made once and kept in the cache]."),
+                     help=(
+                         "Start model of the recipe tiny, as written by `forgetmap lab start` "
+                         "[default: created once and kept in the cache]."
+                     )),
         click.option("--seeds", type=int, default=3, show_default=True,
-                     help="Repetitions, each with other new facts; 2 or more."),
+                     help="Number of repetitions, each with different new facts; 2 or more."),
         json_option,
     ]  # fmt: skip
     return lambda command: with_options(command, options)
@@ -67,7 +69,8 @@ def open_recipe(name: str, start: Path | None, *, make: bool = True) -> LabRecip
         return tiny_recipe(start or _find_start(make=make))
     if start is not None:
         raise UsageError(
-            "--start is for the recipe tiny", hint="name the model in the recipe: start = ..."
+            "--start works only with the recipe tiny",
+            hint="set the model in the recipe: start = ...",
         )
     return read_recipe(name)
 
@@ -78,8 +81,8 @@ def _find_start(*, make: bool) -> Path:
     folder = kept_start()
     if make and not folder.exists():
         click.echo(
-            f"There is no start model yet: it is pre-trained now, once, and kept in {folder} "
-            "(about two minutes on two cores).",
+            f"No start model yet. Pre-training one and keeping it in {folder} (about two minutes "
+            "on two cores).",
             err=True,
         )
         pretrain(folder)

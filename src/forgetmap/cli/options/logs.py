@@ -57,25 +57,31 @@ def table_options(command: Command) -> Command:
             "column_map",
             type=ColumnsType(),
             default={},
-            help="Names of the columns of a table, or paths into them, such as "
-            "item=question_id,score=scores.pass@1; rows=PATH names the list in a JSON document, "
-            "model=COLUMN whose result a row is [default: recognised by their names].",
+            help=(
+                "Columns of a table, or paths into them, such as "
+                "item=question_id,score=scores.pass@1. rows=PATH selects the list in a JSON "
+                "document, model=COLUMN the model of each row [default: recognised by name]."
+            ),
         ),
         click.option(
-            "--task", help="Name of the only task of logs or tables; refused where there are more."
+            "--task", help="Name of the task, for logs or tables that contain a single task."
         ),
         click.option(
             "--range",
             "score_range",
             type=RangeType(),
-            help="Scale of scores that do not lie between 0 and 1, such as 1:10, 2:1 where 1 is "
-            "best, or percent; they become shares of it.",
+            help=(
+                "Scale of scores outside 0 to 1, such as 1:10, 2:1 if 1 is best, or percent. "
+                "Scores are rescaled to 0 to 1."
+            ),
         ),
         click.option(
             "--mapping",
             type=click.Path(path_type=Path, dir_okay=False, exists=True),
-            help="File of `forgetmap records map` that says all this [default: FILE.map.toml next "
-            "to the table].",
+            help=(
+                "Mapping file written by `forgetmap records map` [default: FILE.map.toml next "
+                "to the table]."
+            ),
         ),
     ]
     return with_options(command, options)
@@ -87,32 +93,38 @@ def log_options(command: Command) -> Command:
         click.option(
             "--run",
             multiple=True,
-            help="Which run of logs that hold several: part of a model name, time stamp or file "
-            "name. Once for all sources, or once for each.",
+            help=(
+                "Run to use from logs with several runs: part of a model name, time stamp or file "
+                "name. Once for all sources, or once per source."
+            ),
         ),
         click.option(
             "--strict",
             is_flag=True,
-            help="Fail at the first row that cannot be used; a comparison also warns of the worst "
-            "case of missing results [default: leave it out and say so].",
+            help=(
+                "Stop at the first unusable row, and warn about the worst case of missing results "
+                "[default: skip the row and report it]."
+            ),
         ),
         click.option(
             "--cache/--no-cache",
             "cached",
             default=True,
             show_default=True,
-            help="Use what was read from the same logs before.",
+            help="Use cached data of logs that were read before.",
         ),
         click.option(
             "--processes",
             type=click.IntRange(1),
-            help="Processes that read logs and score answers [default: one per core].",
+            help="Number of processes that read logs and score answers [default: one per core].",
         ),
         click.option(
             "--scores",
             type=click.Choice(["log", "own"]),
-            help="Whose verdicts count: only those of the log, or our own grading of each response "
-            "[default: those of the log; our own where it stores none].",
+            help=(
+                "Scores to use: those of the log, or our own grading of each response [default: "
+                "those of the log, or our own if it has none]."
+            ),
         ),
     ]
     return with_options(command, options)

@@ -44,11 +44,11 @@ def writing_options(command: Command) -> Command:
     """Where the result goes and how it is written."""
     options = [
         click.option("--out", type=click.Path(path_type=Path), required=True,
-                     help="Folder of the merged model."),
+                     help="Folder to write the merged model to."),
         click.option("--shard-size", type=SizeType(), default="5GB", show_default=True,
-                     help="Upper limit on the size of a file of weights."),
+                     help="Maximum size of a weight file."),
         click.option("--threads", type=click.IntRange(1),
-                     help="Tensors that are merged at the same time [default: cores + 1]."),
+                     help="Number of tensors merged at the same time [default: cores + 1]."),
         overwrite_option,
     ]  # fmt: skip
     return with_options(command, options)
@@ -58,14 +58,14 @@ def model_options(command: Command) -> Command:
     """What the result is like, beyond the method."""
     options = [
         click.option("--dtype", type=click.Choice(DTYPES),
-                     help="Number format of the weights [default: that of the first model]."),
+                     help="Data type of the weights [default: that of the first model]."),
         click.option("--seed", type=int, default=0, show_default=True,
                      help="Random seed of methods that drop values at random."),
         click.option("--vocabulary", type=click.Choice(["error", "smallest", "base", "union"]),
                      default="error", show_default=True,
-                     help="What to do where models have different tokens."),
+                     help="How to merge models with different tokens."),
         click.option("--tokenizer", metavar="MODEL",
-                     help="Model whose tokenizer is taken [default: the first]."),
+                     help="Model whose tokenizer is used [default: the first]."),
         click.option("--chat-template", metavar="TEMPLATE",
                      help="Chat template of the result: `auto`, `chatml`, a model, a file, or the "
                      "template itself [default: that of the tokenizer]."),
@@ -82,7 +82,7 @@ def write_merge(
     require("torch", "Merging")
     from forgetmap.merge import apply_recipe
 
-    message = "Stopped. Run the same command to go on where it was."
+    message = "Stopped. Run the same command to resume."
     with stoppable(message), JobProgress() as progress:
         apply_recipe(
             recipe, out,

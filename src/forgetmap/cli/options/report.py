@@ -27,20 +27,20 @@ def report_options(command: Command) -> Command:
             type=click.IntRange(1),
             default=MAX_ITEMS,
             show_default=True,
-            help="Upper limit on flipped items in the report; every task has its share.",
+            help="Maximum number of changed items in the report; every task gets its share.",
         ),
         click.option(
             "--no-text",
             is_flag=True,
-            help="Leave out questions, answers and responses; names, scores and outcomes remain.",
+            help="Leave out questions, answers and responses; keep names, scores and outcomes.",
         ),
         click.option(
             "--redact",
             multiple=True,
             metavar="REGEX",
-            help="Blacken what matches in questions, options, answers, prompts, responses and "
-            r"warnings, not in names of tasks and items; \S blackens all. Also hides folders. "
-            "Repeatable.",
+            help="Redact text that matches this pattern in questions, options, answers, prompts, "
+            r"responses and warnings, but not in names of tasks and items; \S redacts everything. "
+            "Also hides folder names. Repeatable.",
         ),
     ]
     return with_options(command, options)

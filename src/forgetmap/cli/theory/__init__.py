@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     )
 
 COMMANDS = {
-    "verify": "Try the claims of the theory; exit code 1 where one fails.",
-    "conditions": "Does a method keep the old? Each inequality for your numbers.",
-    "simulate": "Follow a way of post-training in the two-mode model.",
-    "page": "Write an interactive page that follows the flow while you move its parameters.",
-    "advise": "What follows from the theory for a training run, with its assumptions.",
+    "verify": "Check the claims of the theory numerically; exit code 1 if one fails.",
+    "conditions": "Check whether a method keeps old behaviour, for your parameters.",
+    "simulate": "Simulate a training method in the two-mode model.",
+    "page": "Write an interactive page of the two-mode model.",
+    "advise": "Derive advice for a training run, with its assumptions.",
 }
 EXAMPLES = """\b
 Examples:
@@ -44,7 +44,7 @@ Examples:
 
 @click.group("theory", cls=CommandGroup, lines=COMMANDS, package=__name__, epilog=EXAMPLES)
 def command() -> None:
-    """Why post-training forgets: a two-mode model of it, verified by number."""
+    """A two-mode model of why post-training forgets, verified numerically."""
 
 
 VERIFY_EXAMPLES = """\b
@@ -58,7 +58,9 @@ Examples:
 @command.command("verify", epilog=VERIFY_EXAMPLES)
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option(
-    "--controls", is_flag=True, help="Also change each formula by 5 %: it must be noticed."
+    "--controls",
+    is_flag=True,
+    help="Also change each formula by 5 % and require that its check fails.",
 )
 @click.option(
     "--format",
@@ -66,23 +68,23 @@ Examples:
     type=click.Choice(["text", "markdown"]),
     default="text",
     show_default=True,
-    help="Format of the table that is printed.",
+    help="Format of the printed table.",
 )
 @click.option(
     "--processes",
     type=click.IntRange(1),
     default=2,
     show_default=True,
-    help="Processes that try claims.",
+    help="Number of processes.",
 )
 @json_option
 def verify(
     ids: tuple[str, ...], *, controls: bool, form: str, processes: int, as_json: bool
 ) -> None:
-    """Try the claims of the theory; exit code 1 where one fails.
+    """Check the claims of the theory numerically; exit code 1 if one fails.
 
-    Without ID all of them, in a few minutes. With --controls a claim must also fail once its
-    formula is changed by about 5 %: one that cannot fail is worth nothing.
+    Without ID, checks all claims in a few minutes. With --controls, each claim must also fail after
+    its formula is changed by about 5 %, which shows that the check can fail.
     """
     from forgetmap.theory import is_verified, outcomes_json, outcomes_markdown
 
@@ -140,7 +142,7 @@ def _number(name: str, default: float, text: str) -> Callable[[Command], Command
 
 
 @command.command("simulate", epilog=SIMULATE_EXAMPLES)
-@click.option("--method", type=click.Choice(METHODS), required=True, help="Way of post-training.")
+@click.option("--method", type=click.Choice(METHODS), required=True, help="Training method.")
 @_number("--separation", 5.0, "Distance of the two modes, in standard deviations.")
 @_number("--old-share", 0.5, "Weight of the old mode in the true target.")
 @_number("--start-weight", 0.5, "Weight of the model on the old mode before training.")
@@ -157,9 +159,9 @@ def _number(name: str, default: float, text: str) -> Callable[[Command], Command
     type=click.Choice(["logit", "euclid", "natural"]),
     default="logit",
     show_default=True,
-    help="Metric of the space in which the weight moves.",
+    help="Geometry in which the weight moves.",
 )
-@_number("--until", 1000.0, "Time at which the simulation ends.")
+@_number("--until", 1000.0, "End time of the simulation.")
 @_number("--fraction", 0.1, "replay, iw-replay: fraction of old data.")
 @_number("--gap", 1.0, "kl-rl, ttt-discover, oapl: reward of new minus old behaviour.")
 @_number("--temperature", 1.0, "kl-rl: strength of the KL penalty.")
@@ -170,7 +172,7 @@ def _number(name: str, default: float, text: str) -> Callable[[Command], Command
     help="ttt-discover: inverse temperature, a number or `adaptive`.",
 )
 @_number("--strength", 0.5, "ttt-discover: strength of the KL penalty.")
-@_number("--anchor", 0.2, "sdft: pull of the teacher to the demonstrations, 0 to 1.")
+@_number("--anchor", 0.2, "sdft: pull of the teacher towards the demonstrations, 0 to 1.")
 @_number("--refresh", 0.2, "sdft: rate of the teacher's moving average.")
 @_number("--demo-weight", 0.5, "sdft: old weight of the demonstrator.")
 @_number("--t1", 1.0, "oapl: temperature of the soft maximum.")
@@ -185,25 +187,31 @@ def _number(name: str, default: float, text: str) -> Callable[[Command], Command
 @click.option(
     "--batch",
     type=click.IntRange(1),
-    help="Train on batches of so many samples [default: exact averages; 64 for iw-replay, or with "
-    "--dimension or --modes].",
+    help=(
+        "Train on batches of this many samples [default: exact averages; 64 for iw-replay, or with "
+        "--dimension or --modes]."
+    ),
 )
 @click.option(
     "--dimension",
     type=int,
     default=1,
     show_default=True,
-    help="Dimension of the space; above 1 from batches.",
+    help="Dimension of the space; above 1 implies batches.",
 )
 @click.option(
     "--modes",
     type=int,
     default=2,
     show_default=True,
-    help="Number of modes, the last of them new; above 2 from batches.",
+    help="Number of modes, of which the last is new; above 2 implies batches.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed of batches."
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Random seed of the batches.",
 )
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Folder for plots [default: no plots]."
@@ -224,10 +232,10 @@ def _number(name: str, default: float, text: str) -> Callable[[Command], Command
 )
 @json_option
 def simulate(method: str, **options: Any) -> None:
-    """Follow a way of post-training in the two-mode model.
+    """Simulate a training method in the two-mode model.
 
-    Prints how old weight, old mass and drift develop; with --out draws them. With --batch,
-    --dimension or --modes it trains on finite batches, in any dimension and with several old modes.
+    Prints old weight, old mass and drift over time, and plots them with --out. With --batch,
+    --dimension or --modes, trains on finite batches, in any dimension and with several old modes.
     """
     run = _simulate(method, options)
     plots = _draw_all(run, options) if options["out"] else []
@@ -310,7 +318,7 @@ def _draw_all(run: TrainingRun, options: dict[str, Any]) -> list[Path]:
         parameter: Any = PARAMETER_OF_METHOD.get(run.method)
         if parameter is None:
             raise UsageError(
-                f"{run.method} has no phase diagram",
+                f"there is no phase diagram for {run.method}",
                 hint=f"use one of {', '.join(PARAMETER_OF_METHOD)}.",
             )
         separations = np.linspace(1, 8, PHASE_POINTS)
@@ -343,9 +351,9 @@ Examples:
     help="HTML file to write.",
 )
 def page(out: Path) -> None:
-    """Write an interactive page that follows the flow while you move its parameters.
+    """Write an interactive page of the two-mode model.
 
-    One file, without a server or a network: the flow is computed in the browser.
+    The page is one file that works offline and computes the model in the browser.
     """
     from forgetmap.report import write_theory_page
 
@@ -370,19 +378,19 @@ def _example(name: str) -> str:
 
 @command.group("advise", epilog=ADVISE_EXAMPLES)
 def advise() -> None:
-    """What follows from the theory for a training run, with its assumptions."""
+    """Derive advice for a training run from the theory, with its assumptions."""
 
 
 @advise.command("batch", epilog=_example("batch"))
 @click.option(
-    "--old-weight", type=float, required=True, help="Share of samples that show old behaviour."
+    "--old-weight", type=float, required=True, help="Share of samples that show the old behaviour."
 )
 @click.option(
     "--chance",
     type=float,
     default=0.01,
     show_default=True,
-    help="Accepted chance of a batch without old behaviour.",
+    help="Accepted probability of a batch without old behaviour.",
 )
 @click.option(
     "--replay",
@@ -393,27 +401,29 @@ def advise() -> None:
 )
 @json_option
 def batch(old_weight: float, chance: float, replay: float, *, as_json: bool) -> None:
-    """How large must a batch be to contain old behaviour?"""
+    """Calculate how large a batch must be to contain old behaviour."""
     from forgetmap.theory import batch_size
 
     _print_advice(batch_size(old_weight, chance, replay), as_json=as_json)
 
 
 @advise.command("replay", epilog=_example("replay"))
-@click.option("--keep", type=float, help="Old mass to be kept [default: none].")
+@click.option("--keep", type=float, help="Old mass to keep [default: none].")
 @click.option(
-    "--fraction", type=float, help="Or: fraction of old data, to see what it keeps [default: none]."
+    "--fraction",
+    type=float,
+    help="Or: fraction of old data, to calculate what it keeps [default: none].",
 )
 @click.option(
     "--base",
     type=float,
-    help="Share of old behaviour in what is replayed [default: pure old data].",
+    help="Share of old behaviour in the replayed data [default: pure old data].",
 )
 @json_option
 def replay(
     keep: float | None, fraction: float | None, base: float | None, *, as_json: bool
 ) -> None:
-    """How much old data does fine-tuning need, or how much does a fraction of it keep?"""
+    """Calculate how much old data fine-tuning needs, or how much a fraction of it keeps."""
     from forgetmap.theory import replay_fraction, replay_mass
 
     if keep is not None and fraction is None:
@@ -422,30 +432,42 @@ def replay(
         _print_advice(replay_mass(fraction, base), as_json=as_json)
     else:
         raise UsageError(
-            "give either --keep or --fraction",
-            hint="--keep 0.3 asks for the fraction, --fraction 0.1 for what it keeps.",
+            "give either --keep or --fraction, not both",
+            hint="--keep 0.3 calculates the fraction, --fraction 0.1 calculates what it keeps.",
         )
 
 
 @advise.command("kl", epilog=_example("kl"))
-@click.option("--start", type=float, required=True, help="Old mass of the model before.")
-@click.option("--floor", type=float, required=True, help="Old mass to be kept.")
-@click.option("--gap", type=float, default=1.0, show_default=True, help="Reward of new minus old.")
+@click.option("--start", type=float, required=True, help="Old mass of the model before training.")
+@click.option("--floor", type=float, required=True, help="Old mass to keep.")
+@click.option(
+    "--gap",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Reward of the new minus the old behaviour.",
+)
 @click.option(
     "--eta", type=float, help="Inverse temperature of an entropic utility [default: none]."
 )
 @json_option
 def kl(start: float, floor: float, gap: float, eta: float | None, *, as_json: bool) -> None:
-    """How strong must the KL penalty be?"""
+    """Calculate how strong the KL penalty must be."""
     from forgetmap.theory import kl_strength
 
     _print_advice(kl_strength(start, floor, gap, eta), as_json=as_json)
 
 
 @advise.command("refreshes", epilog=_example("refreshes"))
-@click.option("--start", type=float, required=True, help="Old mass of the model before.")
-@click.option("--floor", type=float, required=True, help="Old mass to be kept.")
-@click.option("--gap", type=float, default=1.0, show_default=True, help="Reward of new minus old.")
+@click.option("--start", type=float, required=True, help="Old mass of the model before training.")
+@click.option("--floor", type=float, required=True, help="Old mass to keep.")
+@click.option(
+    "--gap",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Reward of the new minus the old behaviour.",
+)
 @click.option(
     "--temperature",
     type=float,
@@ -455,19 +477,23 @@ def kl(start: float, floor: float, gap: float, eta: float | None, *, as_json: bo
 )
 @json_option
 def refreshes(start: float, floor: float, gap: float, temperature: float, *, as_json: bool) -> None:
-    """How often may OAPL's lagged policy be refreshed?"""
+    """Calculate how often OAPL's lagged policy may be refreshed."""
     from forgetmap.theory import oapl_refreshes
 
     _print_advice(oapl_refreshes(start, floor, gap, temperature), as_json=as_json)
 
 
 @advise.command("anchor", epilog=_example("anchor"))
-@click.option("--shown", type=int, required=True, help="Completions that show the old behaviour.")
-@click.option("--tried", type=int, required=True, help="Completions sampled from the teacher.")
-@click.option("--keep", type=float, required=True, help="Old mass to be kept.")
+@click.option(
+    "--shown", type=int, required=True, help="Number of completions that show the old behaviour."
+)
+@click.option(
+    "--tried", type=int, required=True, help="Number of completions sampled from the teacher."
+)
+@click.option("--keep", type=float, required=True, help="Old mass to keep.")
 @json_option
 def anchor(shown: int, tried: int, keep: float, *, as_json: bool) -> None:
-    """Does the demonstration-conditioned teacher of SDFT keep the old behaviour?"""
+    """Check whether the demonstration-conditioned teacher of SDFT keeps the old behaviour."""
     from forgetmap.theory import sdft_anchor
 
     _print_advice(sdft_anchor(shown, tried, keep), as_json=as_json)

@@ -17,18 +17,21 @@ if TYPE_CHECKING:
 
 METHODS = ("sdft", "ttt-discover", "oapl", "rl", "sft")
 OPTIONS: dict[str, tuple[str, str]] = {
-    "start": ("0.5", "Old mass of the model before."),
-    "floor": ("0.1", "Old mass to be kept."),
+    "start": ("0.5", "Old mass of the model before training."),
+    "floor": ("0.1", "Old mass to keep."),
     "separation": ("5", "Distance of old and new behaviour, in standard deviations of one."),
-    "tolerance": ("0.25", "Drift that is accepted, in standard deviations."),
+    "tolerance": ("0.25", "Accepted drift, in standard deviations."),
     "offset": ("1", "Distance at which the new component starts from the new mode."),
     "fraction": ("0", "sft: fraction of replayed old data."),
     "bias": ("0", "sft: distance of replayed data from the old mode."),
-    "old_share": ("0.5", "rl: weight of the old mode in the target; 0: it is not in it."),
-    "temperature": ("none", "rl: temperature of a KL penalty, which then makes the target."),
+    "old_share": (
+        "0.5",
+        "rl: weight of the old mode in the target; 0 if the target does not contain it.",
+    ),
+    "temperature": ("none", "rl: temperature of a KL penalty, which then determines the target."),
     "gap": ("1", "rl with a penalty, ttt-discover, oapl: reward of new minus old behaviour."),
-    "slope": ("0", "rl with a penalty, ttt-discover, oapl: slope of rewards on the old."),
-    "anchor": ("0.2", "sdft: pull of the teacher to the demonstrations, 0 to 1."),
+    "slope": ("0", "rl with a penalty, ttt-discover, oapl: slope of the rewards on old behaviour."),
+    "anchor": ("0.2", "sdft: pull of the teacher towards the demonstrations, 0 to 1."),
     "demo_weight": ("0.5", "sdft: old mass of the teacher that has seen demonstrations."),
     "demo_shift": ("0", "sdft: distance of that teacher's old behaviour from the old mode."),
     "eta": ("2", "ttt-discover: inverse temperature of the utility."),
@@ -57,7 +60,7 @@ def _number_options(command: Command) -> Command:
 
 
 @click.command("conditions", epilog=EXAMPLES)
-@click.option("--method", type=click.Choice(METHODS), required=True, help="Way of post-training.")
+@click.option("--method", type=click.Choice(METHODS), required=True, help="Training method.")
 @_number_options
 @click.option(
     "--refreshes", type=int, help="oapl: number of refreshes of the lagged policy [default: 1]."
@@ -66,18 +69,21 @@ def _number_options(command: Command) -> Command:
     "--overlap",
     "file",
     type=click.Path(path_type=Path),
-    help="What `forgetmap overlap --json` printed (or the folder of its --out): separation and "
-    "old mass are taken from it [default: none].",
+    help=(
+        "Output of `forgetmap overlap --json`, or the folder of its --out, from which to take "
+        "separation and old mass [default: none]."
+    ),
 )
 @click.option("--group", help="With --overlap: group of prompts [default: all].")
 @json_option
 def command(
     method: str, file: Path | None, group: str | None, *, as_json: bool, **options: Any
 ) -> None:
-    """Does a method keep the old? Each inequality for your numbers.
+    """Check whether a method keeps old behaviour, for your parameters.
 
-    Prints both sides of every condition of old mass and of drift, and whether it holds. An exact
-    one decides; a sufficient one protects where it holds, and says nothing where it does not.
+    Prints both sides of every condition on old mass and drift, and whether it holds. An exact
+    condition decides; a sufficient condition guarantees protection if it holds, and is inconclusive
+    otherwise.
     """
     from forgetmap.theory import ConditionNumbers, check_conditions
 
@@ -104,25 +110,28 @@ def _refuse_unused(
     if unused:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in own)
         raise UsageError(
-            f"--{unused[0].replace('_', '-')} is no number of {method}",
-            hint=f"beside those of all methods it has {names}.",
+            f"--{unused[0].replace('_', '-')} is not a parameter of {method}",
+            hint=f"use the common parameters and {names}.",
         )
     if method == "rl" and "temperature" not in given and {"gap", "slope"} & given.keys():
         raise UsageError(
-            "rewards matter only with a KL penalty", hint="give --temperature, or leave them out."
+            "rewards have an effect only with a KL penalty",
+            hint="add --temperature, or remove them.",
         )
     if method == "rl" and {"temperature", "old_share"} <= given.keys():
         raise UsageError(
-            "--temperature makes the target of a KL penalty, --old-share says what the target is",
+            "--temperature and --old-share both determine the target",
             hint="give one of them.",
         )
     if with_file and "separation" in given:
         raise UsageError(
-            "--separation and --overlap both say how far apart old and new are",
+            "--separation and --overlap both determine the distance of old and new",
             hint="give one of them.",
         )
     if group is not None and not with_file:
-        raise UsageError("--group needs --overlap", hint="say which result has the group.")
+        raise UsageError(
+            "--group needs --overlap", hint="add --overlap with the result that contains the group."
+        )
 
 
 def _print_conditions(report: ConditionReport, *, as_json: bool) -> None:
