@@ -158,7 +158,7 @@ def only_writer(path: Path, *, of: Path) -> Iterator[None]:
     except OSError as error:
         raise OutputError(
             f"cannot write {of}: {error.strerror or error}",
-            hint="choose a place you may write to, on a disk with room.",
+            hint="choose a writable folder on a disk with enough space.",
         ) from None
     try:
         yield
@@ -208,8 +208,8 @@ def _busy(handle: int, of: Path) -> OutputError:
     finally:
         os.close(handle)
     return OutputError(
-        f"{of} is being written already{who}",
-        hint="wait for it, end it, or choose another place for this one.",
+        f"{of} is already being written{who}",
+        hint="wait for it to finish, stop it, or choose another folder.",
     )
 
 

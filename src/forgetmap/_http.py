@@ -80,7 +80,7 @@ class ReplyBody:
         self._size = 0
         packed = (encoding or "identity").strip().lower()
         if packed not in {"identity", "gzip", "x-gzip"}:
-            raise RefusedError(f"the reply is packed as {packed[:40]!r}, which was not asked for")
+            raise RefusedError(f"the reply has the unexpected content encoding {packed[:40]!r}")
         self._unpacker = None if packed == "identity" else zlib.decompressobj(_GZIP_WINDOW)
 
     def add(self, part: bytes) -> None:
@@ -97,7 +97,7 @@ class ReplyBody:
             try:
                 self._keep(self._unpacker.decompress(part, self._limit + 1 - self._size))
             except zlib.error as error:
-                raise TransientError(f"the reply cannot be unpacked: {error}") from error
+                raise TransientError(f"the reply cannot be decompressed: {error}") from error
             part = self._unpacker.unconsumed_tail
 
     def content(self) -> bytes:
@@ -108,7 +108,7 @@ class ReplyBody:
             TransientError: it broke off.
         """
         if self._unpacker is not None and self._parts and not self._unpacker.eof:
-            raise TransientError("the reply broke off")
+            raise TransientError("the reply ended early")
         if sum(part.count(mark) for part in self._parts for mark in b",[{") > MAX_REPLY_VALUES:
             raise OversizedReplyError(f"the reply has more than {MAX_REPLY_VALUES:,} values")
         return b"".join(self._parts)
@@ -117,7 +117,7 @@ class ReplyBody:
         self._size += len(part)
         if self._size > self._limit:
             self._parts.clear()
-            raise OversizedReplyError(f"the reply has more than {self._limit / 2**20:,.0f} MiB")
+            raise OversizedReplyError(f"the reply is larger than {self._limit / 2**20:,.0f} MiB")
         self._parts.append(part)
 
 
@@ -130,7 +130,7 @@ def read_key(variable: str) -> str:
     key = os.environ.get(variable, "").strip()
     if not (key.isascii() and (key.isprintable() or not key)):
         raise UsageError(
-            f"the key in {variable} has characters that no key has",
+            f"the key in {variable} contains invalid characters",
             hint="copy it again, without line breaks.",
         )
     return key
@@ -162,13 +162,13 @@ def error_for_status(
         wait = parse_retry_after(headers.get("Retry-After", ""), headers.get("Date", ""))
         return TransientError(f"status {status}: {message}", wait=wait, status=status)
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-        hint = f"put the right key into the environment variable {key_variable}."
+        hint = f"set the right key in the environment variable {key_variable}."
         return ForbiddenError(sentence, hint=hint)
     if status == HTTPStatus.NOT_FOUND or "model_not_found" in text:
-        hint = f"check the address, and whether the server has the model {model!r}."
+        hint = f"check the address, and that the server has the model {model!r}."
         return ModelError(sentence, hint=hint)
     if status in _REDIRECTS:
-        return NetworkError(sentence, hint="give the address it leads to.")
+        return NetworkError(sentence, hint="use the address it redirects to.")
     return RefusedError(f"status {status}: {message}")
 
 

@@ -121,9 +121,9 @@ class Registry(Generic[Entry]):
         points = self._plugins[name]
         packages = [_package(point)[0] for point in points]
         if name in self.built_in or (OURS in packages and len(points) > 1):
-            return f"forgetmap has a {self.kind} {name!r} of its own, which is used"
+            return f"the built-in {self.kind} {name!r} is used instead"
         if len(points) > 1:
-            return f"{' and '.join(packages)} both add a {self.kind} {name!r}, so none is used"
+            return f"{' and '.join(packages)} both add a {self.kind} {name!r}, so neither is used"
         return ""
 
     def _load(self, name: str) -> Entry:
@@ -141,7 +141,7 @@ class Registry(Generic[Entry]):
         ours = [point for point in points if _package(point)[0] == OURS]
         if len(points) > 1 and not ours:
             raise UsageError(
-                f"{self._why_left_out(name)}", hint="uninstall all but one of these packages."
+                f"{self._why_left_out(name)}", hint="uninstall all of these packages except one."
             )
         point = (ours or points)[0]
         with _blame_package(self.kind, point):

@@ -171,7 +171,7 @@ class WorkerPool:
 
     def _require_open(self) -> None:
         if self._is_closed:
-            raise WorkerError("this pool of processes is closed", hint="open another one.")
+            raise WorkerError("the process pool is closed", hint="open a new one.")
 
 
 class WorkerProcess:
@@ -201,8 +201,8 @@ class WorkerProcess:
         except OSError as error:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise WorkerError(
-                f"no further process can be started: {error.strerror or error}",
-                hint="use fewer: --processes 1.",
+                f"cannot start another process: {error.strerror or error}",
+                hint="use fewer processes: --processes 1.",
             ) from None
 
     @property
@@ -263,11 +263,11 @@ class WorkerProcess:
         code = self._process.wait()
         if seconds is not None and code == LATE:
             return TaskTimeoutError(
-                f"a computation took longer than {seconds:g} s", hint="allow it more time."
+                f"a computation took longer than {seconds:g} s", hint="increase the timeout."
             )
         return WorkerError(
-            f"a process that worked for this one ended (exit code {code})",
-            hint="is the memory used up? Use fewer: --processes 1.",
+            f"a worker process ended unexpectedly (exit code {code})",
+            hint="it may have run out of memory; use fewer processes: --processes 1.",
         )
 
 
@@ -354,5 +354,5 @@ def _portable(error: BaseException) -> bytes:
         pickle.loads(message)  # noqa: S301  # just made
     except BaseException:  # noqa: BLE001  # foreign code again
         words = f"{type(error).__name__}: {error}"
-        return pickle.dumps((True, WorkerError(words, hint="see the trace for where.")))
+        return pickle.dumps((True, WorkerError(words, hint="see the traceback.")))
     return message

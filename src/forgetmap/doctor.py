@@ -108,7 +108,7 @@ def examine(part: Part, *, thorough: bool = False) -> Finding:
         return Finding(*about, "broken", error.message, error.hint, part.needed)
     except LIBRARY_ERRORS as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        again = f"install it again; {part.todo}" if part.todo else "install it again."
+        again = f"reinstall it; {part.todo}" if part.todo else "install it again."
         return Finding(*about, "broken", reason, again, part.needed)
 
 
@@ -141,7 +141,7 @@ def _core_parts() -> list[Part]:
 
 def _model_parts(servers: Sequence[str]) -> list[Part]:
     group = "models"
-    hub = "give models as folders, or download them where the hub can be reached."
+    hub = "pass models as folders, or download them where the hub can be reached."
     parts = [
         Part(group, "transformers", "run, map", try_transformers, _pip_install("run")),
         Part(group, "LoRA adapters", "BASE+ADAPTER", try_imports("peft"), _pip_install("run")),
@@ -168,7 +168,7 @@ def _harness_parts() -> list[Part]:
             name,
             f"--harness {name}",
             try_harness(driver.distribution, driver.module.split(".")[0]),
-            f"{driver.install}, or name the Python that has it: --harness-python.",
+            f"{driver.install}, or pass the Python that has it: --harness-python.",
         )
         for name, driver in DRIVERS.items()
     ]
@@ -178,7 +178,7 @@ def _scoring_parts() -> list[Part]:
     group = "scoring"
     names = ("emoji", "jsonschema", "langdetect", "markdown_it")
     return [
-        Part(group, "sandbox", "programs that models wrote", try_sandbox, ""),
+        Part(group, "sandbox", "model-written programs", try_sandbox, ""),
         Part(group, "mathematics", "formulas", try_imports("math_verify"), _pip_install("drift")),
         Part(group, "other scorers", "drift", try_imports(*names), _pip_install("drift")),
     ]
@@ -240,7 +240,7 @@ def try_plugin(registry: Registry[Any], added: Addition) -> Callable[[], str]:
         about = f"{added.package} {added.version}, {added.value}"
         if added.left_out:
             raise ForgetmapError(
-                f"{about} is left out: {added.left_out}", hint=f"uninstall {added.package}."
+                f"{about} is ignored: {added.left_out}", hint=f"uninstall {added.package}."
             )
         registry.get(added.name)
         return about
@@ -259,7 +259,7 @@ def try_duckdb() -> str:
     with library.connect() as engine:
         (count,) = engine.execute("select count(*) from range(1000)").fetchone()
     if count != 1000:
-        raise ForgetmapError(f"DuckDB counts {count} of 1000", hint="install it again.")
+        raise ForgetmapError(f"DuckDB counts {count} of 1000", hint="reinstall duckdb.")
     return version("duckdb")
 
 
@@ -268,7 +268,8 @@ def try_resources() -> str:
     free = shutil.disk_usage(Path.cwd()).free / 2**30
     if free < MIN_FREE_GIB:
         raise ForgetmapError(
-            f"this disk has {free:.1f} GiB left", hint="make room, or write elsewhere: --out."
+            f"this disk has {free:.1f} GiB left",
+            hint="free some space, or write to another disk with --out.",
         )
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     return f"{os.cpu_count()} processors, {memory:,.0f} GiB memory, {free:,.0f} GiB free disk"
@@ -288,7 +289,7 @@ def try_transformers() -> str:
         model = library.LlamaForCausalLM(config).to(device)
         logits = model(input_ids=torch.tensor([[1, 2, 3]], device=device)).logits
     if logits.shape != (1, 3, 8) or not bool(logits.isfinite().all()):
-        raise ForgetmapError(f"a tiny model fails on {device}", hint="install torch again.")
+        raise ForgetmapError(f"a tiny model fails on {device}", hint="reinstall torch.")
     return f"{version('transformers')}, torch {version('torch')} on {device}"
 
 
@@ -297,14 +298,14 @@ def try_hub() -> str:
     import_module("huggingface_hub")
     if os.environ.get("HF_HUB_OFFLINE"):
         raise ForgetmapError(
-            "turned off by HF_HUB_OFFLINE", hint="unset it, or give models as folders."
+            "disabled by HF_HUB_OFFLINE", hint="unset it, or pass models as folders."
         )
     try:
         socket.create_connection(HUB, timeout=HUB_TIMEOUT_S).close()
     except OSError as error:
         raise ForgetmapError(
-            f"{HUB[0]} cannot be reached from here",
-            hint="give models and data as folders, or download them on another machine.",
+            f"{HUB[0]} cannot be reached",
+            hint="pass models and data as folders, or download them on another machine.",
         ) from error
     return f"{HUB[0]} can be reached"
 
@@ -332,7 +333,7 @@ def start_ray() -> str:
     )
     output = _in_process(code)
     if output != "42":
-        raise ForgetmapError(f"a task came back as {output!r}", hint="install ray again.")
+        raise ForgetmapError(f"a task returned {output!r}", hint="reinstall ray.")
     return f"{version('ray')}, a cluster was started"
 
 
@@ -354,12 +355,12 @@ def try_server(address: str) -> Callable[[], str]:
         source = find_model(address)
         if source.via != "server":
             raise ModelError(
-                f"{address} is no address of a server", hint="give http://HOST/v1#MODEL."
+                f"{address} is not a server address", hint="give http://HOST/v1#MODEL."
             )
         service = connect_server(source.base, Traffic(attempts=2, seconds=60.0)).service
         able = [name for name, can in service.abilities.items() if can]
         unable = [name for name, can in service.abilities.items() if not can]
-        rest = f"; not to be relied on: {', '.join(unable)}" if unable else ""
+        rest = f"; unreliable: {', '.join(unable)}" if unable else ""
         return f"{', '.join(able)}{rest}"
 
     return trial
@@ -370,7 +371,7 @@ def try_sandbox() -> str:
     from forgetmap.scoring import require_sandbox
 
     require_sandbox()
-    return "programs can be locked in"
+    return "programs can be isolated"
 
 
 def try_spark() -> str:
@@ -396,7 +397,7 @@ def start_spark() -> str:
     )
     output = _in_process(code)
     if output != "100":
-        raise ForgetmapError(f"Spark counts {output!r} of 100", hint="install pyspark again.")
+        raise ForgetmapError(f"Spark counts {output!r} of 100", hint="reinstall pyspark.")
     return f"{try_spark()}, a session was started"
 
 
@@ -404,7 +405,7 @@ def try_figures() -> str:
     """Draw one."""
     svg = import_module("vl_convert").vegalite_to_svg(CHART, allowed_base_urls=[])
     if "<svg" not in svg:
-        raise ForgetmapError("nothing was drawn", hint="install vl-convert-python again.")
+        raise ForgetmapError("nothing was drawn", hint="reinstall vl-convert-python.")
     return f"vl-convert {version('vl_convert')}"
 
 
@@ -414,7 +415,7 @@ def try_browser() -> str:
     path = next(paths, None)
     if path is None:
         raise ForgetmapError(
-            "no browser was found", hint="copy reports to a machine that has one: each is one file."
+            "no browser found", hint="open reports on another machine; each is a single file."
         )
     return path
 
@@ -497,7 +498,7 @@ def _in_process(code: str) -> str:
     if process.returncode or not lines:
         errors = [line for line in process.stderr.splitlines() if line.strip()]
         raise ForgetmapError(
-            f"it does not start: {errors[-1][:200] if errors else 'it said nothing'}",
-            hint="install it again, in the versions that go together.",
+            f"it does not start: {errors[-1][:200] if errors else 'no output'}",
+            hint="reinstall it with compatible versions.",
         )
     return lines[-1].strip()

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 PROPERTY = "forgetmap_gate"
 """Name of the property that results have in reports, also in pytest's own JUnit file."""
 _OPTIONS = {
-    "before": "Run of the model before, for the fixture forgetmap_gate.",
-    "after": "Run of the model after, for the fixture forgetmap_gate.",
+    "before": "Run of the model before training, for the fixture forgetmap_gate.",
+    "after": "Run of the model after training, for the fixture forgetmap_gate.",
     "policy": "Policy of the gate, for the fixture forgetmap_gate.",
 }
 
@@ -42,7 +42,7 @@ def forgetmap_gate(request: pytest.FixtureRequest) -> Callable[..., GateResult]:
 
         for name in ("before", "after"):
             if paths[name] is None:
-                pytest.fail(f"no run is given: pytest --forgetmap-{name} PATH", pytrace=False)
+                pytest.fail(f"no run given; use pytest --forgetmap-{name} PATH", pytrace=False)
         if paths["policy"] is not None:
             options = {"policy": paths["policy"], **options}
         return assert_no_forgetting(paths["before"], paths["after"], **options)

@@ -207,6 +207,6 @@ def test_links_from_elsewhere_lead_to_the_page(
     assert "token" not in page.evaluate("document.cookie")
     context.clear_cookies()
     page.goto((tmp_path / "never.html").as_uri())
-    expect(page.locator("#loading")).to_contain_text("open the address that it printed")
+    expect(page.locator("#loading")).to_contain_text("open the address printed by the server")
     assert page.locator("#lineage tbody tr").count() == 0
     context.close()

@@ -135,7 +135,7 @@ def test_the_repr_is_what_the_terminal_shows(comparison: fm.Comparison) -> None:
     assert lines[0].split() == ["CANNOT", "TELL", "before", "->", "after"]
     assert lines[1].startswith("Loss 25.0% of all items: between 0.0% and 74.3%")
     assert any(line.startswith("all items ") for line in lines)
-    assert "! 1 pair without a score on one side or both: neither right nor wrong." in lines
+    assert "! 1 pair without a score on one or both sides: neither right nor wrong." in lines
     assert all(line == line.rstrip() for line in lines)
     assert "\x1b" not in repr(comparison)
 

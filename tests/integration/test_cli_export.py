@@ -45,7 +45,7 @@ def test_replay_says_what_it_left_out(runs: tuple[Path, Path], tmp_path: Path) -
 def test_replay_with_measured_items_warns(runs: tuple[Path, Path], tmp_path: Path) -> None:
     done = export("replay", *runs, "--include-measured", "--out", tmp_path / "r.jsonl")
     assert done.code == 0
-    assert "Warning: the replay set holds 2 items that were measured" in done.err
+    assert "Warning: the replay set contains 2 items of the evaluation" in done.err
 
 
 def test_a_bad_row_of_the_pool_is_named(runs: tuple[Path, Path], tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_rerun_says_what_to_type(runs: tuple[Path, Path], tmp_path: Path) -> Non
     assert f"Written to {out}: 2 items of 1 task. Evaluate them with\n  inspect eval t" in done.out
     refused = export("rerun", *runs, "--harness", "lighteval", "--out", tmp_path / "x")
     assert refused.code == 2
-    assert "Hint: ask the tasks as a whole (t)" in refused.err
+    assert "Hint: evaluate the whole tasks (t)" in refused.err
 
 
 def test_card_shows_the_command_without_folders(runs: tuple[Path, Path], tmp_path: Path) -> None:

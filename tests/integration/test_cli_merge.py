@@ -123,8 +123,8 @@ def test_the_recipes_of_the_study_merge(
     one, two = map(merge_models.weights_of, map(Path, read_recipe(path).part_models))
     card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
     is_linear = "-linear-" in path.name
-    assert ("key 'normalize' here and ignores it" in done.err) == is_linear
-    assert ("key 'normalize' here and ignores it" in card) == is_linear
+    assert ("key 'normalize' is unknown to mergekit and ignored" in done.err) == is_linear
+    assert ("key 'normalize' is unknown to mergekit and ignored" in card) == is_linear
     share = float(path.stem.rpartition("-")[2])
     for name, values in found.items():
         if is_linear:

@@ -216,7 +216,7 @@ def test_no_server_at_all() -> None:
         ((200, {"hello": "world"}), ModelError, "speaks as OpenAI's does"),
         ((200, "[]"), ModelError, "speaks as OpenAI's does"),
         ((404, {"detail": "Not Found"}), ModelError, "check the address"),
-        ((302, ""), NetworkError, "the address it leads to"),
+        ((302, ""), NetworkError, "the address it redirects to"),
         ((403, {"error": "not you"}), ForbiddenError, "FORGETMAP_API_KEY"),
     ],
 )

@@ -238,7 +238,7 @@ def test_shares_beyond_all_items_are_cut_and_that_is_said(tmp_path: Path) -> Non
     paths = [write(tmp_path / name, results([1] * 50)) for name in ("a.jsonl", "b.jsonl")]
     out = " ".join(call("compare", *paths).out.split())
     assert json_of(*paths)["total"]["headline"]["forgetting"]["low"] < 0
-    assert "Shares are shown from 0% to 100%" in out
+    assert "Shares are displayed between 0% and 100%" in out
     assert not re.search(r"-\d+\.\d% ?(to|\()", out)
 
 

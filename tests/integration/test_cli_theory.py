@@ -175,7 +175,7 @@ def test_conditions_take_separation_and_mass_from_an_overlap(tmp_path: Path) -> 
     for more, said in wrong.items():
         assert said in call(*arguments, tmp_path, *more).err
     assert "cannot be read" in call(*arguments, tmp_path / "none.json").err
-    assert "no result of forgetmap overlap" in call(*arguments, tmp_path / "samples.jsonl").err
+    assert "not a result of forgetmap overlap" in call(*arguments, tmp_path / "samples.jsonl").err
 
 
 @pytest.mark.parametrize(

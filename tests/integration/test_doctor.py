@@ -111,7 +111,7 @@ def test_what_other_packages_add_is_listed_with_package_and_version(
     assert found["scorer brevity"].state == "works"
     assert found["scorer brevity"].detail == "short_scorers 1.0, short_scorers:brevity"
     assert found["scorer code"].state == "broken"
-    assert "is left out: forgetmap has a scorer 'code' of its own" in found["scorer code"].detail
+    assert "is ignored: the built-in scorer 'code' is used instead" in found["scorer code"].detail
     assert found["scorer code"].todo == "uninstall short_scorers."
     assert found["scorer gone"].state == "broken"
     assert "short_scorers:gone" in found["scorer gone"].detail

@@ -91,7 +91,7 @@ def test_what_a_killed_program_started_ends_too(tmp_path: Path) -> None:
 def test_two_do_not_work_in_one_folder(tmp_path: Path) -> None:
     with (
         claimed(tmp_path, "f", overwrite=False),
-        pytest.raises(OutputError, match="still works in"),
+        pytest.raises(OutputError, match="is still running in"),
     ):
         run("letters", tmp_path)
 

@@ -109,7 +109,7 @@ def test_a_second_process_is_refused(finished: Path, recipe: Path) -> None:
     with only_writer(finished / ".lock", of=finished):
         done = call("lab", "compare", recipe, *COMPARE, "--out", finished)
     assert done.code == 2
-    assert "is being written already" in done.err
+    assert "is already being written" in done.err
 
 
 def test_repair_reuses_the_forgotten_models(finished: Path, recipe: Path) -> None:
@@ -151,19 +151,19 @@ def test_merging_under_drift(recipe: Path, tmp_path: Path) -> None:
     ("words", "message"),
     [
         (("compare", "RECIPE", "--methods", "fowardkl"), "there is no method 'fowardkl'"),
-        (("compare", "RECIPE", "--seeds", "1"), "needs 2 of them or more, not 1"),
+        (("compare", "RECIPE", "--seeds", "1"), "needs at least 2 seeds, not 1"),
         (
             ("compare", "RECIPE", "--methods", "lora,ema", "--strengths", "1"),
             "does not name a method",
         ),
         (("compare", "RECIPE", "--methods", "lora", "--strengths", "a"), "not a list of numbers"),
-        (("compare", "RECIPE", "--strengths", "sft=1"), "there are no strengths of 'sft'"),
+        (("compare", "RECIPE", "--strengths", "sft=1"), "'sft' has no strengths"),
         (("compare", "RECIPE", "--start", "x"), "--start works only with the recipe tiny"),
         (("compare", "nothing.toml"), "there is no such file"),
         (("compare", "tiny", "--start", "no/such/model"), "There is no model no/such/model"),
-        (("repair", "RECIPE", "--seeds", "1"), "needs 2 of them or more, not 1"),
+        (("repair", "RECIPE", "--seeds", "1"), "needs at least 2 seeds, not 1"),
         (("merge-drift", "RECIPE", "--levels", "0.5,1"), "2 levels of drift cannot show a trend"),
-        (("merge-drift", "RECIPE", "--levels", "1,2,3,4"), "a level is a share"),
+        (("merge-drift", "RECIPE", "--levels", "1,2,3,4"), "a level must be a share"),
     ],
 )
 def test_what_makes_no_sense_is_said_before_anything_is_trained(
@@ -225,7 +225,7 @@ def test_an_unreadable_result_is_an_error_that_names_it(finished: Path, recipe: 
     file = finished / "ema-0.5-rate0.5-seed1" / "result.json"
     file.parent.mkdir()
     file.write_text('{"method": "ema"}')
-    with pytest.raises(UnreadableError, match="it is no result of this version") as error:
+    with pytest.raises(UnreadableError, match="not a result of this version") as error:
         Bench(read_recipe(recipe), finished).run(Arm("ema", 0.5, 0.5, 1))
     assert error.value.file == str(file)
 

@@ -248,8 +248,8 @@ def test_judge_and_sandbox_are_used_only_if_they_are_allowed(tmp_path: Path) -> 
     path = write_model(tmp_path / "m", "jsonl")
     result = fm.drift(path, path, draws=100)
     notes = {cell.id: cell.note for cell in result.metrics}
-    assert notes["H4.mtbench"] == "needs a judge: --judge URL MODEL"
-    assert notes["C1.mbpp"] == "runs code of the model: --allow-exec"
+    assert notes["H4.mtbench"] == "needs an LLM judge: --judge URL MODEL"
+    assert notes["C1.mbpp"] == "needs to run model-written code: --allow-exec"
     have = sum(cell.value is not None for cell in result.metrics)
     assert have == 40
 
@@ -261,7 +261,7 @@ def test_programs_that_write_their_own_verdict_are_wrong_and_counted(tmp_path: P
     path = write_model(tmp_path / "m", "jsonl", {"humaneval.full": row | {"outputs": source}})
     run = measured(opened(path), allow_exec=True)
     assert found(run)["humaneval.full/q0", "acc", "code@2"] == (0.0, "incorrect")
-    counted = "humaneval.full: 1 program of the model wrote a verdict of its own"
+    counted = "humaneval.full: 1 model-written program faked its verdict"
     assert [notice for notice in run.notices if notice.startswith(counted)]
 
 

@@ -203,7 +203,7 @@ def test_memory_is_bounded_by_the_largest_tensor_times_the_models(home: Path) ->
 def test_a_disk_that_fills_up_is_said_and_gone_on_from(home: Path) -> None:
     kind, text, exists, kept = run(CUT_SHORT, home)
     assert (kind, exists) == ("OutputError", False)
-    assert "goes on where it was" in text
+    assert "the same command to resume" in text
     assert 0 < kept < TENSORS * ROWS * WIDTH * 2
     assert set(contents(home / "out")) == {
         "README.md", "config.json", "merge.yaml", "model.safetensors"
@@ -211,4 +211,4 @@ def test_a_disk_that_fills_up_is_said_and_gone_on_from(home: Path) -> None:
 
 
 def test_two_merges_into_one_folder_do_not_meet(home: Path) -> None:
-    assert re.search(r"out is being written already \(process \d+, since ", run(TWO_AT_ONCE, home))
+    assert re.search(r"out is already being written \(process \d+, since ", run(TWO_AT_ONCE, home))

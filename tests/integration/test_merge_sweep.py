@@ -196,7 +196,7 @@ def test_models_of_a_sweep_are_asked_alike(tmp_path: Path) -> None:
     settings = ("--suite", "world", "--out", tmp_path / "sweep")
     done = call("merge", "sweep", "base,stage=base", "tuned,stage=tuned", *settings)
     assert done.code == 2
-    assert "a sweep asks all models alike" in done.err
+    assert "a sweep evaluates all models with the same settings" in done.err
     assert "write base, and set it for all of them: --stage base." in " ".join(done.err.split())
     done = call("merge", "sweep", "base", "tuned", "--protocol", "published", *settings)
     assert "nothing says which a model of the sweep is" in done.err

@@ -200,8 +200,8 @@ def test_percents_are_told_of_the_range(tmp_path: Path) -> None:
 def test_task_of_several_is_refused_and_of_one_is_named(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("task,item,score\nt,a,1\nu,b,0\n")
     text = refused("records", "show", tmp_path / "t.csv", "--task", "x")
-    assert "--task x names one task, but t has 2: t, u" in text
-    assert "leave out --task" in text
+    assert "--task x names a single task, but t has 2: t, u" in text
+    assert "remove --task" in text
     assert {task["task"] for task in show(tmp_path / "t.csv")["tasks"]} == {"t", "u"}
     logs = write_lm_eval(tmp_path / "out", [lm_eval_row(n, 1) for n in range(3)])
     done = call("records", "show", logs, "--task", "x", "--json")

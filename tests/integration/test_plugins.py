@@ -159,7 +159,7 @@ def test_a_broken_adapter_is_named(
     ("source", "message"),
     [
         ("import no_such_package_anywhere\n", "No module named 'no_such_package_anywhere'"),
-        ("def median(tensors): return tensors[0]\n", "is no function under @merge_method"),
+        ("def median(tensors): return tensors[0]\n", "is not a function with @merge_method"),
     ],
     ids=["import", "undecorated"],
 )
@@ -210,9 +210,9 @@ ESTIMATOR = (PLUGINS / "estimator" / "yule_estimator.py").read_text(encoding="ut
     ("source", "point", "message"),
     [
         ("import no_such_package_anywhere\n", "mine", "No module named 'no_such_package_anywhere'"),
-        ("mine = 5\n", "mine", "it is no forgetmap.comparison.Estimator"),
+        ("mine = 5\n", "mine", "it is not a forgetmap.comparison.Estimator"),
         (ESTIMATOR.replace('"independence"', '"latent"'), "latent", "under the name 'latent'"),
-        (ESTIMATOR.replace('"independence"', '"n10"'), "n10", "'n10', which is a rate"),
+        (ESTIMATOR.replace('"independence"', '"n10"'), "n10", "'n10', which is the name of a rate"),
     ],
     ids=["import", "type", "ours", "field"],
 )

@@ -62,7 +62,7 @@ def test_the_second_of_two_processes_is_told_who_runs(
         _, said = first.communicate(timeout=60)
     assert second.returncode == 2, second.stderr
     told = " ".join(second.stderr.split())
-    assert re.search(rf"being written already \(process {first.pid}, since 20\d\d-", told), told
+    assert re.search(rf"already being written \(process {first.pid}, since 20\d\d-", told), told
     assert "Traceback" not in second.stderr
     assert first.returncode == 0, said
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["a"]

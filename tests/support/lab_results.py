@@ -89,7 +89,7 @@ def lab_result(names: list[str] | None = None) -> LabResult:
         headline=f"{least.title} lost {least.lost_near.value:.1%} near and "
         f"{least.lost_far.value:.1%} far; plain fine-tuning lost {plain.lost_near.value:.1%} near "
         f"and {plain.lost_far.value:.1%} far at 95.0% of the new task.",
-        notices=["EWC: not every seed came to 95.0%, so what was lost is not comparable."],
+        notices=["EWC: not every seed reached 95.0%, so the losses are not comparable."],
     )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ def test_a_second_process_is_told_who_writes_and_takes_over_when_it_dies(tmp_pat
         assert holder.stdout.readline() == "held\n"
         with (
             pytest.raises(
-                OutputError, match=rf"run is being written already \(process {holder.pid}"
+                OutputError, match=rf"run is already being written \(process {holder.pid}"
             ),
             only_writer(lock, of=Path("run")),
         ):
@@ -209,7 +209,7 @@ def test_a_lock_that_says_nothing_of_use_still_locks(tmp_path: Path, content: by
     with only_writer(lock, of=Path("run")):
         lock.write_bytes(content)
         with (
-            pytest.raises(OutputError, match=r"run is being written already\nHint"),
+            pytest.raises(OutputError, match=r"run is already being written\nHint"),
             only_writer(lock, of=Path("run")),
         ):
             pytest.fail("two at once")

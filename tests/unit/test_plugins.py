@@ -65,17 +65,17 @@ def test_additions_say_package_version_and_why_they_are_left_out(
     assert list(added) == ["absent", "bad", "e", "phi", "zero"]
     phi = Addition("number", "phi", "more_numbers:phi", "more_numbers", "1.0")
     assert added["phi"] == phi
-    assert added["e"].left_out == "forgetmap has a number 'e' of its own, which is used"
+    assert added["e"].left_out == "the built-in number 'e' is used instead"
     assert "more_numbers" not in sys.modules
 
 
 def test_a_name_that_two_packages_use_is_refused(numbers: Registry[float], tmp_path: Path) -> None:
     write_package(tmp_path, "other_numbers", "phi = 0.618\n", {f"{GROUP}/phi": "phi"})
     invalidate_caches()
-    both = "more_numbers and other_numbers both add a number 'phi', so none is used"
+    both = "more_numbers and other_numbers both add a number 'phi', so neither is used"
     with pytest.raises(UsageError, match=both) as caught:
         numbers.get("phi")
-    assert caught.value.hint == "uninstall all but one of these packages."
+    assert caught.value.hint == "uninstall all of these packages except one."
     assert [each.left_out for each in numbers.additions() if each.name == "phi"] == [both] * 2
 
 

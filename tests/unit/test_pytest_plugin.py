@@ -74,7 +74,7 @@ def test_the_command_line_names_the_runs_of_the_fixture(inner: pytest.Pytester) 
     run(inner, *runs, "worse", "--forgetmap-policy", "policy.toml").assert_outcomes(passed=1)
     done = run(inner, *runs[:2])
     done.assert_outcomes(failed=1)
-    done.stdout.fnmatch_lines(["no run is given: pytest --forgetmap-after PATH"])
+    done.stdout.fnmatch_lines(["no run given; use pytest --forgetmap-after PATH"])
 
 
 def test_the_package_offers_the_plugin() -> None:

@@ -202,9 +202,9 @@ def _refuse_mixture(plan: DriftPlan, files: Sequence[bool], options: DriftOption
     (first, *_) = _open_runs(others, options)
     averages = plan.inputs[files.index(True)]
     raise UsageError(
-        f"{averages.label or averages.source} is a file of averages, as CapTrack writes them, and "
-        f"{first.name} is not",
-        hint="averages can only be compared with averages: give one kind.",
+        f"{averages.label or averages.source} is a CapTrack file of averages, and {first.name} "
+        "is not",
+        hint="compare averages with averages, or items with items.",
     )
 
 
@@ -212,21 +212,19 @@ def _refuse_unused(options: DriftOptions, why: str, *names: str) -> None:
     """Raise where an option was given that would change nothing."""
     for name in names:
         if options.get(name) not in (None, False, "full"):
-            raise UsageError(
-                f"--{name.replace('_', '-')} has no effect: {why}", hint="leave it out."
-            )
+            raise UsageError(f"--{name.replace('_', '-')} has no effect: {why}", hint="remove it.")
 
 
 def _require_one_base(plan: DriftPlan, options: DriftOptions) -> None:
     if options.get("noise") is not None and len(plan.bases) > 1 and not plan.chain:
         raise UsageError(
-            "a repeat of one model before says nothing about the noise of another",
-            hint="leave --noise out, or compare with one model before.",
+            "--noise belongs to one model before, but there are several",
+            hint="remove --noise, or compare with a single model before.",
         )
 
 
 def _drift_of_files(taxonomy: Taxonomy, plan: DriftPlan, options: DriftOptions) -> DriftResult:
-    why = "averages have no items and no responses"
+    why = "averages contain no items and no responses"
     _refuse_unused(options, why, "noise", "judge", "allow_exec", "profile")
     averages = [read_metric_file(Path(given.source), taxonomy) for given in plan.inputs]
     averages = [
@@ -244,7 +242,7 @@ def _resampling(options: DriftOptions) -> Resampling:
 
 def _drift_of_runs(taxonomy: Taxonomy, plan: DriftPlan, options: DriftOptions) -> DriftWithRuns:
     if options.get("aggregator") == "captrack-relative":
-        _refuse_unused(options, "the published arithmetic knows no noise", "noise")
+        _refuse_unused(options, "the published method does not account for noise", "noise")
     runs = _open_runs(plan.inputs, options)
     every = with_deep_dive(taxonomy)
     _require_shared_tasks(runs, plan, every)
@@ -300,14 +298,14 @@ def _require_shared_tasks(runs: Sequence[Run], plan: DriftPlan, taxonomy: Taxono
         f"{run.name} has {listed(sorted(names))}" for run, names in zip(runs, tasks, strict=True)
     )
     raise UsageError(
-        f"no task of the taxonomy {taxonomy.name!r} is in the runs before and after: {there}; the "
-        f"taxonomy has {listed([task.name for task in taxonomy.tasks])}",
+        f"no task of the taxonomy {taxonomy.name!r} is in both runs: {there}; the taxonomy has "
+        f"{listed([task.name for task in taxonomy.tasks])}",
         hint=(
-            f"evaluate the models on its tasks (forgetmap run MODEL --suite {suite}), or name "
+            f"evaluate the models on its tasks (forgetmap run MODEL --suite {suite}), or list "
             if suite
             else "name "
         )
-        + "the tasks of your runs exactly in a taxonomy of your own (--taxonomy FILE).",
+        + "the exact task names of your runs in your own taxonomy (--taxonomy FILE).",
     )
 
 
@@ -315,9 +313,7 @@ def _measuring(options: DriftOptions) -> Measuring:
     address, cached = options.get("judge"), options.get("cached", True)
     repeats = options.get("judge_repeats", 1)
     if repeats < 1:
-        raise UsageError(
-            f"a judge cannot be asked {repeats} times", hint="give judge_repeats 1 or more."
-        )
+        raise UsageError(f"judge_repeats is {repeats}", hint="use 1 or more.")
     return Measuring(
         profile=options.get("profile", "full"),
         judge=judge_at(*address, cached=cached, repeats=repeats) if address else None,

@@ -41,8 +41,8 @@ def _of_runs(
             yield (
                 "unknown_tasks",
                 (
-                    f"{source.run.name}: the taxonomy does not know {listed(source.strangers)}; "
-                    "task names must match the taxonomy exactly."
+                    f"{source.run.name}: {listed(source.strangers)} not in the taxonomy; task "
+                    "names must match the taxonomy exactly."
                 ),
             )
         for notice in source.run.notices:
@@ -58,8 +58,8 @@ def _of_runs(
             yield (
                 "unpaired",
                 (
-                    f"{task}: {paired:,} of {sizes[0]:,} items before and {sizes[1]:,} after are "
-                    "the same; only these count."
+                    f"{task}: {paired:,} of {sizes[0]:,} items before and {sizes[1]:,} after "
+                    "match; only these count."
                 ),
             )
 
@@ -75,20 +75,21 @@ def _of_metric(cell: MetricCell) -> Iterator[tuple[str, str]]:
                 yield (
                     "below_chance",
                     (
-                        f"{name} is {percent(mean)} {side}, below the {percent(cell.chance)} of "
-                        "guessing: are right answers and options read as they were meant?"
+                        f"{name} is {percent(mean)} {side}, below the guessing rate of "
+                        f"{percent(cell.chance)}: check that right answers and options are read "
+                        "correctly."
                     ),
                 )
     if _is_zero_on_one_side(cell):
         side = "before" if cell.before == 0 else "after"
-        message = f"{name} is exactly 0 for every item {side}: did the whole task fail there?"
+        message = f"{name} is exactly 0 for every item {side}: check whether the whole task failed."
         yield "zero", message
     if cell.constant:
         yield "constant", f"{name} has the same value for every item of both models."
     elif cell.scale in SHARES and min(cell.before, cell.after) >= CEILING:
-        yield "ceiling", f"{name} is at its ceiling in both models: it can hardly show a change."
+        yield "ceiling", f"{name} is at its ceiling in both models and can hardly show a change."
     if cell.n < MIN_ITEMS:
-        yield "few_items", f"{name} rests on {cell.n:,} items."
+        yield "few_items", f"{name} is based on only {cell.n:,} items."
     yield from _of_failures(cell, name)
 
 
@@ -100,15 +101,15 @@ def _is_zero_on_one_side(cell: MetricCell) -> bool:
 
 def _of_failures(cell: MetricCell, name: str) -> Iterator[tuple[str, str]]:
     for code, words, before, after in (
-        ("failures", "no answer could be found", cell.failed_before, cell.failed_after),
+        ("failures", "no answer found", cell.failed_before, cell.failed_after),
         ("errors", "scoring failed", cell.errors_before, cell.errors_after),
     ):
         if before is not None and after is not None and abs(after - before) > MAX_FAILURE_GAP:
             yield (
                 code,
                 (
-                    f"{name}: {words} in {percent(before)} of answers before and {percent(after)} "
-                    "after; part of the change may be form."
+                    f"{name}: {words} in {percent(before)} of answers before and "
+                    f"{percent(after)} after; part of the change may be due to format."
                 ),
             )
     if cell.scorer is not None and cell.scorer[0] != cell.scorer[1]:

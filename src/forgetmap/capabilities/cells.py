@@ -37,16 +37,16 @@ from forgetmap.stats import Reals, false_discovery, mcnemar_p
 MIN_ITEMS_FOR_SPREAD = 2
 """Items below which nothing can be said of the spread."""
 WHY_MISSING = {
-    "rule": "not measured: the run has neither such scores nor responses to score",
-    "judge": "needs a judge: --judge URL MODEL",
-    "sandbox": "runs code of the model: --allow-exec",
+    "rule": "not measured: the run has neither scores for it nor responses to score",
+    "judge": "needs an LLM judge: --judge URL MODEL",
+    "sandbox": "needs to run model-written code: --allow-exec",
 }
 
 
 _WHERE_ABSENT = {
     (True, True): "in neither run",
-    (True, False): "not there before",
-    (False, True): "not there after",
+    (True, False): "missing before",
+    (False, True): "missing after",
 }
 
 
@@ -119,7 +119,7 @@ class _MetricReading:
         if measures is None:
             return WHY_MISSING[self.metric.needs]
         if not pairs:
-            return "no item occurs on both sides"
+            return "no item is on both sides"
         self.scorer = (str(measures[0]), str(measures[1]))
         self.sides = self._values(sides, measures)
         self.series = [self._series(self.sides, pairs)]

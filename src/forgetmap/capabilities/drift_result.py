@@ -142,9 +142,9 @@ class DriftResult(Presentable):
         chance = f"probability {first.largest:.2f}"
         over = f"counted over {', '.join(ranking.capabilities)}"
         if ranking.is_certain:
-            return f"{first.model} drifted most of all ({size}; {chance}), {over}."
+            return f"{first.model} drifted most ({size}; {chance}), {over}."
         return (
-            f"Which model drifted most is open: {first.model} ({size}; {chance}) or "
+            f"It is unclear which model drifted most: {first.model} ({size}; {chance}) or "
             f"{second.model} (size {second.size:.2f}), {over}."
         )
 
@@ -197,22 +197,22 @@ class DriftResult(Presentable):
         if base != self.before and not model.startswith(base):
             model = f"{model} (from {base})"
         if not cells:
-            return f"{model}: nothing can be said, no capability has data on both sides."
+            return f"{model}: no result, because no capability has data on both sides."
         beyond = [cell for cell in cells if _state_of(cell) == "sure"]
         farthest = max(beyond or cells, key=lambda cell: abs(cell.value or 0.0))
         if not any(cell.low is not None for cell in cells):
             return (
                 f"{model}: {_label(farthest)} drifted most: it {_moved(farthest)} "
-                f"({self._amount(farthest)}); how sure that is, averages cannot say."
+                f"({self._amount(farthest)}); averages give no uncertainty."
             )
         if not beyond:
             return (
-                f"{model}: no capability surely drifted; the largest change, of {_label(farthest)} "
+                f"{model}: no significant drift; the largest change, of {_label(farthest)} "
                 f"({self._amount(farthest)}), may be chance or noise."
             )
         return (
-            f"{model}: {_label(farthest)} drifted most: it surely {_moved(farthest)} "
-            f"({self._amount(farthest)})."
+            f"{model}: {_label(farthest)} drifted most: it {_moved(farthest)} "
+            f"({self._amount(farthest)}; significant)."
         )
 
     def lead(self, model: str) -> str:
@@ -228,8 +228,8 @@ class DriftResult(Presentable):
         ]
         have = sum(cell.value is not None for cell in metrics)
         rests = (
-            f"{len(cells)} of {len(known)} capabilities have data, "
-            f"{have} of {len(metrics)} metrics; nothing is put in for the others."
+            f"{len(cells)} of {len(known)} capabilities and {have} of {len(metrics)} metrics "
+            "have data; the others are left empty."
         )
         if not cells or all(cell.low is None for cell in cells):
             return rests
@@ -239,25 +239,27 @@ class DriftResult(Presentable):
                           if kind in kinds)  # fmt: skip
         rest = len(cells) - len(kinds)
         within = states.count("noise")
-        sure = f"Surely (at most 5% false discoveries) {moved}" if kinds else "Nothing surely moved"
+        sure = (
+            f"Significant (false discovery rate 5%): {moved}" if kinds else "No significant drift"
+        )
         noise = f" ({within} within the noise of the model before)" * bool(within)
-        still = f"; {rest} may not have moved{noise}" * bool(rest)
+        still = f"; {rest} without significant drift{noise}" * bool(rest)
         return f"{sure}{still}. {rests}"
 
     def sentence(self, cell: Cell) -> str:
         """One capability of one model."""
         if cell.value is None:
-            return f"Nothing can be said: {cell.note or NO_DATA}."
+            return f"No result: {cell.note or NO_DATA}."
         how = {
-            "sure": "surely: at most 5% false discoveries among the capabilities",
-            "noise": "but the model before differs from itself as much",
+            "sure": "significant at a false discovery rate of 5% among the capabilities",
+            "noise": "but two runs of the model before differ as much",
             "open": "which may be chance"
             if cell.low is not None
-            else "averages cannot say how surely",
+            else "with unknown uncertainty, because only averages are known",
             "none": "",
         }[_state_of(cell)]
         return (
-            f"It {_moved(cell)} ({self._amount(cell)}), {how}. It rests on "
+            f"It {_moved(cell)} ({self._amount(cell)}), {how}. Based on "
             f"{counted(cell.n, 'item') + ', ' if cell.n else ''}{cell.coverage} metrics."
         )
 

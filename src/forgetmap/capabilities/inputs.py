@@ -89,7 +89,7 @@ def plan_drift(
     many = len(given)
     if chain and many < len(("before", "between", "after")):
         raise UsageError(
-            "a chain needs three models: the first, those in between, the last",
+            "a chain needs at least three models",
             hint="give BEFORE and two or more AFTER, in the order of training.",
         )
     if many == 1 or not (given or pairs):
@@ -108,8 +108,8 @@ def _require_unique(names: Sequence[str]) -> None:
     for name, count in Counter(names).most_common(1):
         if count > 1:
             raise UsageError(
-                f"{count} models are called {name!r}, so that nobody could tell them apart",
-                hint="give each a name of its own: NAME=PATH.",
+                f"{count} models have the name {name!r}",
+                hint="give each a unique name: NAME=PATH.",
             )
 
 

@@ -191,8 +191,8 @@ def _tampering(parts: Mapping[ScoringUnit, Path]) -> Iterator[str]:
         rows = f"SELECT DISTINCT item, repeat FROM {scan('read_parquet', path)}"
         count = len(sql(f"{rows} WHERE starts_with(error, {literal(TAMPERING)})").fetchall())
         if count:
-            many = "programs of the model wrote verdicts of their own and count"
-            one = "program of the model wrote a verdict of its own and counts"
+            many = "model-written programs faked their verdict and count"
+            one = "model-written program faked its verdict and counts"
             yield f"{unit.task}: {count:,} {one if count == 1 else many} as wrong ({TAMPERING})."
 
 

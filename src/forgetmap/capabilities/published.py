@@ -114,19 +114,19 @@ def _only_row(path: Path, columns: Collection[str]) -> dict[str, str]:
             line = rows.line_num
     except (UnicodeDecodeError, csv.Error) as error:
         raise UnreadableError(
-            f"not a CSV: {error}", file=str(path), hint="write the file again."
+            f"not a valid CSV file: {error}", file=str(path), hint="create the file again."
         ) from None
     if row is None:
         raise EmptyInputError(
-            "there is no model in it", file=str(path), hint="a metric file has one row of averages."
+            "the file contains no model", file=str(path), hint="add one row of averages."
         )
     if second is not None:
         other = second.get(MODEL) or "another one"
         raise FieldError(
-            f"there is a second row, of {other!r:.60}: which one is the model?",
+            f"there is a second row, of {other!r:.60}",
             file=str(path),
             line=line,
-            hint="give each model a file with one row of averages.",
+            hint="give each model its own file with one row of averages.",
         )
     return row
 
@@ -135,11 +135,11 @@ def _require_once(path: Path, names: Sequence[str], columns: Collection[str]) ->
     for name, times in Counter(names).items():
         if times > 1 and name in columns:
             raise FieldError(
-                f"there are {times} columns of this name: which one is it?",
+                f"there are {times} columns with this name",
                 file=str(path),
                 line=1,
                 field=name,
-                hint="leave one of them.",
+                hint="keep only one of them.",
             )
 
 
@@ -153,13 +153,13 @@ def _average(path: Path, metric: Metric, cell: str | None) -> float | None:
         value = math.inf
     if math.isnan(value):
         return None
-    problem, hint = None, "leave the cell empty where there is no value."
+    problem, hint = None, "leave the cell empty if there is no value."
     if math.isinf(value):
-        problem = "is no number"
+        problem = "is not a number"
     elif metric.scale in SHARES and not -ROUNDING <= value <= 1 + ROUNDING:
-        problem, hint = "is no share", "write shares from 0 to 1, not percent."
+        problem, hint = "is not a share", "write shares from 0 to 1, not percent."
     elif metric.scale == "count" and value < 0:
-        problem, hint = "is below 0, which no count can be", "check the file."
+        problem, hint = "is negative, but is a count", "check the file."
     if problem is None:
         return value
     raise FieldError(
@@ -306,10 +306,10 @@ def _with_bounds(
     return ModelDrift(with_q(filled), levels(taxonomy, effects))
 
 
-_NO_INTERVALS = "averages only: no items, so no intervals, no tests and no flips can be had."
+_NO_INTERVALS = "averages only: without items there are no intervals, tests or flips."
 _BOUNDS = (
-    "averages only: intervals are as wide as the numbers of items in the taxonomy allow at most, "
-    "of models taken as independent; where nobody says how many items there are, there are none."
+    "averages only: the intervals are upper bounds based on the item counts of the taxonomy, "
+    "with the models taken as independent; metrics without an item count have none."
 )
 
 
@@ -322,8 +322,8 @@ def _cautions(
         means = before.values.get(metric.id), after.values.get(metric.id)
         if means[0] is not None and means[0] < metric.chance / 2 and means[0] != 0:
             message = (
-                f"{metric.name} [{metric.id}] is {means[0]:.3f} before, where guessing gives about "
-                f"{metric.chance:.2f}: it hardly measures what it should."
+                f"{metric.name} [{metric.id}] is {means[0]:.3f} before, and guessing gives about "
+                f"{metric.chance:.2f}: it can hardly show a change."
             )
             yield Caution("below_chance", message, model, metric.id)
         if 0 in means and None not in means:
@@ -336,7 +336,7 @@ def _zero(metric: Metric, before: float | None, after: float | None, *, of_run: 
     name = f"{metric.name} [{metric.id}]"
     mark = "CapTrack writes 0.0 for a task that failed; if it did, leave the cell empty"
     if of_run:
-        mark = "look whether the whole task failed there"
+        mark = "check whether the whole task failed"
     if before == after:
         return f"{name} is exactly 0 in both models: {mark}."
     if before == 0:

@@ -36,7 +36,7 @@ TARGET = "TARGET"
 ScaleName = Literal["binary", "share", "rating", "count"]
 SHARES: tuple[ScaleName, ...] = ("binary", "share")
 """Scales whose means are shares, told in percent."""
-_HINT = "docs/capabilities.md describes what a taxonomy holds."
+_HINT = "see docs/capabilities.md for the fields of a taxonomy."
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ def parse_taxonomy(data: bytes, *, origin: str) -> Taxonomy:
         deep_dive=read.all(raw.pop("deep_dive", []), "deep_dive", Metric),
     )
     for key in raw:
-        raise read.fault(key, f"nobody knows what {key!r} means")
+        raise read.fault(key, f"unknown key {key!r}")
     taxonomy = _expand(taxonomy)
     _check(taxonomy, read)
     return taxonomy
@@ -277,19 +277,19 @@ class _TaxonomyReader:
     def all(self, rows: Any, key: str, kind: type[Entry]) -> tuple[Entry, ...]:
         """A list of tables as objects of one kind."""
         if not isinstance(rows, list):
-            raise self.fault(key, f"a list of tables was expected, not {rows!r:.40}")
+            raise self.fault(key, f"expected a list of tables, not {rows!r:.40}")
         return tuple(self.one(row, f"{key}[{index}]", kind) for index, row in enumerate(rows))
 
     def one(self, row: Any, key: str, kind: type[Entry]) -> Entry:
         """One table."""
         if not isinstance(row, Mapping):
-            raise self.fault(key, f"a table was expected, not {row!r:.40}")
+            raise self.fault(key, f"expected a table, not {row!r:.40}")
         known = {field.name: str(field.type) for field in fields(kind)}
         for name, value in row.items():
             if name not in known:
-                raise self.fault(f"{key}.{name}", f"{name!r} is unknown here")
+                raise self.fault(f"{key}.{name}", f"unknown field {name!r}")
             if not _fits(value, known[name]):
-                raise self.fault(f"{key}.{name}", f"{value!r:.40} does not fit: {known[name]}")
+                raise self.fault(f"{key}.{name}", f"invalid value {value!r:.40}: {known[name]}")
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in row.items()
         }
@@ -297,7 +297,7 @@ class _TaxonomyReader:
             return kind(**values)
         except TypeError as error:
             needed = str(error).rpartition(": ")[2]
-            raise self.fault(key, f"this entry lacks {needed}") from None
+            raise self.fault(key, f"missing field: {needed}") from None
 
 
 _ALLOWED: dict[str, tuple[Any, ...]] = {
@@ -360,13 +360,13 @@ def _check(taxonomy: Taxonomy, read: _TaxonomyReader) -> None:
 def _unique(ids: Sequence[str], key: str, read: _TaxonomyReader) -> set[str]:
     for name, count in Counter(ids).most_common(1):
         if count > 1:
-            raise read.fault(key, f"{name!r} stands there {count} times")
+            raise read.fault(key, f"{name!r} is defined {count} times")
     return set(ids)
 
 
 def _no_orphans(key: str, there: set[str], used: set[str], read: _TaxonomyReader) -> None:
     for name in sorted(there - used):
-        raise read.fault(key, f"nothing is measured under {name!r}")
+        raise read.fault(key, f"no metric belongs to {name!r}")
 
 
 def _check_metric(
@@ -378,10 +378,10 @@ def _check_metric(
         if task is not None and task not in tasks:
             raise read.fault(f"{key}.{name}", f"there is no task {task!r}")
     if metric.weight < 0 or not 0 <= metric.chance < 1:
-        raise read.fault(key, "the weight must not be negative, and chance lie from 0 to 1")
+        raise read.fault(key, "the weight must be 0 or more, and chance between 0 and 1")
     if metric.scorer is None:
         if metric.strict or metric.judge:
-            raise read.fault(f"{key}.strict", "without a scorer there is neither strict nor judge")
+            raise read.fault(f"{key}.strict", "strict and judge need a scorer")
         return
     _check_scorer(metric, key, read)
 
@@ -397,14 +397,16 @@ def _check_scorer(metric: Metric, key: str, read: _TaxonomyReader) -> None:
             field = getattr(metric, part)
             if field not in scorer.fields and not (part == "strict" and field is None):
                 fields = ", ".join(scorer.fields)
-                message = f"scorer {scorer_name!r} has no field {field!r}; there is {fields}"
+                message = f"scorer {scorer_name!r} has no field {field!r}; its fields are {fields}"
                 raise read.fault(f"{key}.{part}", message)
         needs = needs_of(scorer) if name == "scorer" else "judge"
         if needs != (metric.needs if name == "scorer" else needs_of(scorer)):
             raise read.fault(f"{key}.needs", f"scorer {scorer_name!r} needs a {needs}")
     scale = metric.range
     if metric.agrees_with is None and not _SCALE_FITS[metric.scale](scale):
-        raise read.fault(f"{key}.scale", f"the scorer says {scale}, not {metric.scale!r}")
+        raise read.fault(
+            f"{key}.scale", f"the scale of the scorer is {scale}, not {metric.scale!r}"
+        )
 
 
 _SCALE_FITS: dict[str, Callable[[Scale], bool]] = {

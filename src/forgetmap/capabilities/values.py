@@ -165,8 +165,8 @@ class TaxonomyRun:
             return measures[0]
         choices = ", ".join(map(str, sorted(measures)))
         raise MetricError(
-            f"{self.run.origin}: nothing says which of {choices} counts in task {task!r}",
-            hint="name the main metric and scorer of the task in the manifest, or leave one out.",
+            f"{self.run.origin}: task {task!r} has several metrics ({choices}) and no main one",
+            hint="set the main metric and scorer of the task in the manifest, or keep only one.",
         )
 
     def values(self, metric: Metric, measure: Measure) -> Values:
@@ -375,8 +375,8 @@ def pair_items(before: TaxonomyRun, after: TaxonomyRun, pair_by: PairBy) -> dict
         table = _paired(pairs.frame, pairs.columns)
         if not _is_one_to_one(table):
             raise PairingError(
-                f"some items of {before.run.name} and {after.run.name} cannot be told apart",
-                hint="give every item of a task its own id.",
+                f"some items of {before.run.name} and {after.run.name} are ambiguous",
+                hint="give every item of a task a unique id.",
             )
     table = _with_shared_units(table)
     return {

@@ -108,7 +108,7 @@ Examples:
     type=click.Path(),
     help=(
         "Where to choose examples from: a JSON Lines, JSON, CSV or Parquet file with messages, "
-        "or with prompt and completion; or a run or log with questions and correct answers. "
+        "or with prompt and completion; or a run or log with questions and right answers. "
         "Repeatable."
     ),
 )

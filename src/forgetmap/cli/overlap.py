@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "models": "Sample from two models and score every completion with both.",
     "samples": "Estimate from completions scored elsewhere.",
-    "records": "Bound what was kept, from recorded log-probabilities of correct answers.",
+    "records": "Bound what was kept, from recorded log-probabilities of right answers.",
     "bridge": "Test whether divergence predicts forgetting of unseen methods.",
 }
 EXAMPLES = """\b
@@ -256,7 +256,7 @@ Examples:
 )
 @json_option
 def records(before: str, after: str, level: float, seed: int, *, as_json: bool) -> None:
-    """Bound what was kept, from two runs with recorded log-probabilities of correct answers."""
+    """Bound what was kept, from two runs with recorded log-probabilities of right answers."""
     from forgetmap.overlap import overlap_from_records
     from forgetmap.report import tell_events
 

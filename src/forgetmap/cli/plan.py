@@ -216,7 +216,7 @@ def _note(plan: PlanResult, loss: str, margin: str) -> str:
         "1: one greedy run of each model with recorded choices, minus a noise floor of "
         f"{percent(plan.noise_floor)}; two options: guesses are redrawn. More repeats: sampled "
         f"answers of a model whose runs flip {percent(plan.churn)} one way, all of it on items "
-        "answered correctly half of the time (worst case)."
+        "that are right half of the time (worst case)."
     )
 
 

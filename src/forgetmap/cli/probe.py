@@ -48,9 +48,9 @@ Examples:
   forgetmap probe choose runs/seed-1 runs/seed-2 --suite items.csv --detect 0.02 --out probe.jsonl
 """
 EVIDENCE = {
-    "repeats": "correct in every repeat",
-    "margin": "correct by a clear log-likelihood margin",
-    "one answer": "correct once, which does not show reliability",
+    "repeats": "right in every repeat",
+    "margin": "right by a clear log-likelihood margin",
+    "one answer": "right once, which does not show reliability",
 }
 
 
@@ -84,7 +84,7 @@ EVIDENCE = {
     type=float,
     default=1.0,
     show_default=True,
-    help="Minimum log-likelihood lead of the correct answer to count as reliably known.",
+    help="Minimum log-likelihood lead of the right answer to count as reliably known.",
 )
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="Random seed for choosing items."

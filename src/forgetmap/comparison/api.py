@@ -87,12 +87,12 @@ class Options(TypedDict, total=False):
 
 
 RANGES: dict[int | str, str] = {
-    "margin": "it is a share of all items between 0 and 1, such as 0.02.",
-    "noise_floor": "it is a share of all answers from 0 to 0.5, such as 0.005.",
-    "level": "it is a confidence above 0.5 and up to 0.9999, such as 0.95.",
+    "margin": "give a share of all items between 0 and 1, such as 0.02.",
+    "noise_floor": "give a share of all answers from 0 to 0.5, such as 0.005.",
+    "level": "give a confidence level above 0.5 and up to 0.9999, such as 0.95.",
 }
 """What to type instead of a value that is out of range."""
-OTHER_RANGES = "such as --correct-at 0.5, --min-paired 0.8, --pair-by id, --estimator matched."
+OTHER_RANGES = "for example --correct-at 0.5, --min-paired 0.8, --pair-by id, --estimator matched."
 
 
 @overload
@@ -230,8 +230,8 @@ def make_readings(options: Options, count: int) -> list[Reading]:
     names = names or [None]
     if len(names) not in (1, count):
         raise UsageError(
-            f"{len(names)} runs are named for {count} sides",
-            hint="give --run once for all sides, or once for each of them in order.",
+            f"--run is given {len(names)} times for {count} sources",
+            hint="give --run once for all sources, or once per source in order.",
         )
     scale, mapping = options.get("score_range"), options.get("mapping")
     common = Reading(
@@ -270,13 +270,13 @@ def refuse_same_source(
         key = (os.path.realpath(path), part, reading.run)
         if key in seen and noise:
             raise UsageError(
-                "the run of --noise is one of those compared, so it tells nothing of the noise",
-                hint="--noise takes a second run of the model before, in files of its own.",
+                "the run of --noise is one of the compared runs",
+                hint="pass a second run of the model before, in its own files.",
             )
         if key in seen:
             raise UsageError(
-                f"{run.name} is on both sides: the same run before and after",
-                hint="name the run of another model, or select one of several with #NAME or --run.",
+                f"{run.name} is both before and after",
+                hint="give the run of another model, or select one of several with #NAME or --run.",
             )
         seen.add(key)
 

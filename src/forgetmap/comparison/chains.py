@@ -76,8 +76,8 @@ def build_chain(sides: Sequence[Side], rule: Rule, *, noise: Side | None = None)
     """Compare the first checkpoint with each later one and follow every item through all."""
     if len(sides) < MIN_CHECKPOINTS:
         raise LineageError(
-            f"a chain needs at least {MIN_CHECKPOINTS} checkpoints, there are {len(sides)}",
-            hint="leave out --chain to compare two runs.",
+            f"a chain needs at least {MIN_CHECKPOINTS} checkpoints, not {len(sides)}",
+            hint="remove --chain to compare two runs.",
         )
     comparisons = tuple(compare_sides(sides[0], later, rule, noise=noise) for later in sides[1:])
     followed = _follow([comparison.pairs for comparison in comparisons])
@@ -133,7 +133,7 @@ def order_by_lineage(runs: Sequence[Run]) -> list[Run]:
     if len(ordered) < len(runs):
         parents = ", ".join(f"{run.name} from {run.info.parent}" for run in runs)
         raise LineageError(
-            f"the recorded parents of these runs form no line: {parents}",
+            f"the recorded parents of these runs do not form a chain: {parents}",
             hint="give runs of one branch, or compare without --chain.",
         )
     return ordered

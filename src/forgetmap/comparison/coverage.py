@@ -145,7 +145,7 @@ def require_enough(
     if coverage.paired:
         problem = _too_little(coverage, min_paired, names)
     else:
-        problem = f"no item of {names[0]} occurs in {names[1]}"
+        problem = f"{names[0]} and {names[1]} have no item in common"
     raise TooFewPairedError(
         f"{problem}; {_difference(coverage, groups)}", hint=_advice(coverage, groups)
     )
@@ -159,8 +159,8 @@ def _too_little(coverage: PairingCoverage, min_paired: float, names: tuple[str, 
         return f"only {coverage.share:.1%} of the results of {names[0]} and {names[1]} pair"
     share, name, other = min(known, key=lambda side: side[0])
     return (
-        f"only {share:.1%} of what was scored in {name} is scored in {other} too, less than "
-        f"the {min_paired:.0%} that is required"
+        f"only {share:.1%} of the scored items of {name} are also scored in {other}, less than "
+        f"the required {min_paired:.0%}"
     )
 
 
@@ -176,7 +176,7 @@ def _difference(coverage: PairingCoverage, groups: Mapping[Label, Cells]) -> str
     if after:
         facts.append(f"tasks only after: {listed(after)}")
     if coverage.conflicts:
-        facts.append(f"{coverage.conflicts:,} with the same id but other content")
+        facts.append(f"{coverage.conflicts:,} with the same id but different content")
     facts.append(f"{coverage.only_before:,} only before, {coverage.only_after:,} only after")
     return "; ".join(facts)
 
@@ -193,18 +193,18 @@ def _lone_tasks(groups: Mapping[Label, Cells]) -> tuple[list[str], list[str]]:
 def _advice(coverage: PairingCoverage, groups: Mapping[Label, Cells]) -> str:
     if coverage.conflicts:
         return (
-            "if you know that equal ids are equal items, pair by them: --pair-by id. Else evaluate "
-            "both models on the same data."
+            "if equal ids mean equal items, pair by id: --pair-by id. Otherwise evaluate both "
+            "models on the same data."
         )
     if coverage.paired:
         # Rounded down, so that what is proposed is also accepted.
         enough = Context(prec=2, rounding=ROUND_FLOOR).create_decimal_from_float(coverage.covered)
         return (
-            "evaluate both models on the same items, or accept what there is with --min-paired "
+            "evaluate both models on the same items, or lower the requirement with --min-paired "
             f"{enough:f}."
         )
     if all(_lone_tasks(groups)):
-        return "name the tasks alike on both sides; --task NAME names that of a whole table."
+        return "use the same task names on both sides; --task NAME names the task of a whole table."
     return (
         "check that both come from the same benchmark and that --columns names the same id column."
     )

@@ -184,7 +184,7 @@ BUILT_IN = (
         legend="adjustment: open-ended items cannot be guessed",
         meaning="Right before, wrong after, as counted.",
         formula="n10 / n",
-        misleads="always a mix: lost knowledge, lucky guesses before, noise",
+        misleads="always a mixture of lost knowledge, lucky guesses before and noise",
         estimate=_from_counts("raw"),
         needs=(),
         over_tasks=_score_over_tasks,
@@ -212,7 +212,8 @@ BUILT_IN = (
         legend="lucky guesses, if all are redrawn",
         meaning="Lower end of the plausible range: all guesses redrawn.",
         formula="c P[1→w] - (c²/k) P[w→w] + P[1→0] - P[w→0]/(k-1)",
-        misleads="guesses repeat (greedy): then far too low; habits move: too high. Never alone",
+        misleads="guesses repeat (greedy): far too low; guessing habits change: too high. Never "
+        "use it alone",
         estimate=_from_counts("latent"),
         needs=("items", "possible_options"),
         over_tasks=_score_over_tasks,
@@ -233,12 +234,12 @@ BUILT_IN = (
     Estimator(
         name="matched",
         scale="knowledge",
-        label="without luck, read off the wrong options",
-        legend="lucky guesses, seen in the wrong options",
-        meaning="Luck read off which wrong options were chosen.",
+        label="without luck, estimated from the wrong options",
+        legend="lucky guesses, estimated from the wrong options",
+        meaning="Luck estimated from which wrong options were chosen.",
         formula="c (P[1→w] - P[w→other w]/(k-2)) + P[1→0] - P[w→0]/(k-1)",
-        misleads="a wrong option is specially attractive (low), options can be eliminated (high), "
-        "gold letters unbalanced; not for k = 2",
+        misleads="a wrong option is especially attractive (low), options can be eliminated (high), "
+        "positions of right answers unbalanced; not for k = 2",
         estimate=_from_counts("matched"),
         over_tasks=_matched_over_tasks,
         needs=(
@@ -249,7 +250,7 @@ BUILT_IN = (
             "choices",
             "balance",
         ),
-        assumes="blind guesses where it does not know",
+        assumes="blind guesses on unknown items",
         rank=4,
         fits=lambda evidence: 2 not in evidence.options,
     ),
@@ -261,7 +262,7 @@ BUILT_IN = (
         sentence="lost at least {} of all answers beyond the noise floor",
         meaning="Change beyond the noise floor; needs repeats of both models.",
         formula="mean of ((p_b-p_a)² - noise + p_b - p_a)/2",
-        misleads="changes are partial: a lower bound; frozen lucky guesses stay in",
+        misleads="changes are partial: a lower bound; repeated lucky guesses stay in",
         estimate=_from_repeats("excess"),
         over_tasks=_repeats_over_tasks,
         needs=("repeats",),
@@ -275,7 +276,7 @@ BUILT_IN = (
         sentence="lost {} of all answers beyond the noise floor of the model before",
         meaning="Forgetting beyond the noise floor of the model before.",
         formula="mean of p_b(1-p_a) - m(r-m)/(r(r-1))",
-        misleads="a model gets surer of what it half knew (low)",
+        misleads="the model becomes more certain of what it half knew (low)",
         assumes="that the model after disagrees with itself as often as the model before",
         only_losses=True,
         estimate=_from_repeats("excess_before"),
@@ -289,8 +290,8 @@ BUILT_IN = (
         label="without luck and noise",
         legend="lucky guesses and the noise floor",
         sentence="lost {} of all items beyond the noise floor",
-        meaning="`matched` between the models less within each of them.",
-        formula="`matched` between the models less half of it within each",
+        meaning="`matched` between the models minus `matched` within each of them.",
+        formula="`matched` between the models minus half of it within each",
         misleads="none of the tested cases; needs repeats and options",
         estimate=_from_repeats("net"),
         over_tasks=_repeats_over_tasks,
@@ -301,9 +302,9 @@ BUILT_IN = (
         scale="knowledge",
         label="a plausible range",
         legend="lucky guesses, from all redrawn to all repeated",
-        meaning="From `latent` to `upper`; `matched` for items with three and more options.",
-        formula="from `latent` to `upper`; `matched` where it can be told",
-        misleads="habits move between the models, or options can be eliminated",
+        meaning="From `latent` to `upper`; `matched` for items with three or more options.",
+        formula="from `latent` to `upper`; `matched` where possible",
+        misleads="guessing habits change between the models, or options can be eliminated",
         estimate=_bracket,
         needs=("items", "possible_options"),
         assumes="the model guesses as it did before",
@@ -319,7 +320,7 @@ BUILT_IN_NAMES = (AUTO, *(row.name for row in BUILT_IN if not row.is_range))
 
 def _check(plugin: object) -> Estimator:
     if not isinstance(plugin, Estimator):
-        raise TypeError("it is no forgetmap.comparison.Estimator")
+        raise TypeError("it is not a forgetmap.comparison.Estimator")
     return plugin
 
 
@@ -339,8 +340,8 @@ def all_estimators() -> tuple[Estimator, ...]:
     for name in ADDED_ESTIMATORS.names():
         if name != ADDED_ESTIMATORS.get(name).name or name in known or not name.isidentifier():
             raise UsageError(
-                f"an installed package adds an estimator under the name {name!r}, which is taken "
-                "or is not its own",
+                f"an installed package adds an estimator named {name!r}, which is already taken "
+                "or does not match its own name",
                 hint="uninstall the package, or rename its estimator.",
             )
     return (*BUILT_IN, *ADDED_ESTIMATORS.all())
@@ -380,7 +381,7 @@ def check_estimator(name: str) -> None:
     """
     if name != AUTO and find_estimator(name).is_range:
         raise UsageError(
-            f"--estimator {name}: it is no number",
+            f"--estimator {name} gives a range, not a number",
             hint=f"choose from {', '.join(estimator_names())}.",
         )
 

@@ -159,17 +159,17 @@ def _is_repeated(evidence: Evidence, after: int) -> bool:
 NEEDS: dict[Need, Condition] = {
     "items": Condition(lambda evidence: evidence.cells.n > 0, "no scored pair", "items"),
     "possible_options": Condition(
-        lambda evidence: not evidence.doubts, "{doubt}", "a number of options that can be true"
+        lambda evidence: not evidence.doubts, "{doubt}", "a valid number of options"
     ),
     "options": Condition(
         lambda evidence: bool(_unknown_choices(evidence)),
-        "open-ended items: nothing to match; see the raw rate",
+        "open-ended items have no options to match; see the raw rate",
         "options",
     ),
     "third_option": Condition(
         lambda evidence: any(k > TWO_OPTIONS for k in _unknown_choices(evidence)),
-        "two options: the one wrong answer does not tell how luck moved; see the range",
-        "three or more of them",
+        "with two options, the wrong answer does not show how luck changed; see the range",
+        "three or more options",
     ),
     "choices": Condition(
         lambda evidence: (
@@ -180,8 +180,8 @@ NEEDS: dict[Need, Condition] = {
     ),
     "balance": Condition(
         lambda evidence: not evidence.lopsided,
-        "right answers stand at some positions far more often than at others",
-        "right answers at all positions alike",
+        "right answers are at some positions far more often than at others",
+        "right answers spread evenly over the positions",
     ),
     "choices_of_repeats": Condition(
         lambda evidence: evidence.items is None or not evidence.items.lacks_choices,

@@ -253,7 +253,7 @@ def _answer_changes(evidence: Evidence) -> int | None:
     return sum(part.different for part in closed)
 
 
-GRADED_METHOD = "mean of score before less score after"
+GRADED_METHOD = "mean of score before minus score after"
 
 
 def _graded(evidence: Evidence) -> GradedResult | None:
@@ -306,7 +306,7 @@ def _estimates(evidence: Evidence) -> dict[str, Any]:
     for row in number_estimators():
         if row.name in RESERVED:
             raise UsageError(
-                f"an installed package adds an estimator {row.name!r}, which is a rate of a result",
+                f"an installed package adds an estimator {row.name!r}, which is the name of a rate",
                 hint="uninstall the package, or rename its estimator.",
             )
         estimates |= _fields_of(row, _estimate(row, evidence))

@@ -29,7 +29,7 @@ GroupKind = Literal["total", "task", "category", "tag"]
 _LABELS: dict[JudgedQuantity, str] = {
     "knowledge_loss": "no longer known",
     "answering_loss": "no longer answered",
-    "net_change": "losses less gains",
+    "net_change": "losses minus gains",
 }
 NET_CHANGE = "net_change"
 _COLUMNS: dict[GroupKind, Literal["category", "tags"]] = {"category": "category", "tag": "tags"}
@@ -169,8 +169,8 @@ def _lacks_outcomes(loss: Estimate, evidence: Evidence, policy: Policy) -> str |
     if loss.high + unknown / cells.n < policy.margin:
         return None
     return (
-        f"how {unknown:,} of {counted(cells.n10, 'forgotten answer')} ended is not recorded, so "
-        "not whether one was given"
+        f"the outcome of {unknown:,} of {counted(cells.n10, 'forgotten answer')} is not "
+        "recorded, so it is unknown whether an answer was given"
     )
 
 
@@ -178,7 +178,7 @@ def _net_change(evidence: Evidence, policy: Policy) -> tuple[Estimate, Verdict]:
     """The fall of accuracy: what noise flips either way cancels, and so do gains."""
     if not evidence.cells.n:
         return Estimate.missing("net change", "no item is scored on both sides"), "cannot_tell"
-    loss = as_estimate(drop_interval(evidence), "losses less gains, score interval")
+    loss = as_estimate(drop_interval(evidence), "losses minus gains, score interval")
     return loss, decide(loss, policy.margin)
 
 

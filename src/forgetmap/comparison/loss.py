@@ -243,7 +243,7 @@ def _from_repeats(name: str, evidence: Evidence) -> Loss:
             _repeated_part(part, evidence) for part in ("net_knowledge", "net_answering")
         )
     else:
-        reason = f"{name} cannot tell what is no longer known from what is no longer answered"
+        reason = f"{name} cannot separate what is no longer known from what is no longer answered"
         knowledge, answering = _no_parts(name, reason)
     return Loss(total, knowledge, answering, p)
 
@@ -339,5 +339,5 @@ def _symmetric(drop: Interval, high: float | None) -> Estimate:
         value=float(drop.value),
         low=float(drop.low),
         high=high,
-        method="losses less gains, score interval; at most the losses",
+        method="losses minus gains, score interval; at most the losses",
     )

@@ -117,8 +117,8 @@ def _with_moved(task: str, trust: TaskTrust, moved: Collection[float]) -> TaskTr
     if not trust.lopsided or trust.one_sided:
         return replace(trust, moved=frozenset(moved))
     why = (
-        f"the letters that are chosen moved in {task}, and its right answers stand at some "
-        "positions more often than at others: luck cannot be taken out"
+        f"the chosen letters changed in {task}, and its right answers are at some positions more "
+        "often than at others: luck cannot be removed"
     )
     return replace(trust, moved=frozenset(moved), doubt=trust.doubt or why)
 
@@ -189,8 +189,8 @@ def _doubt(task: str, before: SideCounts, after: SideCounts) -> str | None:
         likely = impossible_k(int(k), gold, chosen, before.wrong.get(k, 0))
         if likely is not None:
             return (
-                f"{task} is logged with {k:g} options, but its answers only ever use {likely}: "
-                "luck cannot be taken out"
+                f"{task} is logged with {k:g} options, but its answers use only {likely}: luck "
+                "cannot be removed"
             )
     return None
 

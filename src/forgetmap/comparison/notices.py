@@ -54,7 +54,7 @@ def reading_warnings(*runs: Run) -> list[Notice]:
         if run.info.left_out:
             items = counted(sum(run.info.left_out.values()), "item")
             tasks = listed(sorted(run.info.left_out), "tasks")
-            message = f"{run.name}: {items} left out that did not fit into the context, in {tasks}."
+            message = f"{run.name}: {items} left out that exceed the context length, in {tasks}."
             notices.append(Notice("left_out", message))
         if run.problem_count:
             problems = counted(run.problem_count, "problem")
@@ -72,8 +72,8 @@ def key_warnings(pairs: Pairs) -> list[Notice]:
     return [
         Notice(
             "loosened",
-            f"right answers or options are written differently on the two sides in {tasks}: items "
-            "were paired by the rest of their content.",
+            f"right answers or options are written differently on the two sides in {tasks}; "
+            "items were paired by the rest of their content.",
         )
     ]
 
@@ -86,7 +86,7 @@ def repeat_warnings(before: Side, after: Side) -> list[Notice]:
         Notice(
             "repeats",
             f"{counted(before.repeats, 'answer')} per item before and {after.repeats:,} after: "
-            "those without a counterpart are in no cell; they only tell of the noise floor.",
+            "answers without a counterpart are not compared and only count for the noise floor.",
         )
     ]
 
@@ -104,7 +104,10 @@ def table_warnings(tasks: Mapping[str, Evidence], name: str | None) -> list[Noti
     ]
     if not vary:
         return []
-    message = f"the number of options varies in {listed(vary)} and is not recorded: taken as open."
+    message = (
+        f"the number of options varies in {listed(vary)} and is not recorded; these items are "
+        "treated as open-ended."
+    )
     return [Notice("options_vary", message)]
 
 
@@ -116,9 +119,9 @@ def passage_warnings(run: Run, pairs: Pairs) -> list[Notice]:
     return [
         Notice(
             "passages",
-            f"many questions of {listed(tasks, 'tasks')} begin with the same long text as others: "
-            "if they share passages, losses come together and the limits are too narrow. Name the "
-            "passage of each item in a column `cluster`.",
+            f"many questions of {listed(tasks, 'tasks')} begin with the same long text: if they "
+            "share passages, losses are correlated and the intervals are too narrow. Put the "
+            "passage of each item into a column `cluster`.",
         )
     ]
 
@@ -163,8 +166,8 @@ def seed_warnings(rows: Sequence[SeedRow]) -> list[Notice]:
     usual = max(kinds, key=lambda kind: (kinds[kind], len(kind), sorted(kind)))
     odd = [task for task, own in sorted(seeds.items()) if own != usual]
     message = (
-        f"most tasks have {counted(len(usual), 'seed')}, other seeds have {listed(odd, 'tasks')}: "
-        "the published mean over seeds is not one over the same tasks."
+        f"most tasks have {counted(len(usual), 'seed')}, but {listed(odd, 'tasks')} have other "
+        "seeds: the published mean over seeds does not cover the same tasks."
     )
     return [Notice("seeds_differ", message)]
 
@@ -174,18 +177,24 @@ def coverage_warnings(
 ) -> list[Notice]:
     """What a reader must know about the items that are and are not in the numbers."""
     lone = coverage.only_before + coverage.only_after
-    by_order = f"; {cells.ordered_twins:,} of them told apart by their order alone"
+    by_order = f"; {cells.ordered_twins:,} of them distinguished only by their order"
     messages = {
         "one_sided": f"{counted(coverage.only_before, 'result')} only before and "
         f"{coverage.only_after:,} only after: not compared.",
-        "conflict": f"{counted(coverage.conflicts, 'result')} with the same id on both sides but "
-        "other content: not compared.",
+        "conflict": (
+            f"{counted(coverage.conflicts, 'result')} with the same id but different content on "
+            "the two sides: not compared."
+        ),
         "duplicates": f"{counted(coverage.duplicates, 'duplicate question')}"
         f"{by_order if cells.ordered_twins else ''}.",
-        "unscored": f"{counted(coverage.unscored, 'pair')} without a score on one side or both: "
-        "neither right nor wrong.",
-        "prompts": f"{cells.prompts_differ:,} of {counted(coverage.paired, 'pair')} asked with "
-        "different prompts: format can change scores by itself.",
+        "unscored": (
+            f"{counted(coverage.unscored, 'pair')} without a score on one or both sides: neither "
+            "right nor wrong."
+        ),
+        "prompts": (
+            f"{cells.prompts_differ:,} of {counted(coverage.paired, 'pair')} have different "
+            "prompts on the two sides: the format alone can change scores."
+        ),
     }
     counts = {
         "one_sided": lone,
@@ -230,8 +239,8 @@ def worst_case_warnings(
     if total.worst_case is None or not (strict or selected):
         return []
     message = (
-        "results that were scored before are missing after: if all of them that were right are "
-        f"lost, at most {percent(total.worst_case)} of what was scored before is lost."
+        "results scored before are missing after: if all that were right are lost, at most "
+        f"{percent(total.worst_case)} of what was scored before is lost."
     )
     return [Notice("worst_case", message)]
 
@@ -242,28 +251,30 @@ def evidence_warnings(total: Evidence, tasks: Mapping[str, Evidence]) -> list[No
     lopsided = [task for task, evidence in tasks.items() if evidence.lopsided]
     if lopsided:
         message = (
-            "right answers stand at some positions far more often than at others in "
+            "right answers are at some positions far more often than at others in "
             f"{listed(lopsided, 'tasks')}: guessing habits can look like knowledge."
         )
         notices.append(Notice("lopsided", message))
     moved = [task for task, evidence in tasks.items() if Luck.MOVED in evidence.luck]
     if moved:
         message = (
-            f"the letters that are chosen moved in {listed(moved, 'tasks')}: flips by habit are "
-            "taken out as if as many were lost as gained by it."
+            f"the chosen letters changed in {listed(moved, 'tasks')}: flips due to habit are "
+            "removed, assuming that they lose as many answers as they gain."
         )
         notices.append(Notice("habits_moved", message))
     repeated = total.count_repeated("excess_before")
     if 1 < repeated < MIN_REPEATED * total.cells.items:
         message = (
-            f"only {repeated:,} of {counted(total.cells.items, 'item')} are repeated: the verdict "
-            "rests on the counts of all, and what repeats show is taken for the noise of all."
+            f"only {repeated:,} of {counted(total.cells.items, 'item')} have repeats: the "
+            "verdict uses the counts of all items, and the noise of the repeated items is "
+            "assumed for all."
         )
         notices.append(Notice("partly_repeated", message))
     if total.graded is not None and total.graded.graded:
         message = (
             f"{int(total.graded.graded):,} of {counted(int(total.graded.n), 'pair')} have scores "
-            "between 0 and 1, cut at the score that counts as right: see the graded change."
+            "between 0 and 1, which count as right or wrong by a threshold: see the graded "
+            "change."
         )
         notices.append(Notice("graded", message))
     return notices
@@ -276,7 +287,10 @@ def identical_warnings(total: Cells, graded: GradedSums | None) -> list[Notice]:
     moved = sum(part.different for part in total.options.values())
     if total.n10 + total.n01 + moved or total.n < MIN_ITEMS:
         return []
-    message = f"all {counted(total.n, 'answer')} are identical; are these two models?"
+    message = (
+        f"all {counted(total.n, 'answer')} are identical: check that these are two different "
+        "models."
+    )
     return [Notice("identical", message)]
 
 
@@ -336,7 +350,9 @@ def _tiny(total: Evidence) -> list[Notice]:
     items = total.cells.items
     if not 0 < items < MIN_ITEMS:
         return []
-    words = f"only {counted(items, 'item')}: a single one moves every rate by {percent(1 / items)}."
+    words = (
+        f"only {counted(items, 'item')}: a single item changes every rate by {percent(1 / items)}."
+    )
     return [Notice("tiny", words)]
 
 
@@ -357,8 +373,8 @@ def _below_chance(tasks: Mapping[str, Evidence], side: str) -> list[Notice]:
     if not low:
         return []
     message = (
-        f"fewer right {side} than by guessing in {listed(low, 'tasks')}: wrong format or "
-        "extraction can look like lost knowledge."
+        f"fewer right answers {side} than by guessing in {listed(low, 'tasks')}: a wrong format "
+        "or failed extraction can look like lost knowledge."
     )
     return [Notice("below_chance", message)]
 
@@ -372,7 +388,7 @@ def _ceiling(tasks: Mapping[str, Evidence]) -> list[Notice]:
             high.append(f"{task} ({percent((cells.n11 + cells.n10) / cells.n)})")
     if not high:
         return []
-    message = f"nearly all right before in {listed(high, 'tasks')}: no gain can show there."
+    message = f"nearly all right before in {listed(high, 'tasks')}: gains cannot show there."
     return [Notice("ceiling", message)]
 
 

@@ -182,8 +182,9 @@ def refuse_same_run(before: Side, after: Side) -> None:
     is_fingerprinted = any(info.fingerprint for info in infos)
     if not is_fingerprinted and None not in ids[0][:2] and ids[0] == ids[1]:
         raise UsageError(
-            f"{before.run.name} is on both sides: both have the run id {ids[0][0]}",
-            hint="name the run of another model as the second argument.",
+            f"{before.run.name} is both before and after: the two sides have the same run id "
+            f"{ids[0][0]}",
+            hint="give the run of another model as the second argument.",
         )
 
 
@@ -215,8 +216,8 @@ def pair_and_count(
         cells = count(pairs)
         if not is_one_to_one(Cells.total(cells.values()), before, after):
             raise PairingError(
-                f"some items of {before.run.name} and {after.run.name} cannot be told apart",
-                hint="give every item of a task its own id.",
+                f"some items of {before.run.name} and {after.run.name} are ambiguous",
+                hint="give every item of a task a unique id.",
             )
     return pairs, cells
 
@@ -270,10 +271,9 @@ def pair_noise(before: Side, noise: Side, pairs: Pairs, rule: Rule) -> Pairs:
     items = round(before.rows / before.repeats)
     if not alike or cells.items < rule.min_paired * items:
         raise PairingError(
-            f"{noise.run.name} is no repeat of {before.run.name}: {cells.items:,} of about "
+            f"{noise.run.name} is not a repeat of {before.run.name}: {cells.items:,} of about "
             f"{counted(items, 'item')} pair",
-            hint="--noise takes a repeat of the model before, on the same items and written the "
-            "same way.",
+            hint="pass a repeat of the model before, on the same items and in the same format.",
         )
     return repeat
 

@@ -33,13 +33,13 @@ class PlanRow(Value):
     repeats: int = Field(description="Answers per item from each model; 1 is one greedy run.")
     estimator: str
     items: int | None = Field(
-        description="With so many the verdict finds the loss four times in five; null where no "
-        "number of items would do."
+        description="Number of items with which the verdict detects the loss with 80 % "
+        "probability; null if no number of items is enough."
     )
     answers: int | None = Field(description="Answers from each model: items times repeats.")
     items_no_loss: int | None = Field(
-        description="With so many the verdict is no_material_loss four times in five, if nothing "
-        "was lost; null where no number of items would do."
+        description="Number of items with which the verdict is no_material_loss with 80 % "
+        "probability if nothing was lost; null if no number of items is enough."
     )
 
 
@@ -48,10 +48,14 @@ class PlanResult(Value):
 
     loss: float = Field(description="Share of all items that is lost.")
     accuracy: float
-    churn: float = Field(description="How often two runs of one model flip one way, if sampled.")
-    noise_floor: float = Field(description="How often two greedy runs of one model flip one way.")
-    margin: float = Field(description="The loss, as a share of all items, that is put up with.")
-    level: float = Field(description="Confidence of intervals, and so of the verdict.")
+    churn: float = Field(
+        description="Share of answers that flip one way between two sampled runs of the same model."
+    )
+    noise_floor: float = Field(
+        description="Share of answers that flip one way between two greedy runs of the same model."
+    )
+    margin: float = Field(description="Largest acceptable loss, as a share of all items.")
+    level: float = Field(description="Confidence level of the intervals and the verdict.")
     rows: list[PlanRow]
 
 
@@ -59,11 +63,11 @@ class Advice(Value):
     """What more would decide a group that could not be told."""
 
     name: str
-    words: str = Field(description="What was concluded.")
+    words: str = Field(description="The verdict of the group.")
     items: int
     detectable: float | None
     items_needed: int | None = Field(
-        description="About so many items of this kind in all decide four times in five."
+        description="Approximate total number of such items for a verdict with 80 % probability."
     )
     advice: str
 
@@ -72,9 +76,9 @@ class AdviceResult(Value):
     """After a run: what more would decide the groups that are open, and what to do otherwise."""
 
     loss: float
-    decided: int = Field(description="Groups of which something can be said already.")
+    decided: int = Field(description="Number of groups with a verdict.")
     open: list[Advice]
-    next: list[str] = Field(description="What to do about the total, if it is decided.")
+    next: list[str] = Field(description="What to do about the total, if it has a verdict.")
 
 
 def make_plan(
@@ -117,14 +121,23 @@ def next_steps(result: ComparisonResult) -> list[str]:
     """What to do once the total is decided; nothing while it is open."""
     verdict, margin = result.total.verdict, f"{result.rule.margin:g}"
     steps = {
-        "replay": "replay set: `forgetmap export replay BEFORE AFTER --pool POOL --out FILE` "
-        "chooses training examples like what was forgotten, and none that was measured.",
-        "sweep": "merge sweep: `forgetmap merge sweep BEFORE AFTER --suite SUITE --out FOLDER` "
-        "shows whether a merge loses less and keeps the gains.",
-        "gate": f"gate: `forgetmap gate BEFORE CHECKPOINT --margin {margin}` holds every later "
-        "checkpoint against the same run.",
-        "probe": "probe: `forgetmap probe BEFORE --out probe.jsonl` chooses few items that are "
-        "enough to watch.",
+        "replay": (
+            "replay set: `forgetmap export replay BEFORE AFTER --pool POOL --out FILE` chooses "
+            "training examples similar to the forgotten items, and never the evaluation items "
+            "themselves."
+        ),
+        "sweep": (
+            "merge sweep: `forgetmap merge sweep BEFORE AFTER --suite SUITE --out FOLDER` tests "
+            "whether a merge loses less and keeps the gains."
+        ),
+        "gate": (
+            f"gate: `forgetmap gate BEFORE CHECKPOINT --margin {margin}` checks every later "
+            "checkpoint against the same run."
+        ),
+        "probe": (
+            "probe: `forgetmap probe BEFORE --out probe.jsonl` chooses a small set of items for "
+            "monitoring."
+        ),
     }
     order = {
         "lost": ("replay", "sweep", "gate"),
@@ -204,10 +217,10 @@ def _what_to_do(group: GroupResult, loss: float) -> str:
     if group.headline.estimator == "bracket" and group.matched.forgetting.reason is not None:
         return (
             "record which option was chosen (k of 3 or more), or answer every item twice with "
-            "each model: more items do not narrow the range."
+            "each model; more items do not narrow the range."
         )
     if decides is None or decides.items is None:
-        return "take items that the model before knows: here it knows too few to lose any."
+        return "use items that the model before knows; it knows too few of these to lose any."
     more = decides.items - group.items
     return f"about {more:,} more items of this kind would decide{_wanted_loss(group, loss)}."
 
@@ -218,9 +231,9 @@ def _wanted_loss(group: GroupResult, loss: float) -> str:
     if group.detectable is None:
         return ""
     if group.detectable <= loss:
-        return f"; {share} would have been found already"
+        return f"; {share} would already have been detected"
     items = math.ceil(group.items * (group.detectable / loss) ** 2)
-    return f"; {share} is found with about {items:,} in all"
+    return f"; {share} is detected with about {items:,} in total"
 
 
 def _check(wish: Wish, ks: Sequence[float]) -> None:
@@ -235,18 +248,18 @@ def _check(wish: Wish, ks: Sequence[float]) -> None:
         if fault:
             raise UsageError(
                 f"{name} is out of range",
-                hint="--accuracy is a share such as 0.6; --noise-floor is at most 0.25 in a plan; "
-                "--k is 2 or more, or `open`.",
+                hint="--accuracy is a share such as 0.6, --noise-floor is at most 0.25 in a "
+                "plan, and --k is 2 or more, or `open`.",
             )
     if wish.loss > wish.accuracy:
         raise UsageError(
             f"a loss of {wish.loss:g} is more than the accuracy of {wish.accuracy:g}",
-            hint="only what was right before can be lost: choose a smaller --loss.",
+            hint="choose a smaller --loss; only what was right before can be lost.",
         )
 
 
 def _check_loss(loss: float) -> None:
     if not 0 < loss < 1:
         raise UsageError(
-            f"--loss is {loss:g}", hint="it is a share of all items between 0 and 1, such as 0.02."
+            f"--loss is {loss:g}", hint="give a share of all items between 0 and 1, such as 0.02."
         )

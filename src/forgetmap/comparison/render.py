@@ -50,19 +50,20 @@ SPARE = ("over margin", "forgotten", "gained", "answers", "change", "items", "af
 LEGEND_WIDTH, WIDTHS = 90, {"over margin": 115}
 """Narrower terminals show the table without its legend."""
 LEGEND = {
-    "change": "accuracy change: all that averages show",
+    "change": "accuracy change, which is all that averages show",
     "forgotten": "right before, wrong after, as a share of all {noun}",
     "gained": "wrong before, right after, as a share of all {noun}",
-    "lost": "forgetting without {without}, and its {level} interval",
-    "over margin": "probability that more than {margin} is lost, drawn towards all tasks",
+    "lost": "forgetting without {without}, with its {level} interval",
+    "over margin": "probability that more than {margin} is lost, shrunk towards all tasks",
 }
 CHAIN_HEADS = (
     "stage", "accuracy", "forgot", "gained", "since first:\nforgot", "gained", "newly\nforgot",
     "regained", "verdict",
 )  # fmt: skip
 CHAIN_LEGEND = (
-    "forgot, gained: since the stage before; newly forgot: never forgotten at an earlier stage; "
-    "regained: forgotten at an earlier stage and right again; verdict: since the first."
+    "forgot, gained: since the previous stage; newly forgot: never forgotten at an earlier "
+    "stage; regained: forgotten at an earlier stage and right again; verdict: since the first "
+    "stage."
 )
 
 ROLLED_UP_HEADS = ("forgotten", "gained", "most to\nlose", "most to\ngain", "before", "after")
@@ -162,7 +163,10 @@ def _tell_chain(result: ComparisonResult, stages: Sequence[StageResult], by: str
     return [
         *_simulated([result]),
         Line(f"Chain: {' -> '.join(names)}", "strong"),
-        Line(f"{counted(followed.items, 'item')} scored at every stage; the last since the first:"),
+        Line(
+            f"{counted(followed.items, 'item')} scored at every stage; the last compared with "
+            "the first:"
+        ),
         *_verdict(result, summary),
         Line(),
         _stage_sheet(result.before.name, stages),

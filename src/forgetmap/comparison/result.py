@@ -40,7 +40,9 @@ class FamilyResult(Value):
 class DecidesResult(Value):
     """What would decide an open verdict four times in five."""
 
-    items: int | None = Field(description="In all; null where more items would not do.")
+    items: int | None = Field(
+        description="Total number of items; null if more items would not help."
+    )
     repeats: int | None = Field(description="Answers per item from each model.")
 
 
@@ -54,7 +56,7 @@ class CoverageResult(Value):
 class GradedResult(Estimate):
     """Mean fall of graded scores, before less after: losses and gains cancel."""
 
-    pairs: int = Field(description="Pairs with a score that is neither 0 nor 1.")
+    pairs: int = Field(description="Number of pairs with a score other than 0 and 1.")
 
 
 class Headline(Value):
@@ -62,17 +64,18 @@ class Headline(Value):
 
     verdict: Verdict
     estimator: str = Field(
-        description="excess, excess_before, net, matched, bracket or raw; or the one asked for."
+        description="excess, excess_before, net, matched, bracket or raw; or the requested "
+        "estimator."
     )
     forgetting: Estimate = Field(
-        description="The loss as a share of all items, what is no longer known and what is no "
-        "longer answered: at least `low`, at most `high`; a range has no value."
+        description="The loss as a share of all items, including what is no longer answered: at "
+        "least `low`, at most `high`. A range has no value."
     )
     backward_transfer: Estimate
     of_known: Estimate = Field(description="Forgetting as a share of what was known before.")
     words: str
     note: str | None = Field(
-        description="Why nothing can be told, what would decide, or what else is to be known."
+        description="Why there is no verdict, how many items would decide, or a caution."
     )
     rests_on: str = Field(description="Items, estimator and assumptions, in words.")
 
@@ -91,8 +94,8 @@ class GroupResult(Value):
     __pydantic_extra__: dict[str, Estimates | Estimate]
 
     name: str
-    items: int = Field(description="Different items among the pairs.")
-    n: int = Field(description="Scored (item, repeat) pairs: the sum of the four cells.")
+    items: int = Field(description="Number of different items among the pairs.")
+    n: int = Field(description="Number of scored (item, repeat) pairs: the sum of the four cells.")
     n00: int = Field(description="Wrong before and after.")
     n01: int = Field(description="Wrong before, right after: backward transfer.")
     n10: int = Field(description="Right before, wrong after: forgetting.")
@@ -103,10 +106,10 @@ class GroupResult(Value):
     backward_transfer: Estimate = Field(description="n01 / n.")
     conditional_forgetting: Estimate = Field(description="n10 / (n10 + n11).")
     conventional_forgetting: float | None = Field(
-        description="max(acc_before - acc_after, 0): what averages alone would show."
+        description="max(acc_before - acc_after, 0): the loss visible in averages."
     )
     reasons: dict[str, int | None] = Field(
-        description="n10 by the way the answer ended after; all but `unknown` are null where no "
+        description="n10 by the outcome of the answer after; all but `unknown` are null if no "
         "outcome was recorded."
     )
     known_before: float | None = Field(description="Share known beyond guessing: mean c (a - 1/k).")
@@ -114,61 +117,72 @@ class GroupResult(Value):
     latent: Estimates = _meaning("latent")
     upper: Estimates = _meaning("upper")
     bracket_low: Estimates = Field(
-        description="Lower end with all that the data allow: matched for three and more options."
+        description="Lower end of the plausible range; matched for three or more options."
     )
-    bracket_high: Estimates = Field(description="Upper end, likewise.")
+    bracket_high: Estimates = Field(
+        description="Upper end of the plausible range; matched for three or more options."
+    )
     matched: Estimates = _meaning("matched")
     excess: Estimates = _meaning("excess")
     excess_before: Estimate = _meaning("excess_before")
     net: Estimates = _meaning("net")
-    noise_floor: Estimate = Field(description="How often two runs of one model flip one way.")
-    p_lost: float | None = Field(description="One-sided p-value that nothing was lost.")
-    q_lost: float | None = Field(
-        default=None, description="The same, false discovery rate controlled over such groups."
+    noise_floor: Estimate = Field(
+        description="Share of answers that flip one way between two runs of the same model."
     )
-    mcnemar_p: float | None = Field(description="P-value that accuracy did not change.")
+    p_lost: float | None = Field(
+        description="One-sided p-value of the hypothesis that nothing was lost."
+    )
+    q_lost: float | None = Field(
+        default=None,
+        description="The p-value with the false discovery rate controlled over such groups.",
+    )
+    mcnemar_p: float | None = Field(
+        description="P-value of the hypothesis that accuracy did not change."
+    )
     detectable: float | None = Field(
-        description="Smallest loss, as a share of all items, found four times in five; null where "
-        "none of what is known would do."
+        description="Smallest loss, as a share of all items, detected with 80 % probability; "
+        "null if no loss would be detected."
     )
     between_tasks: Estimates | None = Field(
-        default=None, description="Of the mean over tasks only: raw, for tasks like these."
+        default=None,
+        description="Only for the mean over tasks: the raw rate, for tasks like these.",
     )
     verdict: Verdict
-    margin: float = Field(description="The loss, as a share of all items, that is put up with.")
+    margin: float = Field(description="Largest acceptable loss, as a share of all items.")
     family: FamilyResult | None = Field(
-        description="Groups over which the verdict is corrected; null of a single claim."
+        description="Number of groups for which the verdict is corrected; null for a single claim."
     )
-    decides: DecidesResult | None = Field(description="Null when decided.")
-    knowledge: PartResult = Field(description="Of the headline loss: no longer known.")
-    answering: PartResult = Field(description="Of the headline loss: no longer answered.")
+    decides: DecidesResult | None = Field(description="What would decide; null if decided.")
+    knowledge: PartResult = Field(description="The part of the loss that is no longer known.")
+    answering: PartResult = Field(description="The part of the loss that is no longer answered.")
     noise_assumed: float | None = Field(
-        description="Noise floor that was taken off the lower limit; null where it was measured."
+        description="Assumed noise floor, subtracted from the lower bound; null if it was measured."
     )
     symmetric_noise: Estimate = Field(
-        description="Holds for noise of any size that flips as many answers either way."
+        description="Valid for noise of any size that flips as many answers either way."
     )
     guess_rate_needed: float | None = Field(
-        description="Rate of lucky guesses from which on nothing is left of the loss."
+        description="Rate of lucky guesses from which on no loss remains."
     )
     luck_ratio_needed: float | None = Field(
-        description="The same as a ratio: how many times as often as any other option the right "
-        "one would have to be hit by luck."
+        description="The same as a ratio: how many times more often than any other option the "
+        "right one would have to be guessed."
     )
     coverage: CoverageResult
     worst_case: float | None = Field(
-        description="Loss at most if everything that is missing after was lost; null where nothing "
-        "is missing."
+        description="Upper bound of the loss if everything missing after was lost; null if "
+        "nothing is missing."
     )
     answer_changes: int | None = Field(
-        description="Wrong before, another wrong option after; null where options are not recorded."
+        description="Number of answers that were wrong before and another wrong option after; "
+        "null if options are not recorded."
     )
-    graded: GradedResult | None = Field(description="Null where scores are 0 and 1.")
+    graded: GradedResult | None = Field(description="Null if all scores are 0 or 1.")
     shrunk: Estimate | None = Field(
-        default=None, description="Of tasks: the loss, drawn towards the mean of all tasks."
+        default=None, description="For tasks: the loss, shrunk towards the mean of all tasks."
     )
     loss_exceeds_margin: float | None = Field(
-        default=None, description="Of tasks: probability that the loss is above the margin."
+        default=None, description="For tasks: probability that the loss exceeds the margin."
     )
     headline: Headline
 
@@ -179,7 +193,7 @@ class GroupResult(Value):
         value: Estimates | Estimate = getattr(self, name)
         if isinstance(value, Estimates):
             return value
-        gained = Estimate.missing(name, "says nothing of what was gained")
+        gained = Estimate.missing(name, "does not estimate gains")
         return Estimates(forgetting=value, backward_transfer=gained)
 
 
@@ -188,18 +202,24 @@ class PairingResult(Value):
 
     rows_before: int
     rows_after: int
-    paired: int = Field(description="Pairs of results, scored or not.")
-    items: int = Field(description="Different items among the scored pairs.")
+    paired: int = Field(description="Number of pairs of results, scored or not.")
+    items: int = Field(description="Number of different items among the scored pairs.")
     only_before: int
     only_after: int
-    duplicates: int = Field(description="Results that share their content with another item.")
-    conflicts: int = Field(description="Same id, other content: not paired.")
-    unscored: int = Field(description="Pairs without a score on one side or both.")
-    share: float = Field(description="paired / the smaller side.")
-    scored_before: float | None = Field(
-        default=None, description="Share of what was scored before that is scored after as well."
+    duplicates: int = Field(
+        description="Number of results that share their content with another item."
     )
-    scored_after: float | None = Field(default=None, description="The other way round.")
+    conflicts: int = Field(
+        description="Number of results with the same id but different content; they are not paired."
+    )
+    unscored: int = Field(description="Number of pairs without a score on one or both sides.")
+    share: float = Field(description="Number of pairs divided by the size of the smaller side.")
+    scored_before: float | None = Field(
+        default=None, description="Share of what was scored before that is also scored after."
+    )
+    scored_after: float | None = Field(
+        default=None, description="Share of what was scored after that is also scored before."
+    )
     warnings: list[Notice]
 
 
@@ -207,36 +227,40 @@ class Rule(Value):
     """How it was decided what counts as right, and as the same item."""
 
     correct_at: float = Field(
-        default=CORRECT_AT, allow_inf_nan=False, description="Right from this score on."
+        default=CORRECT_AT, allow_inf_nan=False, description="Minimum score that counts as right."
     )
-    metric: str | None = Field(default=None, description="As asked for; null: as recorded.")
+    metric: str | None = Field(
+        default=None, description="Requested metric; null for the recorded main metric."
+    )
     min_paired: float = Field(
-        default=MIN_PAIRED, gt=0, le=1, description="Share of each side that must pair."
+        default=MIN_PAIRED, gt=0, le=1, description="Minimum share of each side that must pair."
     )
     margin: float = Field(
-        default=MARGIN, gt=0, lt=1, description="Loss that is put up with, of all items."
+        default=MARGIN, gt=0, lt=1, description="Largest acceptable loss, as a share of all items."
     )
     noise_floor: float = Field(
         default=NOISE_FLOOR,
         ge=0,
         le=0.5,
-        description="Share of answers that noise alone flips one way, where not measured.",
+        description="Assumed share of answers that noise flips one way, if it is not measured.",
     )
-    level: float = Field(default=LEVEL, gt=0.5, le=0.9999, description="Confidence of intervals.")
+    level: float = Field(
+        default=LEVEL, gt=0.5, le=0.9999, description="Confidence level of the intervals."
+    )
     pair_by: PairBy = "auto"
     strict: bool = Field(
         default=False,
-        description="A row that cannot be used is an error, and below full coverage the worst case "
-        "is a warning.",
+        description="Stop at the first unusable row, and warn about the worst case if coverage is "
+        "incomplete.",
     )
     estimator: str = Field(
         default=AUTO,
-        description="What the headline is made of.",
+        description="Estimator of the headline.",
         json_schema_extra=lambda schema: schema.update(enum=[*estimator_names()]),
     )
-    rollup: Rollup = Field(default="default", description="How tasks are summed up.")
+    rollup: Rollup = Field(default="default", description="How tasks are averaged.")
     task_table: str | None = Field(
-        default=None, description="Names k and category where the data do not."
+        default=None, description="Table of k and category for data without them."
     )
 
 
@@ -255,11 +279,16 @@ class StageResult(Value):
     """One later checkpoint of a chain; counts are over the items scored at every stage."""
 
     name: str
-    pairing: PairingResult = Field(description="Of the first checkpoint with this one.")
+    pairing: PairingResult = Field(description="The first checkpoint compared with this one.")
     against_previous: GroupResult
     against_first: GroupResult
-    first_lost: int = Field(description="Right at the stage before, wrong here, never lost before.")
-    regained: int = Field(description="Lost at some stage before, right again here.")
+    first_lost: int = Field(
+        description="Number of items right at the previous stage, wrong here, and never lost "
+        "before."
+    )
+    regained: int = Field(
+        description="Number of items lost at an earlier stage and right again here."
+    )
 
 
 class PathResult(Value):
@@ -275,14 +304,16 @@ class RolledUpResult(Value):
 
     name: str
     mean: dict[str, float]
-    deviation: dict[str, float | None] = Field(description="Null with a single seed.")
+    deviation: dict[str, float | None] = Field(
+        description="Standard deviation over seeds; null with a single seed."
+    )
 
 
 class ConsensusResult(Value):
     """A category, or all of them, among items on which so many seeds agree; as published code."""
 
     name: str
-    seeds: int = Field(description="Seeds that must agree.")
+    seeds: int = Field(description="Number of seeds that must agree.")
     forgetting: float = Field(description="Share of the items on which they agree.")
     backward_transfer: float
     dropped: float = Field(description="Share of all items on which they do not agree.")
@@ -292,26 +323,26 @@ class ComparisonResult(Value):
     """One before and one after; with `stages` and `paths` if they are the ends of a chain."""
 
     schema_version: int = RESULT_VERSION
-    headline: str = Field(description="What may be concluded.")
-    seen: str = Field(description="What was counted, luck and noise included.")
+    headline: str = Field(description="The verdict.")
+    seen: str = Field(description="The observed rates, including luck and noise.")
     before: RunResult
     after: RunResult
     rule: Rule
     pairing: PairingResult
-    total: GroupResult = Field(description="Every pair counts the same.")
-    total_macro: GroupResult = Field(description="Counts of all; rates are means over tasks.")
+    total: GroupResult = Field(description="All pairs with equal weight.")
+    total_macro: GroupResult = Field(description="Counts of all pairs; rates are means over tasks.")
     categories: list[GroupResult]
     tags: list[GroupResult]
     tasks: list[GroupResult]
     measures: dict[str, str] = Field(
         default_factory=dict,
-        description="Task -> metric, or metric/scorer, that was compared; of the run before.",
+        description="The metric, or metric/scorer, compared for each task, from the run before.",
     )
     rolled_up: list[RolledUpResult] | None = Field(
-        default=None, description="Under the roll-up post-forget: its categories and total."
+        default=None, description="With the roll-up post-forget: its categories and total."
     )
     consensus: list[ConsensusResult] | None = Field(
-        default=None, description="Under the roll-up post-forget, with two seeds or more."
+        default=None, description="With the roll-up post-forget and two or more seeds."
     )
     stages: list[StageResult] | None = None
     paths: list[PathResult] | None = None

@@ -34,7 +34,7 @@ TONES: dict[Verdict, Literal["bad", "minor", "good", "open"]] = {
     "cannot_tell": "open",
 }
 FULL = CoverageResult(before=1.0, after=1.0)
-CLIPPED = "Shares are shown from 0% to 100%; limits beyond are cut off here, not in the JSON."
+CLIPPED = "Shares are displayed between 0% and 100%; the JSON has the full intervals."
 
 
 class Fact(Value):
@@ -53,7 +53,7 @@ class EstimatorFigure(Value):
     interval: str
     gained: str
     assumes: str
-    decides: bool = Field(description="The verdict is made of it.")
+    decides: bool = Field(description="Whether the verdict is based on this estimator.")
 
 
 class Summary(Value):
@@ -62,11 +62,11 @@ class Summary(Value):
     badge: str = Field(description="The verdict, in capitals.")
     tone: Literal["bad", "minor", "good", "open"]
     figure: str = Field(description="The loss: an estimate, or a range.")
-    limits: str = Field(description="At least and at most; empty where nothing is known.")
-    number: str = Field(description="Both as one sentence; empty where nothing is known.")
-    parts: str = Field(description="No longer known and no longer answered, where shown.")
+    limits: str = Field(description="At least and at most; empty if unknown.")
+    number: str = Field(description="Both as one sentence; empty if unknown.")
+    parts: str = Field(description="No longer known and no longer answered, if available.")
     by_task: str = Field(description="Tasks that lost something, and the mean over tasks.")
-    note: str = Field(description="What else is to be known of the verdict.")
+    note: str = Field(description="Cautions about the verdict.")
     rests_on: str
     gained: str = Field(description="Gains, and the signed change of accuracy.")
     what_next: str
@@ -87,7 +87,7 @@ def summarize(result: ComparisonResult) -> Summary:
         parts=_parts(total),
         by_task=_by_task(result),
         note=_sentence(total.headline.note or ""),
-        rests_on=f"Rests on {total.headline.rests_on}.",
+        rests_on=f"Based on {total.headline.rests_on}.",
         gained=_gained(total),
         what_next=_what_next(result),
         facts=_facts(result),
@@ -233,12 +233,13 @@ def _what_next(result: ComparisonResult) -> str:
         return _what_decides(total)
     if total.verdict == "lost":
         return (
-            "read what was forgotten (`forgetmap report`); train on what is like it (`forgetmap "
-            "export replay`); look for a merge that keeps it (`forgetmap merge sweep`)."
+            "read what was forgotten (`forgetmap report`), train on similar examples "
+            "(`forgetmap export replay`), or find a merge that keeps it (`forgetmap merge "
+            "sweep`)."
         )
     lost = sum(task.verdict == "lost" for task in result.tasks)
     if lost:
-        return f"look at {counted(lost, 'task')} that lost something (`--by task`)."
+        return f"look at the {counted(lost, 'task')} that lost something (`--by task`)."
     return _what_is_left(result)
 
 
@@ -246,18 +247,18 @@ def _what_is_left(result: ComparisonResult) -> str:
     """Where no more than the margin was lost in all, and no task lost anything for sure."""
     if result.total.verdict == "small_loss":
         return (
-            "the loss is within the margin; read what was forgotten (`forgetmap report`), and hold "
-            "later checkpoints against it (`forgetmap gate`)."
+            "the loss is within the margin; read what was forgotten (`forgetmap report`), and "
+            "check later checkpoints against it (`forgetmap gate`)."
         )
     unclear = sum(task.verdict == "cannot_tell" for task in result.tasks)
     if unclear:
         return (
-            f"nothing for all items; {unclear:,} of {counted(len(result.tasks), 'task')} cannot "
-            "be told: `forgetmap plan` says how many items would decide."
+            f"nothing for all items; {unclear:,} of {counted(len(result.tasks), 'task')} have no "
+            "clear verdict: `forgetmap plan` shows how many items would decide."
         )
     return (
-        "no task lost more than the margin either; hold later checkpoints against it (`forgetmap "
-        "gate`)."
+        "no task lost more than the margin either; check later checkpoints against it "
+        "(`forgetmap gate`)."
     )
 
 
@@ -269,11 +270,13 @@ def _what_decides(total: GroupResult) -> str:
             f"{decides.repeats}`)."
         )
     if decides is not None and decides.items is not None:
-        return f"evaluate about {counted(decides.items, 'item')}; `forgetmap plan` says of what."
+        return (
+            f"evaluate about {counted(decides.items, 'item')}; `forgetmap plan` shows which kinds."
+        )
     if not total.n:
         return "evaluate both models on the same items."
     if not total.n11 + total.n10:
-        return "evaluate items that the model before has right; there is nothing else to lose."
+        return "evaluate items that the model before answers right; only these can be lost."
     return "record which options are chosen, or answer each item more than once."
 
 
@@ -299,12 +302,11 @@ def _lower_limit(total: GroupResult) -> str:
     loss, row = total.headline.forgetting, find_estimator(total.headline.estimator)
     if row.is_range or loss.low is None or loss.low == total.estimates(row.name).forgetting.low:
         return ""
-    noise = (
-        f", and {percent(total.noise_assumed)} noise is taken off" if total.noise_assumed else ""
-    )
+    assumed = total.noise_assumed
+    noise = f", and a noise floor of {percent(assumed)} is subtracted" if assumed else ""
     return (
-        f"The lower limit of the verdict is stricter than that of {row.name}: it must hold as "
-        f'an "at least"{noise}.'
+        f"The lower bound of the verdict is stricter than that of {row.name}, because it is an "
+        f'"at least" statement{noise}.'
     )
 
 
@@ -314,24 +316,29 @@ def _luck(total: GroupResult) -> str:
         return ""
     if total.guess_rate_needed is not None:
         rate = percent(total.guess_rate_needed)
-        return f"The loss stands unless more than {rate} of its guesses were lucky."
+        return f"The loss holds unless more than {rate} of the guesses were lucky."
     times = f"{total.luck_ratio_needed:.2g} times as often as any other"
-    return f"The loss stands unless luck hits the right option more than {times}."
+    return f"The loss holds unless the right option is guessed more than {times}."
 
 
 def _noise(total: GroupResult) -> str:
     if total.noise_floor.value is not None and total.noise_assumed is None:
         floor = percent(total.noise_floor.value)
-        return f"Noise floor {floor}, measured: how often two runs of one model flip one way."
+        return (
+            f"Noise floor {floor} (measured): the share of answers that flip one way between two "
+            "runs of the same model."
+        )
     if not total.noise_assumed:
         return ""
-    words = f"Assumed: noise flips at most {percent(total.noise_assumed)} of the answers one way."
+    words = (
+        f"Assumed noise floor: at most {percent(total.noise_assumed)} of the answers flip one way."
+    )
     both = total.symmetric_noise
     if both.low is None or both.high is None:
         return words
     least = f"at least {share(both.low)} and " if both.low > 0 else ""
     return (
-        f"{words} Whatever its size, if it flips as many either way: {least}at most "
+        f"{words} For noise of any size that flips as many either way: {least}at most "
         f"{share(both.high)} lost."
     )
 
@@ -352,19 +359,19 @@ def _graded(total: GroupResult) -> str:
 def _answer_changes(total: GroupResult) -> str:
     if not total.answer_changes:
         return ""
-    return f"{counted(total.answer_changes, 'wrong answer')} became another wrong answer."
+    return f"{counted(total.answer_changes, 'wrong answer')} changed to another wrong answer."
 
 
 def _coverage(result: ComparisonResult) -> str:
     words, coverage = pairing_sentence(result.pairing), result.total.coverage
     if coverage.before is not None and coverage.after is not None and coverage != FULL:
         words += (
-            f" Scored on both sides: {percent(coverage.before)} of what was scored before, "
-            f"{percent(coverage.after)} of what was scored after."
+            f" Scored on both sides: {percent(coverage.before)} of the items scored before, "
+            f"{percent(coverage.after)} of those scored after."
         )
     if result.total.worst_case is not None:
         worst = share(result.total.worst_case)
-        words += f" If all that is missing after was lost: at most {worst} lost."
+        words += f" If everything missing after was lost: at most {worst} lost."
     return words
 
 

@@ -33,10 +33,10 @@ NO_REPEATS = "noise and forgetting cannot be separated without repeats"
 BEYOND_NOISE = "all answers beyond the noise floor"
 """What a loss that was found by repeats is a share of."""
 TOO_MUCH_NOISE = (
-    "fewer answers were lost than noise explains, so the model after is surer of itself than the "
-    "noise that was taken off"
+    "fewer answers were lost than noise explains: the model after is more consistent than the "
+    "assumed noise"
 )
-NOT_BLIND = "fewer items were forgotten than by luck alone, so guesses are not as blind as assumed"
+NOT_BLIND = "fewer items were forgotten than by luck alone: guesses are not as blind as assumed"
 LUCK_FREE = ("latent", "matched")
 """Estimators that take luck out; a negative loss shows that they take out too much."""
 CLOSE = 1.5
@@ -221,11 +221,11 @@ def _blocked(group: GroupResult, row: Estimator, lacking: str | None, policy: Po
     if row.name == "published":
         value = percent(group.published.forgetting.value)
         return (
-            f"the published adjustment says {value} of all items, without an interval and not 0 "
-            "where nothing is lost"
+            f"the published adjustment gives {value} of all items, without an interval and not 0 "
+            "if nothing is lost"
         )
     if lacking is not None:
-        return lacking if row.is_range else f"no {row.name} here: {lacking}"
+        return lacking if row.is_range else f"{row.name} is not available: {lacking}"
     if policy.sampled and not row.from_repeats and policy.estimator == AUTO:
         return NO_REPEATS
     return None
@@ -277,7 +277,7 @@ def _of_known(
     if known is None or forgetting.low is None or forgetting.high is None:
         return Estimate(value=None, method=method, reason=forgetting.reason or "no interval")
     if known - (_known_error(evidence) if on_knowledge else 0.0) <= 0:
-        reason = "it knew no more before than guessing would"
+        reason = "it knew no more before than by guessing"
         return Estimate(value=None, method=method, reason=reason)
     return Estimate(
         value=None if forgetting.value is None else forgetting.value / known,
@@ -369,10 +369,12 @@ def _open_note(group: GroupResult, claim: Claim, policy: Policy) -> str:
     if group.decides is not None and group.decides.items is not None:
         notes.append(f"about {counted(group.decides.items, 'item')} would decide")
     elif claim.row.is_range:
-        notes.append("more items would not narrow it: record which options are chosen, or repeat")
+        notes.append(
+            "more items would not narrow the range: record which options are chosen, or repeat"
+        )
     if group.detectable is not None and group.detectable > policy.margin:
         smallest = share(group.detectable)
-        notes.append(f"{counted(group.items, 'item')} detect no loss below {smallest}")
+        notes.append(f"{counted(group.items, 'item')} cannot detect a loss below {smallest}")
     return "; ".join(notes)
 
 
@@ -409,7 +411,7 @@ def _assumes(group: GroupResult, claim: Claim, policy: Policy) -> str:
         return f"; assumes {row.assumes}" if row.assumes else ""
     assumed = [row.assumes] if row.assumes and claim.loss.luck_ratio is not None else []
     if row.name == "raw" and not policy.knows_options:
-        assumed.append("no lucky guesses (no item says how many options it has)")
+        assumed.append("no lucky guesses (the number of options is not recorded)")
     if group.noise_assumed:
         assumed.append(f"a noise floor of at most {percent(group.noise_assumed)}")
     if policy.sampled is None and group.noise_assumed is not None:
@@ -427,18 +429,19 @@ def _luck_words(claim: Claim) -> str:
         return ""
     if rate is None:
         times = f"{ratio:.2g} times as often as any other"
-        return f"; stands unless the right option is hit more than {times}"
+        return f"; holds unless the right option is guessed more than {times}"
     (k,) = {k for k, counts in claim.evidence.options.items() if counts.n}
     blind = percent(1 / k)
     return (
-        f"; stands unless more than {percent(rate)} of its guesses were lucky (blind ones {blind})"
+        f"; holds unless more than {percent(rate)} of the guesses were lucky (blind guesses: "
+        f"{blind})"
     )
 
 
 def _cost(group: GroupResult, claim: Claim) -> str:
     if claim.reason != NO_REPEATS:
         return ""
-    return f"; one more answer per item of each model ({2 * group.items:,} in all) would tell"
+    return f"; one more answer per item of each model ({2 * group.items:,} in total) would tell"
 
 
 def _noun(claim: Claim) -> str:

@@ -29,11 +29,11 @@ def counts_sentence(before: str, after: str, total: GroupResult) -> str:
     """What was counted, in one sentence a manager can repeat."""
     known = total.n11 + total.n10
     if not total.n:
-        return f"Nothing can be said: no item is scored both in {before} and in {after}."
+        return f"No result: no item is scored in both {before} and {after}."
     if not known:
         return (
-            f"{before} had none of the {counted(total.n, _noun(total))} right, so nothing could be "
-            f"forgotten; {after} gained {_number(total.n01)}."
+            f"{before} had none of the {counted(total.n, _noun(total))} right, so nothing could "
+            f"be forgotten; {after} gained {_number(total.n01)}."
         )
     share = f" ({percent(total.n10 / known)})" if total.n10 else ""
     return (

@@ -31,8 +31,8 @@ BEGIN, END = "<!-- forgetmap: begin -->", "<!-- forgetmap: end -->"
 """What the section stands between."""
 _SECTION = re.compile(rf"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
 CORRECTED = (
-    "Shares in the table are of all items of a group; verdicts of groups allow for how many were "
-    "looked at."
+    "Shares in the table are of all items of a group; the verdicts of groups are corrected for "
+    "their number."
 )
 HEADS = ("items", "before", "after", "forgotten", "gained", "lost", "verdict")
 
@@ -143,7 +143,7 @@ def _table(result: ComparisonResult, rows: int) -> list[str]:
     sheet = Sheet((noun, *HEADS), [(group.name, *_cells(group)) for group in first])
     left = len(groups) - len(first)
     plural = {"category": "categories", "task": "tasks"}[noun]
-    rest = [f"Those that lost most of {len(groups):,} {plural}."] if left else []
+    rest = [f"The groups with the largest losses, of {len(groups):,} {plural}."] if left else []
     return blocks_to_markdown([sheet, *map(Line, rest)])
 
 
@@ -188,10 +188,10 @@ def _limits(result: ComparisonResult) -> list[str]:
     """What this does not show."""
     total = result.total
     asked = f"{counted(total.items, 'item')} of {counted(len(result.tasks), 'task')}"
-    limits = [f"It says nothing of what {asked} do not ask.", CORRECTED]
+    limits = [f"The comparison covers only {asked}.", CORRECTED]
     if total.verdict == "cannot_tell":
-        limits.insert(0, "These data cannot tell whether anything was lost.")
+        limits.insert(0, "These data do not show whether anything was lost.")
     if result.before.simulated or result.after.simulated:
-        limits.insert(0, "The data are simulated: no model was measured.")
+        limits.insert(0, "The data are simulated; no model was measured.")
     warnings = (escape_markdown(notice.message) for notice in result.pairing.warnings)
     return limits + [f"{words[:1].upper()}{words[1:]}" for words in warnings]

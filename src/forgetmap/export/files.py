@@ -31,8 +31,8 @@ def complete_file(path: Path, *, overwrite: bool) -> Iterator[IO[str]]:
 def refuse_existing_file(path: Path, *, overwrite: bool) -> None:
     """Raise unless `path` is free, or a file that may be replaced."""
     if path.is_dir():
-        raise OutputError(f"{path} is a folder", hint="name a file for --out.")
+        raise OutputError(f"{path} is a folder", hint="give a file as --out.")
     if path.exists() and not overwrite:
         raise OutputError(
-            f"{path} already exists", hint="choose another --out, or replace it with --overwrite."
+            f"{path} already exists", hint="choose another --out, or add --overwrite to replace it."
         )

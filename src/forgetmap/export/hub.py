@@ -81,8 +81,8 @@ def write_hub(
     out = Path(out)
     if license is not None and not _LICENSE.fullmatch(license):
         raise UsageError(
-            f"{license!r} is no name of a license on the hub",
-            hint="give its identifier, such as apache-2.0, cc-by-4.0 or other.",
+            f"{license!r} is not a license identifier of the hub",
+            hint="give an identifier such as apache-2.0, cc-by-4.0 or other.",
         )
     with reading(comparison.before, comparison.after):
         transitions = _transitions(comparison, texts=texts)
@@ -150,7 +150,7 @@ def _card(
     parts = [
         _header(title, license_name, tables),
         f"# {escape_markdown(title)}",
-        f"What {after} forgot and gained against {before}: {said} right.",
+        f"What {after} forgot and gained compared with {before}: {said} right.",
         _contents(tables["transitions"], texts=texts),
         card_section(result),
     ]
@@ -177,20 +177,20 @@ _MEANINGS: Mapping[str, str] = {
     "task": "task of the item",
     "item": "id of the item before",
     "item_after": "id of the item after",
-    "repeat": "which answer of the same model",
+    "repeat": "number of the answer by the same model",
     "transition": "forgotten, gained, kept, or never right",
     "category": "group of the item",
     "k": "number of options",
     "gold": "the right answer",
     "score": "score {side}",
-    "outcome": "how the answer ended {side}",
-    "answer": "what was extracted {side}",
-    "choice": "the chosen option {side}",
-    "question": "what was asked",
+    "outcome": "outcome of the answer {side}",
+    "answer": "extracted answer {side}",
+    "choice": "chosen option {side}",
+    "question": "the question",
     "options": "the options as shown",
     "prompt": "the prompt {side}",
-    "response": "the whole response {side}",
-    "error": "what went wrong {side}",
+    "response": "complete response {side}",
+    "error": "error message {side}",
 }
 
 
@@ -202,9 +202,12 @@ def _contents(table: pa.Table, *, texts: bool) -> str:
         meaning: Any = _MEANINGS.get(stem if is_sided else name, "")
         lines.append(f"| `{name}` | {meaning.format(side=side)} |")
     note = (
-        "It holds questions and answers of benchmarks: whoever trains on them can no longer be "
-        "measured by them."
+        "The data set contains questions and answers of benchmarks. A model trained on them can "
+        "no longer be evaluated on these benchmarks."
         if texts
-        else "It holds no questions, answers or responses, so that no benchmark leaks from here."
+        else (
+            "The data set contains no questions, answers or responses, so no benchmark leaks "
+            "from it."
+        )
     )
     return "\n".join(lines) + f"\n\n{note}"

@@ -83,7 +83,7 @@ class Pool:
                 self.unusable += 1
         if not count:
             raise EmptyInputError(
-                "there is not a single training example", file=str(path), hint="check the file."
+                "there are no training examples", file=str(path), hint="check the file."
             )
 
 
@@ -106,8 +106,9 @@ def _of_run(source: str | Path) -> Iterator[Example]:
     items = [item for item in items_of(run).values() if item.question and item.gold]
     if not items:
         raise UsageError(
-            f"{run.name} records no questions with their right answers",
-            hint="give --pool a table with prompt and completion, or messages; or logs with texts.",
+            f"{run.name} contains no questions with right answers",
+            hint="pass a table with prompt and completion, or messages, as --pool; or logs with "
+            "texts.",
         )
     for item in items:
         turns = Turn("user", item.as_asked()), Turn("assistant", item.answer())
@@ -116,7 +117,7 @@ def _of_run(source: str | Path) -> Iterator[Example]:
 
 def _example(row: Mapping[str, Any], columns: ColumnMap, file: str, line: int) -> Example:
     def fault(message: str, field: str) -> FieldError:
-        hint = "write one, drop the row, or leave such rows out with --skip-unusable."
+        hint = "add the text, delete the row, or skip such rows with --skip-unusable."
         return FieldError(message, file=file, line=line, field=field, hint=hint)
 
     chat = columns.get("messages") or _chat_column(row)
@@ -134,7 +135,7 @@ def _example(row: Mapping[str, Any], columns: ColumnMap, file: str, line: int) -
         turns = (*asked, *answered)
     last = max((n for n, turn in enumerate(turns) if turn.role == "assistant"), default=0)
     if not last:
-        raise fault("nobody answers: there is nothing to learn", chat or "completion")
+        raise fault("the chat has no answer to learn from", chat or "completion")
     return Example(turns[: last + 1], file, line)
 
 
@@ -155,11 +156,11 @@ def _prompt_columns(
     for field, name in (("prompt", prompt), ("completion", completion)):
         if name is None or name not in row:
             raise ColumnError(
-                f"there is no column of the {field}; the columns are {', '.join(map(str, row))}",
+                f"missing column for {field}; the columns are {', '.join(map(str, row))}",
                 file=file,
                 line=line,
                 field=name or field,
-                hint=f"say which it is: --pool-columns {field}=COLUMN.",
+                hint=f"name it with --pool-columns {field}=COLUMN.",
             )
     assert prompt is not None and completion is not None  # noqa: S101, PT018  # checked above
     return prompt, completion
@@ -173,7 +174,7 @@ def _cell(row: Mapping[str, Any], column: str, file: str, line: int) -> Any:
         file=file,
         line=line,
         field=column,
-        hint="say which it is: --pool-columns messages=COLUMN.",
+        hint="name it with --pool-columns messages=COLUMN.",
     )
 
 

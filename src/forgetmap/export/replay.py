@@ -32,8 +32,8 @@ CELLS_PER_BATCH = 20_000_000
 MAX_HELD = 10_000
 """Examples that are kept without being among the best, before they are dropped."""
 MEASURED = (
-    "the replay set holds {count} that were measured: whatever is trained on it can no longer be "
-    "measured by them."
+    "the replay set contains {count} of the evaluation; a model trained on it can no longer be "
+    "evaluated on them."
 )
 
 
@@ -168,9 +168,9 @@ def _check_options(out: Path, pool: Pool, options: ReplayOptions) -> None:
         refuse_existing_file(path, overwrite=options.get("overwrite", False))
     if not pool.sources and not options.get("include_measured"):
         raise UsageError(
-            "there is nothing to choose training examples from",
-            hint="name them with --pool FILE, or train on the measured items themselves with "
-            "--include-measured.",
+            "--pool is missing",
+            hint="pass training examples with --pool FILE, or train on the evaluation items "
+            "themselves with --include-measured.",
         )
 
 
@@ -203,7 +203,7 @@ def forgotten_items(comparison: Comparison) -> list[MeasuredItem]:
     if not found:
         raise UsageError(
             f"{comparison.after.name} forgot no item that {comparison.before.name} had right",
-            hint="there is nothing to replay; `forgetmap compare` says what was compared.",
+            hint="there is nothing to replay; see `forgetmap compare` for what was compared.",
         )
     return list(found.values())
 
@@ -212,22 +212,20 @@ def _check_measured(
     measured: Sequence[MeasuredItem], forgotten: Sequence[MeasuredItem]
 ) -> list[str]:
     """Refuse where copies of measured items could not be told; say where they are hard to tell."""
-    hint = "compare logs or runs that hold questions; a table can have them in a column `question`."
+    hint = "compare logs or runs that contain questions, or add a column `question` to the table."
     unknown = sum(not item.has_text and item.question_hash is None for item in measured)
     if unknown:
         raise UsageError(
-            f"{unknown:,} of {counted(len(measured), 'measured item')} have no question on record, "
-            "so training examples that give them away could not be left out",
+            f"{unknown:,} of {counted(len(measured), 'evaluation item')} have no recorded "
+            "question, so training examples that leak them could not be left out",
             hint=hint,
         )
     if not any(item.has_text for item in forgotten):
-        raise UsageError("no forgotten item has a question on record", hint=hint)
+        raise UsageError("no forgotten item has a recorded question", hint=hint)
     hashed = sum(not item.has_text for item in measured)
     if not hashed:
         return []
-    return [
-        f"{counted(hashed, 'item')} are known by a hash only: exact copies are left out, no more."
-    ]
+    return [f"{counted(hashed, 'item')} are known only by a hash: only exact copies are left out."]
 
 
 def _choose(
@@ -338,14 +336,14 @@ def _refuse_nothing(chosen: _Chosen, own: Sequence[Example], pool: Pool) -> None
         return
     if not pool.sources:
         raise UsageError(
-            "no forgotten item has both a question and a right answer on record",
-            hint="compare logs or runs that hold questions and right answers.",
+            "no forgotten item has both a recorded question and a recorded right answer",
+            hint="compare logs or runs that contain questions and right answers.",
         )
     out = sum(chosen.excluded.values())
     raise UsageError(
-        f"none of {counted(chosen.read, 'training example')} was chosen: {out:,} give a measured "
-        "item away, the others are not like anything that was forgotten",
-        hint="name a larger --pool, or a lower --min-similarity.",
+        f"none of {counted(chosen.read, 'training example')} was chosen: {out:,} leak an "
+        "evaluation item, and the others are not similar to any forgotten item",
+        hint="use a larger --pool, or a lower --min-similarity.",
     )
 
 

@@ -142,12 +142,12 @@ def _require_own_ids(comparison: Comparison, harness: RerunHarness) -> None:
         return
     if after == harness:
         raise UsageError(
-            f"{comparison.before.name} was asked by {before}, and items go by its names",
-            hint=f"name the run of {harness} first; what was forgotten is then `--show gained`.",
+            f"{comparison.before.name} was evaluated with {before}, and its item ids are used",
+            hint=f"give the run of {harness} first; the forgotten items are then `--show gained`.",
         )
     raise UsageError(
-        f"{comparison.before.name} was asked by {before}, whose ids mean nothing to {harness}",
-        hint=f"--harness {before}, or --harness forgetmap to ask by content.",
+        f"{comparison.before.name} was evaluated with {before}, whose ids are unknown to {harness}",
+        hint=f"use --harness {before}, or --harness forgetmap to match items by content.",
     )
 
 
@@ -159,7 +159,7 @@ def _select(comparison: Comparison, show: RerunKind) -> _Selection:
         tasks.setdefault(task, {})[item] = None
     if not tasks:
         raise UsageError(
-            f"no item is {show}: there is nothing to ask again",
+            f"no item is {show}",
             hint=f"choose other items with --show: {', '.join(k for k in _KINDS if k != show)}.",
         )
     return _Selection(comparison, {task: list(items) for task, items in sorted(tasks.items())})
@@ -212,10 +212,11 @@ def _position(item: str, task: str, run: Run) -> int:
     if item.isdecimal() and item.isascii():
         return int(item)
     raise FieldError(
-        f"{item!r} of task {task!r} is no position in a data set, which is all that lm-eval knows",
+        f"item {item!r} of task {task!r} is not a position in a data set, which lm-eval needs",
         file=run.origin,
         field="item",
-        hint="compare its own logs (--log_samples), or ask by content with --harness forgetmap.",
+        hint="compare logs of lm-eval (--log_samples), or match items by content with --harness "
+        "forgetmap.",
     )
 
 
@@ -235,8 +236,8 @@ def _for_inspect(selection: _Selection, out: Path, _: str | None) -> _Listing:
     notices: list[str] = []
     if len(content.encode()) >= MAX_ARGUMENT:
         notices.append(
-            "the list is longer than a command may be: in Python, eval(..., sample_id=open("
-            f"{str(out)!r}).read().strip().split(',')) takes it."
+            "the list is too long for a command; in Python, use eval(..., "
+            f"sample_id=open({str(out)!r}).read().strip().split(','))."
         )
     command = (
         f'inspect eval {" ".join(map(_quoted, tasks))} --sample-id "$(cat {_quoted(str(out))})"'
@@ -249,10 +250,11 @@ def _pattern(item: str, task: str, others: Sequence[str], run: Run) -> str:
     pattern = re.sub(r"^\s|,|\s$", "?", escape(item))
     if pattern != item and any(other != item and fnmatch(other, pattern) for other in others):
         raise FieldError(
-            f"Inspect cannot be asked for {item!r} of task {task!r} alone: other ids fit {pattern}",
+            f"Inspect cannot select {item!r} of task {task!r} alone: other ids match {pattern}",
             file=run.origin,
             field="item",
-            hint="give samples ids without commas, or ask by content with --harness forgetmap.",
+            hint="use sample ids without commas, or match items by content with --harness "
+            "forgetmap.",
         )
     return pattern
 
@@ -261,9 +263,9 @@ def _for_lighteval(selection: _Selection, out: Path, _: str | None) -> _Listing:
     tasks = ",".join(selection.items)
     items = out.with_suffix(".jsonl")
     raise HarnessError(
-        "lighteval cannot be asked for single items: it has no option but --max-samples, which "
-        "takes the first after shuffling",
-        hint=f"ask the tasks as a whole ({tasks}), or the items by content: `forgetmap export "
+        "lighteval cannot evaluate single items; its only option is --max-samples, which takes "
+        "the first items after shuffling",
+        hint=f"evaluate the whole tasks ({tasks}), or match items by content: `forgetmap export "
         f"rerun ... --harness forgetmap --out {items}`, then `forgetmap run MODEL --suite "
         f"{items}`.",
     )
@@ -272,7 +274,9 @@ def _for_lighteval(selection: _Selection, out: Path, _: str | None) -> _Listing:
 def _for_forgetmap(selection: _Selection, out: Path, suite: str | None) -> _Listing:
     """A file of items, with all that is asked; of a suite only which items they are."""
     if out.suffix != ".jsonl":
-        raise UsageError(f"{out} is no name for JSON lines", hint="let it end in .jsonl.")
+        raise UsageError(
+            f"{out} is not a name of a JSON Lines file", hint="use the extension .jsonl."
+        )
     known = selection.known()
     categories = _categories(selection.run)
     rows = []
@@ -292,7 +296,7 @@ def _require_texts(item: MeasuredItem, run: Run) -> None:
         raise UsageError(
             f"{run.name} does not record question and right answer of item {item.item!r} of task "
             f"{item.task!r}",
-            hint="name the suite that was asked with --suite, or compare logs with texts.",
+            hint="add --suite with the suite of the run, or compare logs with texts.",
         )
 
 

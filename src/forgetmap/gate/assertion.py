@@ -60,7 +60,7 @@ def assert_no_forgetting(
     from forgetmap.gate.decision import run_gate
 
     if inconclusive not in ("fail", "skip"):
-        raise UsageError(f"inconclusive={inconclusive!r}", hint='it is "fail" or "skip".')
+        raise UsageError(f"inconclusive={inconclusive!r}", hint='use "fail" or "skip".')
     result = run_gate(before, after, margin=margin, policy=policy, **options)
     _results.append(result)
     if result.status == "INCONCLUSIVE" and inconclusive == "skip":
@@ -84,7 +84,7 @@ def explain(result: GateResult) -> str:
         lines.append(f"  and {len(open_checks) - MOST_CHECKS} more")
     if result.forgotten_items:
         names = [f"{one.task}/{one.item}" for one in result.forgotten_items]
-        lines.append(f"  forgotten, such as: {', '.join(names[:MOST_ITEMS])}")
+        lines.append(f"  forgotten, for example: {', '.join(names[:MOST_ITEMS])}")
     return "\n".join(lines)
 
 

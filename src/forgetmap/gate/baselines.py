@@ -70,7 +70,7 @@ def accept_run(
     """
     if not is_store_name(name):
         raise UsageError(
-            f"{name!r} cannot be the name of a baseline",
+            f"{name!r} is not a valid name of a baseline",
             hint="use letters, digits, points, hyphens and underscores, such as main.",
         )
     kept = BaselineStore(str(store))
@@ -113,7 +113,8 @@ def read_baseline(name: str, store: str | Path) -> Baseline:
         raise MissingInputError(
             f"there is no baseline {name!r}",
             file=kept.shown,
-            hint=f"there is {known}; `forgetmap gate accept RUN --as {name}` writes one.",
+            hint=f"the baselines are {known}; create one with `forgetmap gate accept RUN --as "
+            f"{name}`.",
         )
     file = f"baselines/{name}/{POINTER}"
     return _make(kept.read_json(file), name, f"{kept.shown}/{file}")
@@ -195,6 +196,6 @@ def _make(content: dict[str, Any], name: str, file: str) -> Baseline:
     if not all(isinstance(path, str) and is_store_name(path) for path in paths):
         raise UnreadableError("not a baseline", file=file, hint=hint)
     if baseline.name != name:
-        message = f"the entry of the baseline {baseline.name!r}, not of {name!r}"
+        message = f"the entry belongs to the baseline {baseline.name!r}, not to {name!r}"
         raise UnreadableError(message, file=file, hint=hint)
     return baseline

@@ -245,14 +245,14 @@ def _with_reasons(check: OpenCheck, changes: tuple[Notice, ...], floor: float) -
     if check.coverage is None or check.coverage < floor:
         covered = "nothing" if check.coverage is None else percent(check.coverage)
         message = (
-            f"{covered} of what BEFORE scored is paired and scored after; "
+            f"only {covered} of the items scored in BEFORE are paired and scored after; "
             f"{percent(floor)} is required"
         )
         reasons.append(Notice("coverage", message))
     if check.measured < floor * check.items:
         message = (
-            f"the loss is that of {check.measured:,} of {counted(check.items, 'item')}, which were "
-            f"answered repeatedly; {percent(floor)} is required"
+            f"the loss was measured on {check.measured:,} of {counted(check.items, 'item')}, "
+            f"those with repeats; {percent(floor)} is required"
         )
         reasons.append(Notice("repeats", message))
     if check.items < check.rule.min_items:
@@ -276,9 +276,9 @@ def _sentence(check: OpenCheck, status: Status, decides: DecidesResult | None) -
         return "; ".join(reason.message.rstrip(".") for reason in check.reasons)
     if status != "INCONCLUSIVE" or check.verdict != "lost":
         return check.sentence
-    why = "may be within the margin"
+    why = "the loss may be within the margin"
     if check.is_beyond:
-        why = "not significant among all blocking checks"
+        why = "not significant after correction for all blocking checks"
     need = ""
     if decides is not None and decides.items is not None:
         need = f"; about {counted(decides.items, 'item')} would decide"
@@ -319,7 +319,7 @@ def _drift_checks(
     for name in names:
         cell = cells.get(name)
         if cell is None or cell.value is None or cell.low is None or cell.high is None:
-            known = "" if cell is not None else f"; there are {', '.join(cells)}"
+            known = "" if cell is not None else f"; the capabilities are {', '.join(cells)}"
             note = "no such capability" if cell is None else cell.note or "no data"
             yield _unmeasured(rule, name, _no_group(f"{name}: {note}{known}"))
             continue

@@ -118,10 +118,12 @@ def run_gate(  # noqa: PLR0913  # all but the runs by name
     granted = read_waivers(waivers) if isinstance(waivers, str | Path) else tuple(waivers or ())
     check_waivers(granted, held)
     if store is None and (record or is_baseline(before)):
-        raise UsageError("no store is named", hint="say where baselines are kept: store=FOLDER.")
+        raise UsageError("no store given", hint="pass the folder of the baselines: store=FOLDER.")
     day = today or datetime.now(UTC).date()
     if before is after:
-        raise UsageError("the same run is on both sides", hint="name the run of another model.")
+        raise UsageError(
+            "the same run is both before and after", hint="give the run of another model."
+        )
     with opened_baseline(before, after, store or "") as (first, second, baseline):
         decide_at = _compare_once(first, second, held, granted, day, options)
         result = decide_at(1 if look is None else look)
@@ -158,7 +160,7 @@ def _compare_once(
     try:
         comparison = compare(before, after, **_compare_options(policy, options))
     except MetricError as error:
-        hint = 'name it in a policy (--policy FILE): metric = "..." below [compare].'
+        hint = 'set it in a policy (--policy FILE): metric = "..." below [compare].'
         raise MetricError(error.message, hint=hint) from None
     except BackendError:
         raise
@@ -206,8 +208,8 @@ def _graded_notices(total: GroupResult, policy: GatePolicy) -> list[Notice]:
         return []
     cut = f"{policy.compare.correct_at:g}"
     message = (
-        f"the mean score fell by {graded.value:.3g}, at least {graded.low:.3g}: no rule is about "
-        f"it, only about scores that fell below {cut} (correct_at)."
+        f"the mean score fell by {graded.value:.3g}, at least {graded.low:.3g}; no rule covers "
+        f"this, because rules count only scores that fell below {cut} (correct_at)."
     )
     return [Notice("graded_fall", message)]
 
@@ -227,7 +229,7 @@ def take_look(policy: GatePolicy, number: int) -> LookResult:
     their number is planned, else at 1 / (l (l + 1)) of it, which adds up to all of it.
     """
     if number < 1:
-        raise UsageError(f"--look is {number}", hint="looks are counted from 1.")
+        raise UsageError(f"--look is {number}", hint="use 1 or more.")
     planned = None if policy.looks == "any" else policy.looks
     parts = number * (number + 1) if planned is None else planned
     return LookResult(number=number, planned=planned, level=1 - (1 - policy.level) / parts)
@@ -362,7 +364,7 @@ def _headline(
             f"{status}: required {'tasks are' if len(missing) > 1 else 'task is'} missing: {tasks}."
         )
     if status == "INCONCLUSIVE" and used_up is not None:
-        return f"{status}: look {used_up.number} of {used_up.planned} that were planned."
+        return f"{status}: look {used_up.number} exceeds the {used_up.planned} planned looks."
     behind = [check for check in blocking if check.status == status]
     if not behind:
         return f"{status}: the policy has no blocking rule."

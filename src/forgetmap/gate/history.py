@@ -20,7 +20,7 @@ class RecurringResult(Value):
     """A check that failed in more than one release."""
 
     check: str
-    releases: list[str] = Field(description="The runs after, in order of time.")
+    releases: list[str] = Field(description="The runs after, in chronological order.")
 
 
 class EscapedResult(Value):
@@ -38,10 +38,10 @@ class ReleaseResult(Value):
     after: str | None
     status: Status
     used: dict[str, float | None] = Field(
-        description="Blocking check -> upper limit of its loss as a share of its margin: from 1 on "
-        "nothing is left of it."
+        description="For each blocking check, the upper bound of its loss as a share of its "
+        "margin; 1 means that the margin is used up."
     )
-    worst: CheckResult | None = Field(description="The blocking check that used up most.")
+    worst: CheckResult | None = Field(description="The blocking check with the largest share.")
 
 
 class HistoryResult(Value):
@@ -163,7 +163,7 @@ def _read(store: BaselineStore) -> list[GateResult]:
         try:
             results.append(GateResult(**store.read_json(path)))
         except ValidationError:
-            hint = "remove it, or run the version of forgetmap that wrote it."
+            hint = "remove it, or use the version of forgetmap that wrote it."
             file = f"{store.shown}/{path}"
             raise UnreadableError("not a decision of a gate", file=file, hint=hint) from None
     return sorted(results, key=lambda result: result.created)

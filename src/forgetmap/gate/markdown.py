@@ -113,7 +113,7 @@ def _row(check: CheckResult) -> list[str]:
 def _notes(result: GateResult) -> Iterator[str]:
     if result.warnings:
         lines = [f"- {_cut(notice.message, _SENTENCE_LETTERS)}" for notice in result.warnings]
-        yield "<details><summary>What to know before believing the numbers</summary>"
+        yield "<details><summary>Cautions</summary>"
         yield "\n".join(_fit(lines, _NOTES_BYTES, "- and {} more"))
         yield "</details>"
 

@@ -55,7 +55,7 @@ class GateRule(_Section):
     """One thing that a release must hold."""
 
     name: Annotated[str, StringConstraints(strip_whitespace=True)] = Field(
-        default="", description="Shown in results [default: made from the rest]."
+        default="", description="Name in results [default: composed from the other fields]."
     )
     tier: Tier = "blocking"
     scope: Scope = "total"
@@ -68,15 +68,15 @@ class GateRule(_Section):
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if (self.scope == "capability") != (self.quantity == "drift"):
-            raise ValueError("drift is measured per capability, all else per total, task, ...")
+            raise ValueError("drift applies to capabilities, other quantities to total, task, ...")
         if self.scope == "total" and self.groups:
             raise ValueError("the total has no groups")
         if not self.groups and "groups" in self.model_fields_set:
-            raise ValueError(f"`groups` is empty: leave it out for every {self.scope}")
+            raise ValueError(f"`groups` is empty; remove it to check every {self.scope}")
         if len(set(self.groups)) < len(self.groups):
-            raise ValueError("`groups` names one twice")
+            raise ValueError("`groups` contains a name twice")
         if self.quantity in ("net_change", "drift") and self.estimator != AUTO:
-            raise ValueError(f"{self.quantity} has no choice of estimators: leave it out")
+            raise ValueError(f"{self.quantity} has no choice of estimators; remove `estimator`")
         if self.estimator not in estimator_names():
             raise ValueError(f"there is no estimator {self.estimator!r}")
         return self
@@ -138,7 +138,7 @@ class GatePolicy(_Section):
         labels = [rule.label for rule in self.rules]
         doubled = {label for label in labels if labels.count(label) > 1}
         if doubled:
-            raise ValueError(f"two rules are called {min(doubled)!r}: give each a `name`")
+            raise ValueError(f"two rules have the name {min(doubled)!r}; give each its own `name`")
         return self
 
     @property
@@ -155,7 +155,9 @@ def make_default_policy(margin: float = MARGIN) -> GatePolicy:
         UsageError: the margin is not between 0 and 1.
     """
     if not 0 < margin < 1:
-        raise UsageError(f"--margin is {margin:g}", hint="take a share between 0 and 1, as 0.02.")
+        raise UsageError(
+            f"--margin is {margin:g}", hint="give a share between 0 and 1, such as 0.02."
+        )
     rules = (
         GateRule(margin=margin),
         GateRule(scope="category", tier="warning", margin=margin),
@@ -170,7 +172,7 @@ def read_policy(path: str | Path) -> GatePolicy:
         InputError: the file is missing, is no TOML, or a field of it cannot be used.
     """
     path = Path(path)
-    content = read_toml(path, "`forgetmap gate init` writes a policy to start from.")
+    content = read_toml(path, "create a policy to start from with `forgetmap gate init`.")
     if "origin" in content:
         raise FieldError(_MESSAGES["extra_forbidden"], file=str(path), field="origin", hint=_HINT)
     try:
@@ -188,14 +190,14 @@ def read_toml(path: Path, hint: str) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise MissingInputError("there is no such file", file=str(path), hint=hint) from None
+        raise MissingInputError("the file does not exist", file=str(path), hint=hint) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"not a TOML file: {error}", file=str(path), hint=hint) from None
+        raise InputError(f"not a valid TOML file: {error}", file=str(path), hint=hint) from None
 
 
 def _policy_error(error: ValidationError | TypeError, path: Path) -> FieldError:
     if isinstance(error, TypeError):
-        return FieldError(f"not a policy: {error}", file=str(path), hint=_HINT)
+        return FieldError(f"not a valid policy: {error}", file=str(path), hint=_HINT)
     # A misspelt field is the cause where another one is missing.
     first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
     message = _MESSAGES.get(first["type"], first["msg"].removeprefix("Value error, "))
@@ -205,9 +207,9 @@ def _policy_error(error: ValidationError | TypeError, path: Path) -> FieldError:
 
 
 _MESSAGES = {
-    "extra_forbidden": "there is no such field",
-    "tuple_type": "it is a list: [...], or tables [[...]]",
-    "missing": "it must not be missing",
+    "extra_forbidden": "unknown field",
+    "tuple_type": "expected a list: [...], or tables [[...]]",
+    "missing": "missing field",
     "too_short": "there is none",
 }
-_HINT = "docs/gate.md lists all fields; `forgetmap gate init` writes a policy to start from."
+_HINT = "see docs/gate.md for all fields, or create a policy with `forgetmap gate init`."

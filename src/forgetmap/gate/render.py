@@ -34,11 +34,15 @@ MAX_CHECKS = 40
 TONES: dict[Status, Tone] = {"PASS": "good", "FAIL": "bad", "INCONCLUSIVE": "open"}
 _NEXT: dict[Status, str] = {
     "PASS": "store it as the next baseline (`forgetmap gate accept AFTER --as main`).",
-    "FAIL": "read what was forgotten (`forgetmap report BEFORE AFTER`); train on what is like it "
-    "(`forgetmap export replay BEFORE AFTER`); look for a merge that keeps it (`forgetmap merge "
-    "sweep`).",
-    "INCONCLUSIVE": "see what would decide (`forgetmap plan BEFORE AFTER`); ask the open items "
-    "again (`forgetmap export rerun BEFORE AFTER`).",
+    "FAIL": (
+        "read what was forgotten (`forgetmap report BEFORE AFTER`), train on similar examples "
+        "(`forgetmap export replay BEFORE AFTER`), or find a merge that keeps it (`forgetmap "
+        "merge sweep`)."
+    ),
+    "INCONCLUSIVE": (
+        "see what would decide (`forgetmap plan BEFORE AFTER`), or evaluate the undecided items "
+        "again (`forgetmap export rerun BEFORE AFTER`)."
+    ),
 }
 
 
@@ -70,7 +74,7 @@ def tell_gate(result: GateResult, *, explain: bool = False) -> Blocks:
         blocks += [Line(), _sheet(result.checks)]
     hidden = len(result.checks) - MAX_CHECKS
     if hidden > 0:
-        blocks.append(Line(f"and {hidden:,} more checks; --json has all of them.", "faint"))
+        blocks.append(Line(f"and {hidden:,} more checks; use --json to list all of them.", "faint"))
     if explain:
         blocks += [Line(), *(_explain(check) for check in _sorted(result.checks))]
     blocks += [Line(), Line(f"What next: {_NEXT[result.status]}", "commands")]
@@ -83,8 +87,9 @@ def tell_policy(policy: GatePolicy) -> Blocks:
     lines += [Line(rule_sentence(rule), lead="-") for rule in policy.rules]
     lines.append(
         Line(
-            f"{percent(policy.coverage)} of what BEFORE scored must be paired and scored, and "
-            f"{listed(policy.unchanged) or 'nothing'} must be unchanged; else it is inconclusive.",
+            f"{percent(policy.coverage)} of the items scored in BEFORE must be paired and "
+            f"scored, and {listed(policy.unchanged) or 'nothing'} must be unchanged; otherwise "
+            "the result is inconclusive.",
             lead="-",
         )
     )
@@ -102,7 +107,7 @@ def rule_sentence(rule: GateRule) -> str:
         "forgetting": "Forgetting",
         "knowledge_loss": "What is no longer known",
         "answering_loss": "What is no longer answered",
-        "net_change": "The fall of accuracy",
+        "net_change": "The accuracy drop",
         "drift": "Drift",
     }[rule.quantity]
     groups = {"total": "of all items"}.get(
@@ -112,8 +117,8 @@ def rule_sentence(rule: GateRule) -> str:
     least = f", with at least {counted(rule.min_items, 'item')}" if rule.min_items else ""
     by = "" if rule.estimator == "auto" else f" (estimator {rule.estimator})"
     consequence = {
-        "blocking": "the release is blocked where it is more",
-        "warning": "a warning where it is more",
+        "blocking": "otherwise the release is blocked",
+        "warning": "otherwise a warning is shown",
         "info": "shown only",
     }[rule.tier]
     most = f"{100 * rule.margin:g}%"
@@ -126,7 +131,7 @@ def tell_history(history: HistoryResult) -> Blocks:
     """Decisions over releases, and what they show together."""
     releases = history.releases
     if not releases:
-        return [Line("No decision is recorded here yet.")]
+        return [Line("No decisions recorded yet.")]
     counts = {status: sum(release.status == status for release in releases) for status in ORDER}
     words = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
     blocks: Blocks = [Line(f"{counted(len(releases), 'decision')}: {words}", "strong"), Line()]

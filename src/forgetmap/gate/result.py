@@ -25,8 +25,8 @@ class WaiverResult(Value):
 
     owner: str
     reason: str
-    ceiling: float = Field(description="Loss up to which the check is let pass.")
-    expires: str = Field(description="Last day on which it holds, ISO 8601.")
+    ceiling: float = Field(description="Loss up to which the check passes.")
+    expires: str = Field(description="Last day of the waiver, ISO 8601.")
     state: WaiverState
 
 
@@ -41,15 +41,15 @@ class CheckResult(Value):
     estimator: str | None
     margin: float
     status: Status
-    verdict: Verdict = Field(description="What the interval allows to conclude.")
+    verdict: Verdict = Field(description="The verdict of the interval.")
     loss: Estimate = Field(description="At least `low`, at most `high`; positive is a loss.")
     items: int
     coverage: float | None = Field(
-        description="Share of what BEFORE scored that is paired and scored after."
+        description="Share of the items scored in BEFORE that are paired and scored after."
     )
-    decides: DecidesResult | None = Field(description="Null when decided.")
+    decides: DecidesResult | None = Field(description="What would decide; null if decided.")
     sentence: str
-    reasons: list[Notice] = Field(description="Why it is inconclusive whatever the numbers are.")
+    reasons: list[Notice] = Field(description="Why it is inconclusive regardless of the numbers.")
     waiver: WaiverResult | None = None
 
     @property
@@ -81,8 +81,8 @@ class LookResult(Value):
     """Which of several looks at the same data this is."""
 
     number: int
-    planned: int | None = Field(description="Null where any number of looks is allowed.")
-    level: float = Field(description="Confidence of the intervals of this look.")
+    planned: int | None = Field(description="Null if any number of looks is allowed.")
+    level: float = Field(description="Confidence level of the intervals of this look.")
 
 
 class PolicyResult(Value):
@@ -98,19 +98,20 @@ class GateResult(Value):
     schema_version: int = GATE_VERSION
     status: Status
     headline: str = Field(description="The decision in one sentence.")
-    before: RunResult | None = Field(description="Null where the run could not be compared.")
+    before: RunResult | None = Field(description="Null if the runs could not be compared.")
     after: RunResult | None
     policy: PolicyResult
     look: LookResult
     checks: list[CheckResult]
-    missing_tasks: list[str] = Field(description="Required by the policy, and not there.")
+    missing_tasks: list[str] = Field(description="Tasks required by the policy that are missing.")
     forgotten: int | None = Field(
-        default=None, description="Answers right before, wrong after. Null if not compared."
+        default=None,
+        description="Number of answers right before and wrong after; null if not compared.",
     )
     forgotten_items: list[ForgottenItem] = Field(
-        default=[], description="The first of them by task and item, where the gate says FAIL."
+        default=[], description="The first of them by task and item, if the result is FAIL."
     )
-    warnings: list[Notice] = Field(description="What to know before believing the numbers.")
+    warnings: list[Notice] = Field(description="Cautions about the numbers.")
     created: str = Field(description="ISO 8601, UTC.")
     forgetmap: str = Field(description="Version of forgetmap.")
 

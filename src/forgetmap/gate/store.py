@@ -70,7 +70,7 @@ class BaselineStore:
         except OSError as error:
             raise OutputError(
                 f"{target} cannot be written: {error.strerror}",
-                hint="choose another --store, or make room and check the permissions.",
+                hint="choose another --store, or free some space and check the permissions.",
             ) from error
 
     def list_names(self, folder: str) -> list[str]:
@@ -108,7 +108,7 @@ class BaselineStore:
             content = self.read(f"{path}/{name}")
             if hashlib.sha256(content).hexdigest() != checksum:
                 raise ChecksumError(
-                    "the file is not as it was accepted",
+                    "the file was changed after it was accepted",
                     file=f"{self.shown}/{path}/{name}",
                     hint="restore it from a backup, or accept the run again.",
                 )
@@ -122,7 +122,7 @@ class BaselineStore:
             UnreadableError: it is something else.
         """
         file = f"{self.shown}/{path}"
-        hint = "restore it from a backup, or write it again."
+        hint = "restore it from a backup, or create it again."
         try:
             content = json.loads(self.read(path))
         except (ValueError, RecursionError):
@@ -130,7 +130,7 @@ class BaselineStore:
         if not isinstance(content, dict) or _CHECKSUM not in content:
             raise UnreadableError("not a file of this store", file=file, hint=hint)
         if content.pop(_CHECKSUM) != _checksum(content):
-            raise ChecksumError("the file is not as it was written", file=file, hint=hint)
+            raise ChecksumError("the file was changed after it was written", file=file, hint=hint)
         return content
 
     def write_json(self, path: str, content: Mapping[str, Any]) -> None:
@@ -159,7 +159,7 @@ def _checksum(content: Mapping[str, Any]) -> str:
 
 def _missing(address: str, path: str) -> MissingInputError:
     return MissingInputError(
-        "there is no such file",
+        "the file does not exist",
         file=f"{address}/{path}",
-        hint="check --store; `forgetmap gate accept RUN --as NAME` writes a baseline.",
+        hint="check --store; create a baseline with `forgetmap gate accept RUN --as NAME`.",
     )

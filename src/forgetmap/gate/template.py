@@ -79,4 +79,4 @@ def _group_rules(groups: list[GroupResult], scope: str, margin: float) -> Iterat
 def _detects(group: GroupResult) -> str:
     if group.detectable is None:
         return ""
-    return f"; a loss from {percent(group.detectable)} on is found four times in five"
+    return f"; a loss of {percent(group.detectable)} is detected with 80 % probability"

@@ -16,7 +16,7 @@ from forgetmap.gate.policy import GatePolicy, read_toml
 from forgetmap.gate.result import CheckResult, WaiverResult, WaiverState
 from forgetmap.results import Notice
 
-_HINT = "a waiver has the fields rule, owner, reason, ceiling and expires; see docs/gate.md."
+_HINT = "use the fields rule, owner, reason, ceiling and expires; see docs/gate.md."
 
 
 Words = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
@@ -61,7 +61,7 @@ def read_waivers(path: str | Path) -> tuple[Waiver, ...]:
     tables = content.pop("waiver", [])
     if content or not isinstance(tables, list):
         field = next(iter(content), "waiver")
-        message = "waivers are tables `[[waiver]]`, and nothing else"
+        message = "the file must contain only tables `[[waiver]]`"
         raise FieldError(message, file=str(path), field=field, hint=_HINT)
     return tuple(_make(table, number, path) for number, table in enumerate(tables, 1))
 
@@ -91,14 +91,14 @@ def check_waivers(waivers: Sequence[Waiver], policy: GatePolicy) -> None:
                 f"the policy has no rule {waiver.rule!r}",
                 file=waiver.origin or None,
                 field="rule",
-                hint=f"its rules are {known}.",
+                hint=f"the rules are {known}.",
             )
         if waiver.ceiling <= margins[waiver.rule]:
             raise FieldError(
                 f"the ceiling {waiver.ceiling:g} is not above the margin of the rule",
                 file=waiver.origin or None,
                 field="ceiling",
-                hint=f"take a ceiling above {margins[waiver.rule]:g}, or remove the waiver.",
+                hint=f"set a ceiling above {margins[waiver.rule]:g}, or remove the waiver.",
             )
 
 
@@ -116,15 +116,17 @@ def waiver_notices(
     notices = [
         Notice(
             "waiver_unused",
-            f"the waiver of {waiver.owner} for {waiver.rule!r} is about {waiver.group!r}, which no "
-            "check is about.",
+            f"the waiver of {waiver.owner} for {waiver.rule!r} names {waiver.group!r}, which is "
+            "not checked.",
         )
         for waiver in waivers
         if not any(waiver.covers(check) for check in checks)
     ]
     now = datetime.now(UTC).date()
     if waivers and today != now:
-        notices.append(Notice("as_of", f"waivers are judged as of {today}, decided on {now}."))
+        notices.append(
+            Notice("as_of", f"waivers are checked for {today}; the decision was made on {now}.")
+        )
     return notices
 
 

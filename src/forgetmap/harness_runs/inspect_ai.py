@@ -24,7 +24,7 @@ def arguments(request: HarnessRequest, work: Path) -> list[str]:
     refuse(
         "Inspect",
         {"--shots": request.shots is not None},
-        hint="its tasks have arguments of their own: add -- -T fewshot=N.",
+        hint="its tasks have their own arguments: add -- -T fewshot=N.",
     )
     arguments = ["eval-set", *map(_task, request.tasks)]
     arguments += _served(request) if request.is_served else _local(request)
@@ -58,13 +58,11 @@ def _local(request: HarnessRequest) -> list[str]:
     refuse(
         "Inspect",
         {"a GGUF file": source.gguf is not None, "a revision": source.revision is not None},
-        hint="give a folder with the weights, or the address of a server: http://HOST/v1#MODEL.",
+        hint="pass a folder with the weights, or a server address: http://HOST/v1#MODEL.",
     )
     path = local_path(source.base)
     if "," in path:
-        raise UsageError(
-            f"Inspect takes the comma in {path} for the end of a name", hint="rename the folder."
-        )
+        raise UsageError(f"Inspect cannot handle the comma in {path}", hint="rename the folder.")
     is_local = Path(path).exists()
     own = {
         "model_path": path if is_local else None,
@@ -84,7 +82,7 @@ def _served(request: HarnessRequest) -> list[str]:
     refuse(
         "Inspect",
         {"--no-chat with a server": request.chat is False},
-        hint="it always chats with servers: leave out --no-chat.",
+        hint="remove --no-chat; Inspect always uses chat with servers.",
     )
     base, model = request.server
     return ["--model", f"openai-api/{SERVICE}/{model}", "--model-base-url", base]

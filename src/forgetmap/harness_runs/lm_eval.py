@@ -23,7 +23,7 @@ def arguments(request: HarnessRequest, work: Path) -> list[str]:
     refuse(
         "lm-eval",
         {"--repeats": request.repeats > 1},
-        hint="its tasks say how often they ask: set `repeats` in the task.",
+        hint="set `repeats` in the task instead.",
     )
     kind, model = _served(request) if request.is_served else ("hf", _local(request))
     arguments = ["--model", kind, "--model_args", json.dumps(model)]

@@ -77,8 +77,8 @@ def _lock(lock: int, work: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise OutputError(
-            f"another program still works in {work}",
-            hint="wait for it or end it, or choose another --out.",
+            f"another program is still running in {work}",
+            hint="wait for it or stop it, or choose another --out.",
         ) from None
 
 
@@ -88,9 +88,9 @@ def _prepare(work: Path, fingerprint: str, *, overwrite: bool) -> None:
         known = mark.read_text(encoding="utf-8") if mark.is_file() else None
         if known not in {None, fingerprint} and not overwrite:
             raise OutputError(
-                f"{work} belongs to a run of another model, task or setting",
-                hint="use the same options to go on with it, another --out, or --overwrite to "
-                "start anew.",
+                f"{work} belongs to a run with another model, task or setting",
+                hint="use the same options to resume it, choose another --out, or start again "
+                "with --overwrite.",
             )
         if overwrite or known is None:
             _empty(work)

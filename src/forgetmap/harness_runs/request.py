@@ -108,4 +108,4 @@ def refuse(harness: str, options: Mapping[str, bool], *, hint: str) -> None:
     """Raise for the first of these options that was given."""
     for option, is_given in options.items():
         if is_given:
-            raise UsageError(f"{harness} cannot be given {option}", hint=hint)
+            raise UsageError(f"{harness} does not support {option}", hint=hint)

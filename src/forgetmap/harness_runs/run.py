@@ -50,8 +50,7 @@ DEVICE = (
     "print(a.type if a else 'cpu')"
 )
 NO_WEIGHING = (
-    "What the server says of the likelihood of a text cannot be relied on. Only tasks that have "
-    "text generated can be used."
+    "The log-likelihoods of the server are unreliable. Only tasks that generate text can be used."
 )
 ENVIRONMENT = {
     "PYTHONUNBUFFERED": "1",
@@ -145,7 +144,7 @@ def plan_harness(
     if version is None:
         raise HarnessError(
             f"{driver.name} is not installed for {program}",
-            hint=f"{driver.install}, or name a Python that has it: --harness-python.",
+            hint=f"{driver.install}, or pass a Python that has it: --harness-python.",
         )
     work = out.parent / f".{out.name}.{driver.name}"
     driver.arguments(request, work)  # what it cannot do is refused now
@@ -195,18 +194,16 @@ def run_harness(
 
 def _check(driver: Driver, request: HarnessRequest) -> None:
     if not request.tasks:
-        raise UsageError(
-            f"nothing says which tasks {driver.name} is to run", hint="name them with --tasks."
-        )
+        raise UsageError(f"no tasks given for {driver.name}", hint="add --tasks.")
     if request.model.via == "vllm":
         raise UsageError(
             f"{driver.name} loads the model itself",
-            hint="leave out vllm:, or give the address of a vLLM server: http://HOST/v1#MODEL.",
+            hint="remove vllm:, or pass the address of a vLLM server: http://HOST/v1#MODEL.",
         )
     if request.repeats > 1 and request.temperature == 0:
         raise UsageError(
-            f"{request.repeats} greedy answers to an item are all the same",
-            hint="set --temperature above 0, or leave out --repeats.",
+            f"{request.repeats} greedy answers to an item would be identical",
+            hint="set --temperature above 0, or remove --repeats.",
         )
     _check_more(driver, request)
 
@@ -220,12 +217,12 @@ def _check_more(driver: Driver, request: HarnessRequest) -> None:
         if name.startswith("-") and any(option.startswith(name) for option in driver.reserved):
             raise UsageError(
                 f"{name} of {driver.name} is set by forgetmap",
-                hint="leave it out; forgetmap run --help has options for tasks, limit and seed.",
+                hint="remove it; see forgetmap run --help for options for tasks, limit and seed.",
             )
         if key and key in argument:
             raise UsageError(
-                "an argument holds the key of the server, and arguments are written down",
-                hint=f"leave it out: {driver.name} gets it from {KEY}.",
+                "an argument contains the API key of the server, and arguments are recorded",
+                hint=f"remove it; {driver.name} reads the key from {KEY}.",
             )
 
 
@@ -239,8 +236,8 @@ def _program(python: str | None) -> str:
     stamps = shutil.which(path) or shutil.which(python)
     if stamps is None:
         raise HarnessError(
-            f"{python} is no program that can be run",
-            hint="give the Python of the environment that has the harness, such as "
+            f"{python} is not an executable program",
+            hint="pass the Python of the environment that has the harness, such as "
             "venv/bin/python.",
         )
     return str(Path(stamps).absolute())
@@ -266,8 +263,8 @@ def _probe_server(driver: Driver, request: HarnessRequest) -> Service:
     needed = driver.needs(request)
     if not service.abilities[needed]:
         raise ModelError(
-            f"{driver.name} needs {needed} of {service.address}, which does not work there",
-            hint="ask it the other way (--chat or --no-chat), or use another server.",
+            f"{driver.name} needs {needed} from {service.address}, which does not work",
+            hint="try the other mode (--chat or --no-chat), or use another server.",
         )
     return service
 
@@ -319,11 +316,11 @@ def _imported(plan: HarnessPlan, name: str) -> Run:
     plan.driver.tidy(plan.work / LOGS)
     logs = recognise(plan.work / LOGS)
     if not logs:
-        raise _failed(plan, "left no log with samples")
+        raise _failed(plan, "wrote no log with samples")
     chosen, _ = choose(plan.work / LOGS, logs, None)
     unfinished = [label(log) for log in chosen if not log.finished]
     if unfinished:
-        raise _failed(plan, f"did not come to the end of {', '.join(unfinished)}")
+        raise _failed(plan, f"did not finish {', '.join(unfinished)}")
     _refuse_wrong_weights(plan)
     run = open_logs(plan.work / LOGS, logs, Reading(cached=False))
     source = plan.request.model
@@ -349,23 +346,24 @@ def _refuse_wrong_weights(plan: HarnessPlan) -> None:
     tasks = () if plan.request.weighs else plan.driver.weighed(plan.work / LOGS)
     if tasks:
         raise HarnessError(
-            f"{plan.driver.name} scored {', '.join(tasks)} by log-likelihoods, and those of "
-            f"{plan.request.model.base} cannot be relied on",
-            hint="choose tasks that have text generated, a server that weighs prompts (echo with "
-            f"logprobs), such as vLLM, or the model's folder; the logs are in {plan.work / LOGS}.",
+            f"{plan.driver.name} scored {', '.join(tasks)} by log-likelihood, but the "
+            f"log-likelihoods of {plan.request.model.base} are unreliable",
+            hint="choose tasks that generate text, a server that returns prompt "
+            "log-probabilities (echo with logprobs), such as vLLM, or the model's folder; "
+            f"the logs are in {plan.work / LOGS}.",
         )
 
 
 def _ending(code: int) -> str:
     if code == -signal.SIGKILL:
-        return "was killed, by somebody or for want of memory"
-    return f"ended with code {code}"
+        return "was killed, possibly because memory ran out"
+    return f"ended with exit code {code}"
 
 
 def _failed(plan: HarnessPlan, what: str) -> HarnessError:
     return HarnessError(
         f"{plan.driver.name} {plan.version} {what}",
         output=last_lines(plan.work),
-        hint=f"all it printed is in {plan.work / OUTPUT}; the same command tries again and does "
-        "not ask again for answers that are there.",
+        hint=f"its output is in {plan.work / OUTPUT}; run the same command to try again, and "
+        "existing answers are kept.",
     )

@@ -75,8 +75,8 @@ class Bench:
         run = run_items(self.recipe, model, tokenizer, self.out / "start")
         if not any(right_items(run).values()):
             raise EmptyInputError(
-                "the start model knows no near and no far question: nothing can be forgotten",
-                hint="take a start model that was trained, or easier questions.",
+                "the start model knows no near or far question, so nothing can be forgotten",
+                hint="use a trained start model, or easier questions.",
             )
         return run
 
@@ -196,8 +196,8 @@ def require_convergence(trainer: Any, what: str) -> None:
     """
     if not train_to_end(trainer):
         raise ConvergenceError(
-            f"{what} diverged: its weights are no numbers any more",
-            hint="give the recipe lower `rates`.",
+            f"{what} diverged: its weights are not finite",
+            hint="use lower `rates` in the recipe.",
         )
 
 

@@ -99,8 +99,8 @@ def plan_comparison(
     for name, values in (strengths or {}).items():
         if name not in names or not METHODS[name].strength_of or not values:
             raise UsageError(
-                f"there are no strengths of {name!r} to try",
-                hint="name a method that has strengths (`forgetmap lab methods`), also in "
+                f"{name!r} has no strengths to try",
+                hint="choose a method with strengths (`forgetmap lab methods`), and add it to "
                 "--methods.",
             )
     return LabPlan(names, seeds, dict(strengths or {}))

@@ -54,9 +54,9 @@ def _read_result(file: Path, kind: type[Result]) -> Result:
     except (OSError, UnicodeDecodeError) as error:
         problem = str(error)
     raise UnreadableError(
-        f"it is no result of this version: {problem}",
+        f"not a result of this version: {problem}",
         file=str(file),
-        hint="remove it, so that it is made again, or give another --out.",
+        hint="remove the file to compute it again, or choose another --out.",
     )
 
 
@@ -74,7 +74,7 @@ def as_output_error(path: Path) -> Iterator[None]:
     except (OSError, SafetensorError) as error:
         raise OutputError(
             f"cannot write {path}: {getattr(error, 'strerror', None) or error}",
-            hint="choose a folder you may write to, on a disk with room; what is finished is kept.",
+            hint="choose a writable folder on a disk with enough space; finished runs are kept.",
         ) from error
 
 
@@ -107,9 +107,8 @@ def _check_recipe(file: Path, facts: dict[str, Any], examples: dict[str, str]) -
     before = _read_facts(file) if file.exists() else {}
     if before and before.get("version") != LAB_VERSION:
         raise OutputError(
-            f"{file.parent} holds runs of another version of forgetmap, which trained or measured "
-            "otherwise",
-            hint="choose another --out; runs of both cannot be compared.",
+            f"{file.parent} contains runs of another version of forgetmap that are not comparable",
+            hint="choose another --out.",
         )
     known = before.get(EXAMPLES, {})
     changed = [name for name in facts if before and before.get(name) != facts[name]]
@@ -120,8 +119,8 @@ def _check_recipe(file: Path, facts: dict[str, Any], examples: dict[str, str]) -
     ]
     if changed:
         raise OutputError(
-            f"{file.parent} holds runs of another recipe: {', '.join(changed)} changed",
-            hint="choose another --out; runs of two recipes cannot be compared.",
+            f"{file.parent} contains runs of another recipe: {', '.join(changed)} changed",
+            hint="choose another --out; runs of different recipes cannot be compared.",
         )
     kept = facts | {EXAMPLES: known | examples}
     if kept != before:
@@ -134,11 +133,11 @@ def _read_facts(file: Path) -> dict[str, Any]:
         facts = json.loads(file.read_text(encoding="utf-8"))
         if isinstance(facts, dict) and isinstance(facts.get(EXAMPLES, {}), dict):
             return facts
-        problem = "other facts are expected"
+        problem = "different facts are expected"
     except (OSError, ValueError) as error:
         problem = str(error)
     raise UnreadableError(
-        f"it is no recipe of a lab: {problem}", file=str(file), hint="choose another --out."
+        f"not a lab recipe: {problem}", file=str(file), hint="choose another --out."
     )
 
 

@@ -82,7 +82,7 @@ def merge_under_drift(
         )
     if not all(0 < share <= 1 for share in shares):
         raise UsageError(
-            "a level is a share of the new examples", hint="give numbers above 0 and up to 1."
+            "a level must be a share of the new examples", hint="give numbers above 0 and up to 1."
         )
     rate = recipe.single_rate if rate is None else rate
     levels = []
@@ -129,9 +129,9 @@ def _known_examples(model: Any, old: Sequence[TokenExample]) -> list[TokenExampl
     known = [one for one, is_right in zip(old, are_right(model, old), strict=True) if is_right]
     if len(known) < 2:
         raise EmptyInputError(
-            "the start model answers fewer than two near and far questions right, word by word: "
-            "nothing can be lost",
-            hint="take a start model that was trained, or another `question_template`.",
+            "the start model answers fewer than two near and far questions right, word by word, "
+            "so nothing can be lost",
+            hint="use a trained start model, or another `question_template`.",
         )
     return known
 
@@ -236,21 +236,21 @@ def _trend(levels: Sequence[MergeLevel]) -> Estimate:
             points.append((fmean(level.distance for level in same), recovered))
     name = "Spearman's rank correlation over levels"
     if len(points) < FEWEST_LEVELS:
-        return Estimate.missing(name, f"only {len(points)} levels lost enough to be repaired")
+        return Estimate.missing(name, f"only {len(points)} levels lost enough to measure repair")
     found = rank_correlation(*zip(*points, strict=True))
     if found is None:
-        return Estimate.missing(name, "all levels are alike")
+        return Estimate.missing(name, "all levels are equal")
     return Estimate(value=found.value, low=found.low, high=found.high, method=name)
 
 
 def _headline(small: Estimate, large: Estimate, difference: Estimate) -> str:
     if small.value is None or large.value is None or difference.value is None:
         return (
-            "Cannot tell whether merging compensates better under small drift: too little was lost."
+            "Cannot tell whether merging compensates better with small drift: too little was lost."
         )
     figures = (
-        f"under small drift a merge undid {percent(small.value)} of the loss at 95 % of the gain, "
-        f"under large drift {percent(large.value)}"
+        f"with small drift a merge undid {percent(small.value)} of the loss at 95 % of the gain, "
+        f"with large drift {percent(large.value)}"
     )
     head = head_by_sign(
         difference,
@@ -266,7 +266,7 @@ def _notices(levels: Sequence[MergeLevel]) -> list[str]:
     if not silent:
         return []
     notice = (
-        f"{silent} of {len(levels)} models lost fewer than {FEWEST_LOST} known items: they say "
-        "nothing about repair and are left out."
+        f"{silent} of {len(levels)} models lost fewer than {FEWEST_LOST} known items; they are "
+        "left out of the repair measurement."
     )
     return [notice]

@@ -30,7 +30,7 @@ from forgetmap.train import read_rows
 SEED = "{seed}"
 MEASURED_ROWS = 600
 """Old questions that the KL is measured on; the same ones each time."""
-HINT = "docs/lab.md lists all keys; `forgetmap lab init` writes a recipe to start from."
+HINT = "see docs/lab.md for all keys, or create a recipe with `forgetmap lab init`."
 Rate = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 Text = Annotated[str, Field(min_length=1)]
@@ -69,7 +69,7 @@ class RecipeFields(BaseModel):
         }[info.field_name]
         missing = [place for place in places if place not in value]
         if missing:
-            raise ValueError(f"it has no {missing[0]}")
+            raise ValueError(f"missing key {missing[0]}")
         return value
 
 
@@ -126,21 +126,23 @@ class _RecipeFile:
             return self.path.read_text(encoding="utf-8")
         except FileNotFoundError:
             raise MissingInputError(
-                "there is no such file",
+                "the file does not exist",
                 file=str(self.path),
-                hint="give a recipe.toml or `tiny`; `forgetmap lab init` writes a recipe.",
+                hint="give a recipe.toml or `tiny`; create a recipe with `forgetmap lab init`.",
             ) from None
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"not a TOML file: {error}", file=str(self.path), hint=HINT) from None
+            raise InputError(
+                f"not a valid TOML file: {error}", file=str(self.path), hint=HINT
+            ) from None
 
     def _parse(self) -> RecipeFields:
         try:
             content = tomllib.loads(self.text)
         except tomllib.TOMLDecodeError as error:
-            raise InputError(f"not TOML: {error}", file=str(self.path), hint=HINT) from None
+            raise InputError(f"not valid TOML: {error}", file=str(self.path), hint=HINT) from None
         for key in content:
             if key not in RecipeFields.model_fields:
-                raise self.fault("there is no such key", key, hint=_suggest(key))
+                raise self.fault("unknown key", key, hint=_suggest(key))
         try:
             return RecipeFields(**content)
         except ValidationError as error:
@@ -164,7 +166,7 @@ class _RecipeFile:
         file = self.path.parent / name
         if not file.is_file():
             raise self.fault(
-                f"there is no file {file}", field, hint="write it, or name another file."
+                f"there is no file {file}", field, hint="create it, or give another file."
             )
         return file
 
@@ -196,15 +198,15 @@ class _RecipeFile:
         both = {task.name for task in near.tasks} & {task.name for task in far.tasks}
         if both:
             raise self.fault(
-                f"the task {min(both)!r} is near as well",
+                f"the task {min(both)!r} is also in `near`",
                 "far",
                 hint="give tasks in `near` and `far` different names.",
             )
 
 
 _MESSAGES = {
-    "missing": "it must not be missing",
-    "tuple_type": "it is a list of numbers: [...]",
+    "missing": "missing key",
+    "tuple_type": "expected a list of numbers: [...]",
     "string_too_short": "it is empty",
     "too_short": "there is none",
 }
@@ -226,7 +228,7 @@ def _answered_rows(file: Path) -> list[tuple[int, Row]]:
         for field in ("prompt", "completion"):
             if not isinstance(row.get(field), str) or not row[field]:
                 raise FieldError(
-                    f"the row has no text as `{field}`",
+                    f"the row has no text in `{field}`",
                     file=str(file),
                     line=place.line,
                     field=field,
@@ -251,11 +253,11 @@ def _unmeasured_rows(file: Path, measured: MeasuredQuestions) -> list[Row]:
     for line, row in rows:
         if measured.has(row["prompt"]):
             raise FieldError(
-                "this question is also measured: near or far has it",
+                "this question is also an evaluation question of near or far",
                 file=str(file),
                 line=line,
                 field="prompt",
-                hint="leave it out here, or out of what is measured.",
+                hint="remove it here, or from the evaluation questions.",
             )
     return [row for _, row in rows]
 

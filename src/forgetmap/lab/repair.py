@@ -119,8 +119,8 @@ def _forgotten_model(bench: Bench, arm: Arm) -> LabRun:
     run = bench.run(arm)
     if run.diverged:
         raise ConvergenceError(
-            f"{run.folder} diverged: there is nothing to repair",
-            hint="give the recipe lower `rates`, or another --rate.",
+            f"{run.folder} diverged, so there is nothing to repair",
+            hint="use lower `rates` in the recipe, or another --rate.",
         )
     return run
 
@@ -320,7 +320,7 @@ def _headline(
 ) -> str:
     targeted, chance, _ = (summary.recovered_targeted.value for summary in summaries)
     if targeted is None or chance is None or difference.value is None:
-        return "Nothing was forgotten in the targeted domains: there is nothing to repair."
+        return "Nothing was forgotten in the targeted domains, so there is nothing to repair."
     figures = (
         f"targeted replay recovered {percent(targeted)} of what {listed(list(domains))} had "
         f"forgotten, random replay of the same size {percent(chance)}"
@@ -341,8 +341,8 @@ def _notices(runs: Sequence[RepairRun], rows: int) -> list[str]:
     sizes = {run.rows for run in runs if run.kind != "none"}
     if min(sizes) < rows:
         notices.append(
-            f"Replay sets have {_range(sizes)} rows instead of {rows}: fewer texts were like what "
-            "was forgotten. Random replay has as many of each seed."
+            f"Replay sets have {_range(sizes)} rows instead of {rows}, because fewer texts were "
+            "similar to the forgotten items. Random replay has the same number for each seed."
         )
     worst = min(run.score - run.score_before for run in runs)
     if worst < -0.01:

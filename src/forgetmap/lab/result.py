@@ -14,16 +14,20 @@ class LabCell(Value):
     part: str
     category: str
     items: int
-    known: int = Field(description="Right by the start model.")
-    forgotten: int = Field(description="Of these, wrong after training.")
-    gained: int = Field(description="Wrong by the start model, right after training.")
+    known: int = Field(description="Number of items the start model answers right.")
+    forgotten: int = Field(description="Number of these that are wrong after training.")
+    gained: int = Field(
+        description="Number of items wrong with the start model and right after training."
+    )
 
 
 class Divergences(Value):
     """Mean KL per answer token between the start and the trained model, in nats."""
 
-    old_forward: float = Field(description="KL(start||model) on old questions that no method saw.")
-    old_reverse: float = Field(description="KL(model||start) on the same.")
+    old_forward: float = Field(
+        description="KL(start||model) on old questions that no method was trained on."
+    )
+    old_reverse: float = Field(description="KL(model||start) on the same questions.")
     new_forward: float = Field(description="KL(start||model) on the new examples.")
     new_reverse: float
 
@@ -36,21 +40,21 @@ class LabRun(Value):
     rate: float
     seed: int
     score: float | None = Field(
-        description="Share of the new examples known at the end; none if the run diverged."
+        description="Share of the new examples known at the end; null if the run diverged."
     )
-    reached: bool = Field(description="Whether that is the target.")
+    reached: bool = Field(description="Whether the target was reached.")
     steps: int
     compute: int = Field(description="Tokens through the model; a backward pass counts twice.")
     seconds: float
-    cells: list[LabCell] = Field(description="None if the run diverged: it has no answers.")
-    kl: Divergences | None = Field(description="None if the run diverged.")
+    cells: list[LabCell] = Field(description="Null if the run diverged.")
+    kl: Divergences | None = Field(description="Null if the run diverged.")
     diverged: bool = Field(
         default=False,
-        description="The weights became infinite: the target is not reached, and nothing is known "
-        "of what was lost.",
+        description="The weights became infinite, so the target is not reached and the loss is "
+        "unknown.",
     )
     peak: float | None = Field(
-        default=None, description="Largest share lost at any look while training, near items."
+        default=None, description="Largest share of near items lost at any look during training."
     )
     peak_step: int | None = None
     folder: str = Field(description="Runs and model, inside the lab's folder.")
@@ -79,7 +83,9 @@ class LabDifference(Value):
     rate: float = Field(description="Learning rate of the baseline.")
     part: str
     ratio: float | None = Field(description="Share lost by the method / by the baseline.")
-    difference: Estimate = Field(description="Share lost by the method less by the baseline.")
+    difference: Estimate = Field(
+        description="Share lost by the method minus share lost by the baseline."
+    )
 
 
 class LabCategory(Value):
@@ -96,19 +102,23 @@ class MethodResult(Value):
 
     method: str
     title: str
-    needs: str = Field(description="Of the old data: nothing, prompts or examples.")
+    needs: str = Field(
+        description="What the method needs of the old data: nothing, prompts or examples."
+    )
     strength: float
     strength_of: str
     rate: float
     seeds: int
-    reached: int = Field(description="Seeds that came to the target.")
+    reached: int = Field(description="Number of seeds that reached the target.")
     diverged: int = Field(
-        default=0, description="Seeds whose weights became infinite; means leave them out."
+        default=0, description="Number of seeds whose weights became infinite; means exclude them."
     )
     score: Estimate
     lost_near: Estimate
     lost_far: Estimate
-    compute: float = Field(description="Mean; plain fine-tuning at its best rate is 1.")
+    compute: float = Field(
+        description="Mean compute, relative to plain fine-tuning at its best learning rate."
+    )
     steps: float
     kl: Divergences
     peak: float | None = None
@@ -116,11 +126,12 @@ class MethodResult(Value):
     differences: list[LabDifference]
     categories: list[LabCategory]
     bound: float | None = Field(
-        description="What the theory allows at most to be lost of old behaviour: "
+        description="Upper bound of the theory for the loss of old behaviour: "
         "sqrt(KL(model||start) / 2) per answer token, at most 1."
     )
     is_efficient: bool = Field(
-        description="No other method loses less, near and far together, for as little compute."
+        description="Whether no other method loses less, near and far together, with as little "
+        "compute."
     )
 
 
@@ -129,7 +140,7 @@ class LabCapability(Value):
 
     method: str
     group: str = Field(description="CAN, WILL, HOW, or another of the taxonomy.")
-    capability: str | None = Field(description="None for the group as a whole.")
+    capability: str | None = Field(description="Null for the whole group.")
     name: str
     drift: Estimate = Field(description="Effect, between -1 and 1; below 0 is worse or less.")
 
@@ -141,9 +152,13 @@ class LabResult(Value):
     recipe: str
     target: float
     seeds: list[int]
-    development_seed: int = Field(description="Chose the settings; is not among the seeds.")
+    development_seed: int = Field(
+        description="The seed that chose the settings; not one of the reported seeds."
+    )
     parameters: int
-    start_score: float = Field(description="Share of the new examples that the start model knows.")
+    start_score: float = Field(
+        description="Share of the new examples that the start model already knows."
+    )
     known_near: int
     known_far: int
     items_near: int
@@ -153,7 +168,7 @@ class LabResult(Value):
     bridge: BridgeResult | None
     capabilities: list[LabCapability] = Field(
         default_factory=list,
-        description="Of each method at its best setting, one seed, where that was asked for.",
+        description="Drift of each method at its best setting, on one seed, if requested.",
     )
     headline: str
     notices: list[str]
@@ -164,7 +179,7 @@ class RepairRun(Value):
 
     kind: str = Field(description="targeted, random, or none: new examples alone.")
     seed: int
-    rows: int = Field(description="Different old examples that were replayed.")
+    rows: int = Field(description="Number of different old examples that were replayed.")
     score_before: float = Field(
         description="Share of the new examples known by the forgotten model."
     )
@@ -172,13 +187,13 @@ class RepairRun(Value):
     steps: int
     compute: int
     forgotten_targeted: int = Field(
-        description="Items of the targeted domains that were forgotten."
+        description="Number of forgotten items in the targeted domains."
     )
-    recovered_targeted: int = Field(description="Of these, right again.")
+    recovered_targeted: int = Field(description="Number of these that are right again.")
     forgotten_untouched: int
     recovered_untouched: int
     lost_targeted: float | None = Field(
-        description="Share of the known items that is wrong after repair; none if none was known."
+        description="Share of the known items that is wrong after repair; null if none was known."
     )
     lost_untouched: float | None
 
@@ -201,12 +216,18 @@ class RepairResult(Value):
     schema_version: int = 1
     recipe: str
     seeds: list[int]
-    domains: list[str] = Field(description="Categories that lost most on the development seed.")
+    domains: list[str] = Field(
+        description="Categories with the largest losses on the development seed."
+    )
     lost_before: Estimate = Field(description="Share of the known items that training had lost.")
     rows: int
     summaries: list[RepairSummary]
-    targeted_less_random: Estimate = Field(description="Of the recovered shares, targeted domains.")
-    untouched_difference: Estimate = Field(description="The same, untouched domains.")
+    targeted_less_random: Estimate = Field(
+        description="Difference of the recovered shares in the targeted domains."
+    )
+    untouched_difference: Estimate = Field(
+        description="Difference of the recovered shares in the other domains."
+    )
     runs: list[RepairRun]
     headline: str
     notices: list[str]
@@ -215,27 +236,31 @@ class RepairResult(Value):
 class MergePoint(Value):
     """The start and a trained model, merged."""
 
-    weight: float = Field(description="Share of the trained model.")
+    weight: float = Field(description="Share of the trained model in the merge.")
     lost: float = Field(description="Share of the known items that is lost.")
-    halves: tuple[float, float] = Field(description="The same of every second item and the others.")
+    halves: tuple[float, float] = Field(description="The same for even and odd items.")
     score: float = Field(description="Share of the new examples that is known.")
 
 
 class MergeLevel(Value):
     """One model that drifted so far, and its merges with the start."""
 
-    share: float = Field(description="Of the new examples, how many were trained.")
+    share: float = Field(description="Share of the new examples used for training.")
     seed: int
-    distance: float = Field(description="Norm of the change of the weights / norm of the start's.")
+    distance: float = Field(
+        description="Norm of the weight change divided by the norm of the start model."
+    )
     kl_old_reverse: float
     lost: float
     score: float
     points: list[MergePoint]
     recovered: float | None = Field(
-        description="Share of the loss that the best merge with 95 % of the gain undoes, on items "
+        description="Share of the loss undone by the best merge with 95 % of the gain, on items "
         "that did not choose it."
     )
-    weight: float | None = Field(description="Of the merge that all items choose.")
+    weight: float | None = Field(
+        description="Share of the trained model in the merge chosen by all items."
+    )
 
 
 class MergeDriftResult(Value):
@@ -246,8 +271,12 @@ class MergeDriftResult(Value):
     seeds: list[int]
     levels: list[MergeLevel]
     trend: Estimate = Field(description="Rank correlation of drift and recovered share.")
-    small: Estimate = Field(description="Recovered share, the smaller half of the levels.")
-    large: Estimate = Field(description="The same, the larger half.")
-    difference: Estimate = Field(description="Small less large, seed by seed.")
+    small: Estimate = Field(
+        description="Recovered share in the half of the levels with less drift."
+    )
+    large: Estimate = Field(
+        description="Recovered share in the half of the levels with more drift."
+    )
+    difference: Estimate = Field(description="Difference of small and large drift, by seed.")
     headline: str
     notices: list[str]

@@ -17,7 +17,7 @@ def reported_seeds(count: int) -> list[int]:
     """
     if count < FEWEST_SEEDS:
         raise UsageError(
-            f"an interval over seeds needs {FEWEST_SEEDS} of them or more, not {count}",
-            hint="give --seeds 3 or more.",
+            f"an interval over seeds needs at least {FEWEST_SEEDS} seeds, not {count}",
+            hint="use --seeds 3 or more.",
         )
     return [DEVELOPMENT_SEED + number for number in range(1, count + 1)]

@@ -45,7 +45,7 @@ def write_start(
     except OSError as error:
         raise OutputError(
             f"cannot write {out}: {error.strerror or error}",
-            hint="choose a folder you may write to, on a disk with room.",
+            hint="choose a writable folder on a disk with enough space.",
         ) from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)

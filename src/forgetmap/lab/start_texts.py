@@ -52,9 +52,9 @@ def free_texts(
             break
     if len(rows) < count:
         raise EmptyInputError(
-            f"of {wrote} texts that the start model wrote, {len(rows)} ask nothing that is "
-            "measured",
-            hint="measure on fewer questions, or give another `free_prompt`.",
+            f"only {len(rows)} of {wrote} texts written by the start model contain no evaluation "
+            "question",
+            hint="use fewer evaluation questions, or another `free_prompt`.",
         )
     return rows[:count]
 
@@ -77,9 +77,9 @@ def make_pool(recipe: LabRecipe, file: Path, count: int) -> list[Row]:
     pool = _read_pool(file)
     if not pool:
         raise EmptyInputError(
-            "the start model wrote no question of its own that is not measured",
+            "the start model wrote no question that is not an evaluation question",
             file=str(file),
-            hint="raise the number of written questions, or give another free prompt.",
+            hint="increase the number of written questions, or use another free prompt.",
         )
     return pool
 
@@ -89,9 +89,9 @@ def _read_pool(file: Path) -> list[Row]:
         return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     except (OSError, ValueError) as error:
         raise UnreadableError(
-            f"it is no file of examples: {error}",
+            f"not a file of examples: {error}",
             file=str(file),
-            hint="remove it, so that it is written again.",
+            hint="remove it to write it again.",
         ) from None
 
 

@@ -149,7 +149,7 @@ def write_starter(kind: str, out: Path) -> list[Path]:
     except OSError as error:
         raise OutputError(
             f"cannot write {out}: {error.strerror or error}",
-            hint="choose a folder you may write to.",
+            hint="choose a writable folder.",
         ) from None
 
 

@@ -66,7 +66,7 @@ def summarise(
     if BASELINE in lost:
         raise ConvergenceError(
             "plain fine-tuning diverged at every seed of its best learning rate",
-            hint="give the recipe lower `rates`.",
+            hint="use lower `rates` in the recipe.",
         )
     methods = [_method(name, settled[name], baselines) for name in names if name not in lost]
     methods = _mark_efficient(sorted(methods, key=_order))
@@ -95,12 +95,12 @@ def _diverged(runs: Sequence[LabRun], lost: Sequence[str]) -> list[str]:
     names = [run.folder for run in runs if run.diverged]
     if names:
         notices.append(
-            f"{counted(len(names), 'run')} diverged and {'is' if len(names) == 1 else 'are'} in no "
-            f"mean: {listed(names)}."
+            f"{counted(len(names), 'run')} diverged and {'is' if len(names) == 1 else 'are'} "
+            f"excluded from the means: {listed(names)}."
         )
     if lost:
         titles = [find_method(name).title for name in lost]
-        notices.append(f"{listed(titles)}: diverged at every seed, and is left out.")
+        notices.append(f"{listed(titles)}: diverged at every seed, and excluded.")
     return notices
 
 
@@ -324,8 +324,8 @@ def _headline(methods: Sequence[MethodResult], target: float) -> str:
     best = methods[0]
     if plain.reached < plain.seeds:
         return (
-            f"Nothing can be compared: plain fine-tuning came to {percent(target)} of the new task "
-            f"at {plain.reached} of {counted(plain.seeds, 'seed')} only."
+            f"No comparison possible: plain fine-tuning reached {percent(target)} of the new "
+            f"task at only {plain.reached} of {counted(plain.seeds, 'seed')}."
         )
     share = f"plain fine-tuning lost {_shares(plain)} at {percent(target)} of the new task"
     if best.method == BASELINE:
@@ -347,8 +347,8 @@ def _notices(methods: Sequence[MethodResult], target: float) -> list[str]:
     short = [method.title for method in methods if method.reached < method.seeds]
     if short:
         notices.append(
-            f"{', '.join(short)}: not every seed came to {percent(target)} of the new task, so "
-            "what was lost is not comparable."
+            f"{', '.join(short)}: not every seed reached {percent(target)} of the new task, so "
+            "the losses are not comparable."
         )
     scores = [
         method.score.value
@@ -357,7 +357,7 @@ def _notices(methods: Sequence[MethodResult], target: float) -> list[str]:
     ]
     if scores and max(scores) - min(scores) > MATCHED:
         notices.append(
-            f"Scores on the new task lie between {percent(min(scores))} and "
-            f"{percent(max(scores))}: more than one point apart."
+            f"Scores on the new task differ by more than one point: {percent(min(scores))} to "
+            f"{percent(max(scores))}."
         )
     return notices

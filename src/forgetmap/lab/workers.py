@@ -55,9 +55,9 @@ def _in_processes(
         results = {waiting[done]: _report(done.result(), on_arm) for done in as_completed(waiting)}
     except BrokenProcessPool:
         raise WorkerError(
-            "a process that trained a model ended without a result",
-            hint="is the memory used up? Run the same command again with fewer --workers: what is "
-            "finished is kept.",
+            "a training process ended without a result",
+            hint="it may have run out of memory; run the same command with fewer --workers. "
+            "Finished runs are kept.",
         ) from None
     except BaseException:
         # Else the pool would wait for trainings whose results nobody takes.

@@ -51,7 +51,7 @@ class Auto:
     def __post_init__(self) -> None:
         if self.most < 2:
             raise UsageError(
-                f"with {self.most} answer per item nothing can be told from noise",
+                "a single answer per item cannot be separated from noise",
                 hint="set --max-repeats to 2 or more.",
             )
 
@@ -164,9 +164,9 @@ def _affordable(
         return set(cost)
     if not state.answers:
         raise UsageError(
-            f"two answers of each model to every item are {sum(cost.values()):,} answers, more "
-            f"than the budget of {auto.budget:,}",
-            hint="raise --budget, or ask fewer items with --tasks or --limit.",
+            f"two answers of each model per item are {sum(cost.values()):,} answers, more than "
+            f"the budget of {auto.budget:,}",
+            hint="raise --budget, or use fewer items with --tasks or --limit.",
         )
     chosen = set()
     for name in _promising(cost, state, rule):
@@ -263,6 +263,6 @@ def _refuse_other_runs(models: Models, out: Path) -> None:
     there = [name for name in models.folders if is_run_folder(out / "runs" / name)]
     if there and not models.overwrite and not (out / STAGES_FOLDER).is_dir():
         raise OutputError(
-            f"{out / 'runs' / there[0]} was asked with a fixed number of repeats",
-            hint="choose another --out, or --overwrite it.",
+            f"{out / 'runs' / there[0]} was evaluated with a fixed number of repeats",
+            hint="choose another --out, or add --overwrite.",
         )

@@ -48,9 +48,9 @@ REPORT = "report.html"
 REPEATS = "repeats.json"
 """What was spent on repeats, in the same folder."""
 NOTICE = (
-    "repeats were spent until categories were decided: the verdicts of categories and of the "
-    "total, and the limits beside them, allow for that; p-values, q-values, other intervals and "
-    "the verdicts of tasks do not, and a loss that was found early reads a little too large."
+    "repeats were added until the categories were decided: the verdicts and intervals of the "
+    "categories and the total account for that; p-values, q-values, other intervals and the "
+    "verdicts of tasks do not, and a loss detected early is slightly overestimated."
 )
 
 
@@ -143,9 +143,9 @@ def map_models(  # noqa: PLR0913  # as many as the command has
 def _refuse_chain(*, chain: bool) -> None:
     if chain:
         raise UsageError(
-            "repeats are spent on the verdicts against the first model, not on those of a chain",
-            hint="leave out --chain, and afterwards compare the runs with --chain; or give a "
-            "number of --repeats.",
+            "--repeats auto decides on the comparison with the first model, not on a chain",
+            hint="remove --chain and compare the runs with --chain afterwards, or give a number "
+            "of --repeats.",
         )
 
 
@@ -189,7 +189,7 @@ def _decided(
     for group in groups:
         decision = decisions.get(group.name)
         if decision is not None:
-            method = "excess, repeated confidence limits over all looks"
+            method = "excess, repeated confidence intervals over all looks"
             loss = Estimate(
                 value=decision.look.value, low=decision.low, high=decision.high, method=method
             )
@@ -213,7 +213,7 @@ def _total(total: GroupResult, decisions: Mapping[str, Decision], margin: float)
         value=sum(weights[name] * one.look.value for name, one in decisions.items()),
         low=sum(weights[name] * max(one.low, 0.0) for name, one in decisions.items()),
         high=sum(weights[name] * one.high for name, one in decisions.items()),
-        method="excess, limits of all categories together",
+        method="excess, joint interval of all categories",
     )
     lost = [name for name, decision in decisions.items() if decision.low > 0]
     return _with_loss(total, loss, margin, f"decided for {', '.join(lost)}" if lost else "")
@@ -224,8 +224,8 @@ def _end_of(decision: Decision) -> str:
     took = f"{decision.look.repeats} answers per item"
     return {
         "tested": f"decided by {took}",
-        "hopeless": f"given up after {took}, more would hardly tell",
-        "used_up": f"open after {took}, no more were allowed",
+        "hopeless": f"stopped after {took}, more repeats would hardly help",
+        "used_up": f"undecided after {took}, the limit",
     }[decision.why]
 
 

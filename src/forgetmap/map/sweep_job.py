@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 MARK = "sweep.txt"
 """In a folder of weights: which merge it is."""
-ALIKE = "a sweep asks all models alike: merges lie between them"
+ALIKE = "a sweep evaluates all models with the same settings"
 Report = Callable[[str, Step], None]
 """Called with the name of a run and how far it is."""
 
@@ -216,7 +216,7 @@ def joined_suite(
     for pattern in target:
         if not any(fnmatchcase(name, pattern) for name in names):
             raise UsageError(
-                f"no task is called {pattern!r}",
+                f"no task matches {pattern!r}",
                 hint=f"the tasks are {', '.join(sorted(names)[:8])}, ...",
             )
     if extra is None:
@@ -224,9 +224,7 @@ def joined_suite(
     added = extra if isinstance(extra, Suite) else load_suite(extra)
     doubled = sorted({task.name for task in added.tasks} & set(names))
     if doubled:
-        raise UsageError(
-            f"{doubled[0]!r} is a task of both suites", hint="leave out --target-suite."
-        )
+        raise UsageError(f"{doubled[0]!r} is in both suites", hint="remove --target-suite.")
     targets += [task.name for task in added.tasks]
     return replace(chosen, tasks=(*chosen.tasks, *added.tasks)), tuple(targets)
 
@@ -319,8 +317,8 @@ def _is_done(folder: Path, mark: str) -> bool:
     if read_run(folder).info.model.revision == mark:
         return True
     raise OutputError(
-        f"{folder} is a run of another merge, suite or setting",
-        hint="choose another --out, or --overwrite it.",
+        f"{folder} belongs to another merge, suite or setting",
+        hint="choose another --out, or add --overwrite.",
     )
 
 

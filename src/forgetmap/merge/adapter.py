@@ -27,7 +27,7 @@ NOT_ADDED = (
     "monteclora_config",
 )  # fmt: skip
 """Settings under which an adapter is more than a product added to a weight."""
-MERGE_THERE = "merge it with peft's merge_and_unload and give the merged folder."
+MERGE_THERE = "merge it with peft's merge_and_unload and pass the merged folder."
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class LoraAdapter:
         tied = " Its output layer is tied to its input." if target == "lm_head.weight" else ""
         raise ModelError(
             f"The adapter {self.folder} changes {target}, which its base does not have.{tied}",
-            hint="give the base that the adapter was trained on; adapter_config.json names it.",
+            hint="pass the base model of the adapter; it is named in adapter_config.json.",
         )
 
     def _check(self, target: str, info: TensorInfo) -> None:
@@ -141,14 +141,14 @@ class LoraAdapter:
                 f"The adapter {self.folder} does not fit {target} of shape {list(info.shape)}: "
                 + ", ".join(f"{kind} {list(shape)}" for kind, shape in shapes.items())
                 + ".",
-                hint="give the base that the adapter was trained on; adapter_config.json names it.",
+                hint="pass the base model of the adapter; it is named in adapter_config.json.",
             )
 
 
 def _check_kind(folder: Path, config: dict[str, Any]) -> None:
     if config.get("peft_type") != "LORA":
         raise ModelError(
-            f"The adapter {folder} is of the kind {config.get('peft_type')}, not LORA.",
+            f"The adapter {folder} has the type {config.get('peft_type')}, not LORA.",
             hint=MERGE_THERE,
         )
     start = str(config.get("init_lora_weights", True)).lower()

@@ -123,7 +123,7 @@ def _refuse_inputs(out: Path, models: Mapping[str, Checkpoint]) -> None:
         folders = [model.folder, *([model.adapter.folder] if model.adapter else [])]
         if any(out.resolve() == folder.resolve() for folder in folders):
             raise OutputError(
-                f"{out} is the folder of {name}, which is merged", hint="choose another --out."
+                f"{out} is the folder of the input model {name}", hint="choose another --out."
             )
 
 

@@ -23,7 +23,7 @@ INDEX = "model.safetensors.index.json"
 HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w.-]+)?(@[\w./-]+)?")
 HUB_FILES = ["*.safetensors", "*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken"]
 MODEL_HINT = (
-    "give a folder with config.json and *.safetensors, a hub id such as org/name, or BASE+ADAPTER."
+    "pass a folder with config.json and *.safetensors, a hub id such as org/name, or BASE+ADAPTER."
 )
 MAX_NAMES = 3
 
@@ -137,7 +137,7 @@ def _parts(model: str) -> tuple[str, str | None]:
         base_name = _json(path / "adapter_config.json").get("base_model_name_or_path")
         if not base_name:
             raise ModelError(
-                f"The adapter {path} does not name its base.", hint="say BASE+ADAPTER."
+                f"The adapter {path} does not name its base.", hint="write BASE+ADAPTER."
             )
         return str(base_name), model
     return model, None
@@ -167,7 +167,7 @@ def _from_hub(model: str) -> Path:
         return Path(hub.snapshot_download(repo, **options))
     except Exception as error:  # the hub's HTTP library is another one in other versions
         raise ModelError(
-            f"{model} is no folder here, not in the cache, and the hub does not give it: {error}.",
+            f"{model} is not a local folder, not in the cache, and cannot be downloaded: {error}.",
             hint="check the spelling and the connection; log in for private models: hf auth login.",
         ) from error
 
@@ -221,9 +221,9 @@ def _shard_files(folder: Path) -> dict[str, TensorFile]:
     lost = [name for name, shard in shard_of.items() if name not in files[shard].tensors]
     if lost:
         raise UnreadableError(
-            f"{len(lost)} tensors are not in the shard that the index names: {_some(lost)}.",
+            f"{len(lost)} tensors are not in the shard named by the index: {_some(lost)}.",
             file=str(index),
-            hint="index and shards do not belong together; download both again.",
+            hint="download the index and the shards again; they do not match.",
         )
     unlisted = {name: file for file in files.values() for name in file.tensors}
     return unlisted | {name: files[shard] for name, shard in shard_of.items()}

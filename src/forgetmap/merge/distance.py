@@ -42,11 +42,11 @@ class WeightDistance(BaseModel):
 
     parameters: int
     relative: float | None = Field(
-        description="Length of the difference over the length of the base; null for a base of 0."
+        description="Norm of the difference divided by the norm of the base; null if the base is 0."
     )
-    cosine: float | None = Field(description="Between base and tuned; null where one is 0.")
-    difference: float = Field(description="Length (L2) of the difference.")
-    length: float = Field(description="Length (L2) of the base.")
+    cosine: float | None = Field(description="Cosine of base and tuned; null if one is 0.")
+    difference: float = Field(description="L2 norm of the difference.")
+    length: float = Field(description="L2 norm of the base.")
 
 
 class TensorDrift(WeightDistance):
@@ -58,10 +58,12 @@ class TensorDrift(WeightDistance):
     kind: str
     module: str = Field(description="The name with * for the layer.")
     effective_rank: float | None = Field(
-        description="exp of the entropy of the singular values of the difference; null where "
-        "nothing changed and for vectors."
+        description="exp of the entropy of the singular values of the difference; null for "
+        "vectors and if nothing changed."
     )
-    estimated: bool = Field(description="The rank is an estimate, within 5%; else computed.")
+    estimated: bool = Field(
+        description="Whether the rank is an estimate (within 5%) instead of exact."
+    )
 
 
 class GroupDrift(WeightDistance):
@@ -71,8 +73,8 @@ class GroupDrift(WeightDistance):
     tensors: int
     effective_rank: float | None
     rank_share: float | None = Field(
-        description="Mean of effective rank over the smaller side: 1 is a difference without any "
-        "preferred direction."
+        description="Mean effective rank divided by the smaller side; 1 for a difference "
+        "without preferred direction."
     )
 
 
@@ -85,14 +87,18 @@ class WeightDrift(BaseModel):
     base: str
     tuned: str
     total: GroupDrift
-    layers: list[GroupDrift] = Field(description="In order; what is in no layer is left out.")
+    layers: list[GroupDrift] = Field(
+        description="Layers in order; tensors outside layers are left out."
+    )
     kinds: list[GroupDrift]
     modules: list[GroupDrift]
-    tensors: list[TensorDrift] = Field(description="The one that moved most (relative) first.")
-    unchanged: int = Field(description="Tensors that are the same, bit for bit.")
+    tensors: list[TensorDrift] = Field(description="Largest relative change first.")
+    unchanged: int = Field(description="Number of tensors that are bit-for-bit identical.")
     only_base: list[str] = Field(description="Tensors that the tuned model does not have.")
     only_tuned: list[str]
-    other_shape: list[str] = Field(description="Tensors of another shape; not compared.")
+    other_shape: list[str] = Field(
+        description="Tensors with different shapes, which are not compared."
+    )
     notices: list[str]
 
 
@@ -147,8 +153,8 @@ def drift_between(
     alike = [name for name in shared if _shape(base, name) == _shape(tuned, name)]
     if not alike:
         raise ModelError(
-            f"{base.name} and {tuned.name} have no tensor of one name and shape in common",
-            hint="give two checkpoints of the same architecture.",
+            f"{base.name} and {tuned.name} have no tensor with the same name and shape",
+            hint="pass two checkpoints of the same architecture.",
         )
     drifts, sums = [], []
     for index, name in enumerate(alike, start=1):
@@ -227,8 +233,8 @@ def _sums(name: str, base: torch.Tensor, tuned: torch.Tensor) -> _Sums:
         total += (float(one @ one), float(two @ two), float(one @ two), float(apart @ apart))
     if not all(map(math.isfinite, total)):
         raise ModelError(
-            f"the tensor {name} holds NaN or infinite weights",
-            hint="such a model cannot be compared; find out which training step broke it.",
+            f"the tensor {name} contains NaN or infinite weights",
+            hint="use another checkpoint; this one is broken.",
         )
     return total
 
@@ -285,7 +291,7 @@ def _notices(missing: Sequence[str], extra: Sequence[str], other: Sequence[str])
     sentences = {
         "only the base has": missing,
         "only the tuned model has": extra,
-        "of another shape, so not compared, are": other,
+        "not compared because of different shapes:": other,
     }
     return [
         f"{words} {', '.join(names[:3])}{f' and {len(names) - 3:,} more' if len(names) > 3 else ''}"

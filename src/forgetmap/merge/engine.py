@@ -172,7 +172,7 @@ class MergeEngine:
         if not is_finite(merged):
             self._check(job, values)
             raise FieldError(
-                f"Merged, the tensor {job.name} has values that {job.dtype} cannot hold.",
+                f"The merged tensor {job.name} has values outside the range of {job.dtype}.",
                 field=job.name,
                 hint="choose a wider dtype, or smaller weights.",
             )
@@ -199,7 +199,7 @@ class MergeEngine:
                     f"The weights have NaN or infinite values in the tensor {name}.",
                     file=model,
                     field=name,
-                    hint="these weights are broken: take another checkpoint of the model.",
+                    hint="use another checkpoint of the model; these weights are broken.",
                 )
 
 

@@ -52,8 +52,8 @@ class Computation:
         """Whole numbers and masks are no weights: they have to be the same everywhere."""
         if not all(torch.equal(stored[0], tensor) for tensor in stored[1:]):
             raise ModelError(
-                f"The tensor '{self.draws.tensor}' holds no floating-point numbers and differs "
-                "between the models",
+                f"The tensor '{self.draws.tensor}' does not contain floating-point numbers and "
+                "differs between the models",
                 hint="merge only models that share it.",
             )
         return stored[0]

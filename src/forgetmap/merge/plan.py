@@ -156,8 +156,8 @@ def _layer(part: ModelPart, index: int, shape: ModelShape) -> dict[str, Layer]:
     """The tensors of one layer by what their names say after its number."""
     if index >= shape.layers:
         raise ModelError(
-            f"'{part.model}' has {shape.layers} layers; there is no layer {index}",
-            hint=f"give a layer_range that ends at {shape.layers} or before.",
+            f"'{part.model}' has {shape.layers} layers; layer {index} does not exist",
+            hint=f"use a layer_range that ends at {shape.layers} or before.",
         )
     layers = filter(None, map(layer_of, shape.tensors))
     return {layer.rest: layer for layer in layers if layer.index == index}
@@ -212,7 +212,7 @@ def _value(parameter: Parameter, scope: _Scope, part: ModelPart | None = None) -
         raise FieldError(
             f"'{parameter.name}'{model} has no value for the tensor '{scope.tensor}'.",
             field=parameter.name,
-            hint="give one, or add a rule without a filter to its list.",
+            hint="add a value, or a rule without a filter.",
         )
     return parameter.default
 
@@ -242,7 +242,7 @@ def _shape(name: str, infos: Infos) -> tuple[int, ...]:
         details = ", ".join(f"{list(info.shape)} in '{model}'" for model, info in infos)
         raise ModelError(
             f"The tensor '{name}' has different shapes: {details}",
-            hint="merge models of one architecture and size.",
+            hint="merge models with the same architecture and size.",
         )
     return shapes.pop()
 
@@ -253,9 +253,9 @@ def _dtype(name: str, recipe: Recipe, infos: Infos, leader: str) -> str:
     if len(floating) > 1:
         dtypes = ", ".join(f"{info.dtype} in '{model}'" for model, info in infos)
         raise ModelError(
-            f"The tensor '{name}' holds weights in one model and whole numbers in another: "
-            f"{dtypes}",
-            hint="merge models that are stored alike; quantised ones have to be restored first.",
+            f"The tensor '{name}' contains floating-point weights in one model and integers in "
+            f"another: {dtypes}",
+            hint="merge models stored in the same format; dequantise quantised models first.",
         )
     stored = dict(infos).get(leader, infos[0][1]).dtype
     return (recipe.out_dtype or recipe.dtype or stored) if floating == {True} else stored
@@ -288,8 +288,8 @@ def _check_layers(model: str, shape: ModelShape, *, one_stack: bool = False) -> 
     expected = f", but its config says {promised}" if promised is not None else ""
     raise ModelError(
         f"The layers of '{model}' (architecture '{shape.config.get('model_type', 'unknown')}') "
-        f"cannot be told from the names of its tensors: found {counts}{expected}",
-        hint="use neither slices nor values that change over the layers.",
+        f"cannot be derived from its tensor names: found {counts}{expected}",
+        hint="remove slices and values that change over the layers.",
     )
 
 
@@ -299,7 +299,7 @@ def _check_depth(shapes: Mapping[str, ModelShape]) -> None:
         details = ", ".join(f"'{model}' has {depth}" for model, depth in depths.items())
         raise ModelError(
             f"The models have different numbers of layers: {details}",
-            hint="merge models of one size, or name layers in slices.",
+            hint="merge models of the same size, or select layers with slices.",
         )
 
 
@@ -333,9 +333,9 @@ def _missing(name: str, lacking: Sequence[str], others: int) -> ModelError:
         return ModelError(
             f"The tensor '{name}' is missing in {where}, which ties it to its input embeddings; "
             "the other models do not",
-            hint="store it there as well: load that model, set tie_word_embeddings to false, save.",
+            hint="store it in that model: load it, set tie_word_embeddings to false, and save it.",
         )
     return ModelError(
         f"The tensor '{name}'{more} is missing in {where}",
-        hint="merge models of one architecture, saved in the same way.",
+        hint="merge models of the same architecture, saved in the same way.",
     )

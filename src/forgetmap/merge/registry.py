@@ -36,7 +36,7 @@ def _check_method(value: object) -> Method:
     from forgetmap.merge.method import Method
 
     if not isinstance(value, Method):
-        raise TypeError("it is no function under @merge_method (see docs/merge-methods.md)")
+        raise TypeError("it is not a function with @merge_method (see docs/merge-methods.md)")
     return value
 
 

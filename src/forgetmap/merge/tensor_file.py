@@ -72,7 +72,7 @@ class TensorFile:
         """
         if not path.is_file():
             raise MissingInputError(
-                "There is no such file of weights.", file=str(path), hint="check the path."
+                "The weight file does not exist.", file=str(path), hint="check the path."
             )
         header, first = _header(path)
         entries = _entries(path, header)
@@ -80,7 +80,9 @@ class TensorFile:
         for name, entry in sorted(entries.items(), key=lambda item: _offset(item[1])):
             info, start, stop = _describe(path, name, entry)
             if start != end:
-                raise _broken(path, f"Tensor '{name}' does not begin where the one before ends")
+                raise _broken(
+                    path, f"Tensor '{name}' does not start at the end of the previous one"
+                )
             infos[name], starts[name], end = info, first + start, stop
         _check_size(path, first + end)
         return cls(path, {name: infos[name] for name in entries}, header, starts)
@@ -108,7 +110,7 @@ class TensorFile:
             while view:
                 count = os.preadv(handle, [view], start)
                 if not count:
-                    raise _broken(self.path, "The file became shorter while it was read")
+                    raise _broken(self.path, "The file was truncated while it was read")
                 view, start = view[count:], start + count
         except OSError as error:
             raise _broken(self.path, f"The file cannot be read: {error.strerror}") from error
@@ -128,8 +130,8 @@ def _header(path: Path) -> tuple[bytes, int]:
         if size < LENGTH_BYTES or length > min(MAX_HEADER_BYTES, size - LENGTH_BYTES):
             raise _broken(
                 path,
-                f"The file has {size:,} bytes and its header claims {length:,}; it may have no "
-                f"more than {MAX_HEADER_BYTES:,} and no more than the file",
+                f"The header claims {length:,} bytes; the file has {size:,}, and at most "
+                f"{MAX_HEADER_BYTES:,} are allowed",
             )
         return file.read(length), LENGTH_BYTES + length
 
@@ -158,7 +160,7 @@ def _describe(path: Path, name: str, entry: Any) -> tuple[TensorInfo, int, int]:
         case {"dtype": str(code), "shape": list(shape), "data_offsets": [int(start), int(stop)]}:
             pass
         case _:
-            raise _broken(path, f"The header does not say what tensor '{name}' is")
+            raise _broken(path, f"The header entry of tensor '{name}' is invalid")
     if code not in DTYPES:
         raise UnreadableError(
             f"Tensor '{name}' has the dtype {code}, which cannot be merged.",
@@ -168,7 +170,7 @@ def _describe(path: Path, name: str, entry: Any) -> tuple[TensorInfo, int, int]:
     if len(shape) > MAX_DIMENSIONS or not all(
         isinstance(size, int) and 0 <= size <= MAX_SIZE for size in shape
     ):
-        raise _broken(path, f"Tensor '{name}' has the impossible shape {str(shape)[:100]}")
+        raise _broken(path, f"Tensor '{name}' has the invalid shape {str(shape)[:100]}")
     info = TensorInfo(tuple(shape), DTYPES[code][0])
     if stop - start != info.nbytes:
         raise _broken(

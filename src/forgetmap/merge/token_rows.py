@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from forgetmap.merge.recipe.model import Recipe
 
 VOCABULARY_HINT = (
-    "set vocabulary to 'smallest' (rows that all have), 'base' (tokens of the base) or 'union'."
+    "set vocabulary to 'smallest' (tokens of all models), 'base' (tokens of the base) or 'union'."
 )
 
 
@@ -79,7 +79,7 @@ def share_vocabulary(recipe: Recipe, models: dict[str, Checkpoint]) -> SharedVoc
     if len(known) < len(models):
         without = next(name for name in models if name not in known)
         raise ModelError(
-            f"{without} has no tokenizer.json, so its tokens cannot be told.",
+            f"{without} has no tokenizer.json, so its tokens are unknown.",
             hint="save its tokenizer with transformers' save_pretrained, as a fast tokenizer.",
         )
     added = _added_tokens(main, known) if recipe.vocabulary == "union" else []
@@ -135,7 +135,7 @@ def _vocabulary_error(
     other, two = next((n, item) for n, item in others if item.ordinary != one.ordinary)
     differ = sorted(set(one.ordinary.items()) ^ set(two.ordinary.items()), key=lambda item: item[1])
     return ModelError(
-        f"{first} and {other} have vocabularies of one size, but of different tokens: "
+        f"{first} and {other} have vocabularies of the same size but with different tokens: "
         f"{len({token for token, _ in differ}):,} differ, such as {differ[0][0]!r}.",
         hint=VOCABULARY_HINT,
     )
@@ -163,8 +163,8 @@ def _smallest(
     fitting = tokenizer_model or next(name for name, count in rows.items() if count == least)
     if fitting in known and max(known[fitting].ids.values()) >= least:
         raise ModelError(
-            f"The tokenizer of {fitting} has more than the {least:,} tokens that are left.",
-            hint="name a model with fewer tokens as tokenizer, or set vocabulary to 'base'.",
+            f"The tokenizer of {fitting} has more than the {least:,} remaining tokens.",
+            hint="set tokenizer to a model with fewer tokens, or vocabulary to 'base'.",
         )
     cut = {
         name: _resize(model, least, lambda _: lambda t: t[:least]) for name, model in models.items()
@@ -186,8 +186,8 @@ def _added_tokens(main: str, tokens: Mapping[str, Tokens]) -> list[dict[str, Any
         ordinary = next((token for token in item.ordinary if token not in have), None)
         if ordinary is not None:
             raise ModelError(
-                f"{name} has ordinary tokens that {main} lacks, such as {ordinary!r}: two "
-                "tokenizers that cut text differently have no union.",
+                f"{name} has ordinary tokens that {main} lacks, such as {ordinary!r}; tokenizers "
+                "that split text differently have no union.",
                 hint="set vocabulary to 'base'.",
             )
         for entry in item.added:

@@ -44,7 +44,7 @@ class ModelRow(Value):
     forgetting: float
     low: float | None = None
     high: float | None = None
-    divergences: dict[str, float] = Field(description="Which divergence -> nats.")
+    divergences: dict[str, float] = Field(description="Divergences by name, in nats.")
 
 
 class Prediction(Value):
@@ -56,22 +56,28 @@ class Prediction(Value):
     measured: float
     fitted: float
     predicted: float
-    extrapolated: bool = Field(description="Its divergence lies beyond those of the other methods.")
+    extrapolated: bool = Field(
+        description="Whether its divergence is outside the range of the other methods."
+    )
 
 
 class Fit(Value):
     """One divergence as the predictor."""
 
     divergence: str
-    coefficients: list[float] = Field(description="Of KL and, where given, of KL squared.")
+    coefficients: list[float] = Field(description="Coefficients of KL and, if used, KL squared.")
     n: int
     methods: int
-    r_squared: float | None = Field(description="On the models of the fit: too good to believe.")
-    error: float = Field(description="Root mean square, on the models of the fit.")
-    error_left_out: float = Field(description="Root mean square, each method left out in turn.")
-    error_of_mean: float = Field(description="The same if the mean of the others is predicted.")
+    r_squared: float | None = Field(description="R² on the models of the fit; too optimistic.")
+    error: float = Field(description="Root mean square error on the models of the fit.")
+    error_left_out: float = Field(
+        description="Root mean square error with each method left out in turn."
+    )
+    error_of_mean: float = Field(
+        description="Root mean square error of predicting the mean of the others."
+    )
     r_squared_left_out: float | None = Field(
-        description="1 - the ratio of the last two, squared; negative: worse than the mean."
+        description="1 minus the squared ratio of the last two; negative if worse than the mean."
     )
     predictions: list[Prediction]
 
@@ -95,13 +101,13 @@ def fit_bridge(models: Sequence[ModelRow]) -> BridgeResult:
     if len(methods) < FEWEST_METHODS:
         raise TooFewPairedError(
             f"{len(models)} models of {len(methods)} methods",
-            hint=f"leaving one method out needs at least {FEWEST_METHODS}; add models.",
+            hint=f"add models; leaving one method out needs at least {FEWEST_METHODS} methods.",
         )
     shared = [name for name in DIVERGENCES if all(name in row.divergences for row in models)]
     if not shared:
         raise TooFewPairedError(
-            "no divergence is known of all models",
-            hint=f"give one of {', '.join(DIVERGENCES)} for each.",
+            "no divergence is known for all models",
+            hint=f"add one of {', '.join(DIVERGENCES)} for each model.",
         )
     fits = sorted((_fit(models, name) for name in shared), key=lambda fit: fit.error_left_out)
     return BridgeResult(fits=fits, models=list(models), notices=_notices(fits))
@@ -124,8 +130,8 @@ def row_of(
         lost = comparison.total.forgetting
     if lost.value is None:
         raise FieldError(
-            f"What {model} forgot is not known.", field="forgetting",
-            hint="compare runs that share scored items.",
+            f"The forgetting of {model} is unknown.", field="forgetting",
+            hint="compare runs with common scored items.",
         )  # fmt: skip
     return ModelRow(
         method=method, model=model, forgetting=lost.value, low=lost.low, high=lost.high,
@@ -207,8 +213,8 @@ def _notices(fits: Sequence[Fit]) -> list[OverlapNotice]:
         notices.append(
             OverlapNotice(
                 kind="no better than the mean",
-                text="No divergence predicts forgetting of a method it has not seen better than "
-                "the mean of the others does: do not use it to choose a model.",
+                text="No divergence predicts the forgetting of an unseen method better than the "
+                "mean of the others; do not use it to choose a model.",
             )
         )
     beyond = [row.model for row in best.predictions if row.extrapolated]
@@ -216,16 +222,17 @@ def _notices(fits: Sequence[Fit]) -> list[OverlapNotice]:
         notices.append(
             OverlapNotice(
                 kind="extrapolated",
-                text=f"{len(beyond)} of {best.n} predictions lie beyond the divergences of the "
-                f"other methods ({', '.join(beyond[:5])}{', ...' if len(beyond) > 5 else ''}).",
+                text=f"{len(beyond)} of {best.n} predictions are outside the range of the "
+                "divergences of the other methods "
+                f"({', '.join(beyond[:5])}{', ...' if len(beyond) > 5 else ''}).",
             )
         )
     if not any(name.divergence.endswith("_old") for name in fits):
         notices.append(
             OverlapNotice(
                 kind="new prompts only",
-                text="Divergence was not measured on old prompts apart: on new ones alone it can "
-                "miss what happens to old behaviour.",
+                text="Divergence was not measured separately on old prompts; measured on new "
+                "prompts alone, it can miss changes of old behaviour.",
             )
         )
     return notices
@@ -246,8 +253,8 @@ def read_models(path: Path) -> list[ModelRow]:
     for row in models:
         if (row.method, row.model) in names:
             raise FieldError(
-                f"The model {row.model!r} of {row.method!r} is there twice.", file=str(path),
-                field="model", hint="give each model one row.",
+                f"The model {row.model!r} of {row.method!r} occurs twice.", file=str(path),
+                field="model", hint="use one row per model.",
             )  # fmt: skip
         names.add((row.method, row.model))
     return models
@@ -255,7 +262,9 @@ def read_models(path: Path) -> list[ModelRow]:
 
 def _table(path: Path) -> list[dict[str, Any]]:
     if path.suffix.lower() not in {".csv", ".json"}:
-        raise UnknownFormatError(f"{path} is neither CSV nor JSON.", hint="give a .csv or .json.")
+        raise UnknownFormatError(
+            f"{path} is neither CSV nor JSON.", hint="pass a .csv or .json file."
+        )
     try:
         text = path.read_text(encoding="utf-8")
         rows = (
@@ -264,14 +273,16 @@ def _table(path: Path) -> list[dict[str, Any]]:
             else list(csv.DictReader(text.splitlines(keepends=True)))
         )
     except FileNotFoundError:
-        raise MissingInputError(f"There is no file {path}.", hint="check the path.") from None
+        raise MissingInputError(
+            f"The file {path} does not exist.", hint="check the path."
+        ) from None
     except (OSError, UnicodeDecodeError, ValueError, csv.Error) as error:
         raise UnreadableError(
-            f"It cannot be read: {error}.", file=str(path), hint="save it again as UTF-8."
+            f"The file cannot be read: {error}.", file=str(path), hint="save it again as UTF-8."
         ) from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise UnreadableError(
-            "This is no list of models.", file=str(path), hint="give one object per model."
+            "The file is not a list of models.", file=str(path), hint="write one object per model."
         )
     return [{k: v for k, v in row.items() if v not in (None, "")} for row in rows]
 
@@ -281,8 +292,8 @@ def _row(row: Mapping[str, Any], line: int, path: Path) -> ModelRow:
         missing = [name for name in ("method", "model") if name not in row]
         if missing:
             raise ColumnError(
-                f"There is no {missing[0]!r}.", field=missing[0],
-                hint="each model needs method and model.",
+                f"The field {missing[0]!r} is missing.", field=missing[0],
+                hint="add method and model to each row.",
             )  # fmt: skip
         method, model = str(row["method"]), str(row["model"])
         if "overlap" in row and "comparison" in row:
@@ -295,7 +306,7 @@ def _row(row: Mapping[str, Any], line: int, path: Path) -> ModelRow:
         if "forgetting" not in numbers or not numbers.keys() & set(DIVERGENCES):
             raise ColumnError(
                 f"{model} has no forgetting or no divergence.", field="forgetting",
-                hint=f"give forgetting and one of {', '.join(DIVERGENCES)}, or the files overlap "
+                hint=f"add forgetting and one of {', '.join(DIVERGENCES)}, or the files overlap "
                 "and comparison.",
             )  # fmt: skip
         own = {name: numbers.pop(name) for name in DIVERGENCES if name in numbers}
@@ -316,7 +327,7 @@ def _number(name: str, value: Any) -> float:
     if not math.isfinite(number) or (name in DIVERGENCES and number < 0):
         raise FieldError(
             f"The {name} is {value!r}.", field=name,
-            hint="give a number; a divergence is never negative.",
+            hint="use a number; a divergence is never negative.",
         )  # fmt: skip
     return number
 
@@ -331,5 +342,6 @@ def _result(path: Path, name: str, kind: type[Any]) -> Any:
         ) from None
     except ValidationError:
         raise UnreadableError(
-            f"{file} is no {name}.", hint=f"give what `--out` wrote as {name}."
+            f"{file} is not a result of `{name}`.",
+            hint=f"pass the folder written by `--out` as {name}.",
         ) from None

@@ -96,7 +96,7 @@ def _certificate(
     return Certificate(
         total_variation_limit=limit,
         kept=kept,
-        reason=f"Up to {limit:.3g} of a behaviour's probability may be gone."
+        reason=f"Up to {limit:.3g} of the probability of a behaviour may be lost."
         if None in kept.values()
         else None,
         tokens=tokens or None,

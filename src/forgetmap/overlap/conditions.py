@@ -29,12 +29,12 @@ def read_overlap(path: Path) -> OverlapResult:
     except OSError as error:
         raise MissingInputError(
             f"{file} cannot be read: {error.strerror}.",
-            hint="give the file that `forgetmap overlap --json` was written to.",
+            hint="pass the output file of `forgetmap overlap --json`.",
         ) from None
     except (UnicodeDecodeError, ValidationError):
         raise UnreadableError(
-            f"{file} is no result of forgetmap overlap.",
-            hint="give what `forgetmap overlap --json` printed, whole.",
+            f"{file} is not a result of forgetmap overlap.",
+            hint="pass the complete output of `forgetmap overlap --json`.",
         ) from None
 
 
@@ -60,9 +60,9 @@ def conditions_of_overlap(
     most = overlap.value if overlap.high is None else overlap.high
     if most is None:
         raise FieldError(
-            f"the overlap of {group!r} is not known: {overlap.reason}",
+            f"the overlap of {group!r} is unknown: {overlap.reason}",
             field="overlap",
-            hint="let both models write, or give --separation.",
+            hint="sample from both models, or use --separation.",
         )
     measured = mass.value if mass.low is None else mass.low
     given = numbers or ConditionNumbers()
@@ -75,4 +75,4 @@ def _group(result: OverlapResult, name: str) -> OverlapGroup:
         if group.name == name:
             return group
     names = ", ".join(group.name for group in result.groups)
-    raise UsageError(f"there is no group {name!r} of prompts", hint=f"choose one of {names}.")
+    raise UsageError(f"there is no prompt group {name!r}", hint=f"choose one of {names}.")

@@ -70,7 +70,7 @@ class OverlapSettings:
         for name, share in shares.items():
             if not 0 < share < 1:
                 raise UsageError(
-                    f"{name} is {share:g}", hint="give a number between 0 and 1, both excluded."
+                    f"{name} is {share:g}", hint="use a number between 0 and 1, both excluded."
                 )
 
 
@@ -124,7 +124,7 @@ def estimate_table(
     """The same from columns, such as those of `table_of_arrays`."""
     settings = settings or OverlapSettings()
     if not table.prompt_index.size:
-        raise EmptyInputError("There are no samples.", hint="give at least one completion.")
+        raise EmptyInputError("There are no samples.", hint="add at least one completion.")
     names = sorted({group for group in table.groups if group is not None})
     chosen = {ALL: table} | {
         name: table.of_prompts(row for row, group in enumerate(table.groups) if group == name)
@@ -299,19 +299,23 @@ def _estimate(
 ) -> Estimate:
     if limits is None:
         side = " and ".join(FROM[name])
-        return Estimate(value=None, method="none", reason=f"No completions of the model {side}.")
+        return Estimate(
+            value=None, method="none", reason=f"There are no completions of the model {side}."
+        )
     value = float(limits.value[row])
     if not np.isfinite(value):
         return Estimate(
             value=None, method="none",
-            reason="Infinite: the other model gives some completions the probability 0.",
+            reason="Infinite: the other model assigns some completions the probability 0.",
         )  # fmt: skip
     most = 1.0 if name in BOUNDED else np.inf
     low, high = (float(np.clip(end[row], 0.0, most)) for end in (limits.low, limits.high))
     low = min(low, value)  # sampled ratios may have a mean below 0
     if not np.isfinite([low, high]).all():
         return Estimate(
-            value=value, method="mean", reason="Nearly all samples are the same: no interval."
+            value=value,
+            method="mean",
+            reason="No interval, because nearly all samples are identical.",
         )
     return Estimate(value=value, low=low, high=high, method=f"{METHOD}, {settings.level:g}")
 
@@ -338,7 +342,7 @@ def _floors(upper: float | None, floors: dict[float, float]) -> dict[str, Any]:
     """The floors of one row, null where they are unknown or next to nothing, and why."""
     if upper is None:
         kept: dict[str, float | None] = {f"{mass:g}": None for mass in floors}
-        why = "The divergence has no upper limit."
+        why = "The divergence has no upper bound."
     else:
         kept = {f"{mass:g}": floor_or_none(mass, floor) for mass, floor in floors.items()}
         why = f"No guarantee: {upper:.3g} nats may leave less than {VACUOUS:.0%} of a behaviour."
@@ -369,7 +373,7 @@ def _old_mass(table: SampleTable, settings: OverlapSettings) -> Estimate:
     rows = ~table.wrote_before & ~np.isnan(table.expert)
     if not rows.any():
         return Estimate(
-            value=None, method="none", reason="No model of the new behaviour alone was given."
+            value=None, method="none", reason="No model of the new behaviour was given."
         )
     ratio, prompts = table.expert[rows], table.prompt_index[rows]
     mass = old_mass(ratio, np.zeros(ratio.size)).value
@@ -384,11 +388,11 @@ def _old_mass(table: SampleTable, settings: OverlapSettings) -> Estimate:
     if not np.isfinite(ends).all():
         return Estimate(
             value=mass, method="largest likelihood",
-            reason="Nearly all samples are the same: no interval.",
+            reason="No interval, because nearly all samples are identical.",
         )  # fmt: skip
     return Estimate(
         value=mass, low=ends[0], high=ends[1],
-        method=f"largest likelihood, {METHOD}, {settings.level:g}",
+        method=f"maximum likelihood, {METHOD}, {settings.level:g}",
     )  # fmt: skip
 
 

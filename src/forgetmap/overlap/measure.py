@@ -57,7 +57,7 @@ class SamplingPlan:
         if self.samples < 1 or self.limit < 1:
             raise UsageError(
                 f"{self.samples} samples of up to {self.limit} tokens",
-                hint="take at least one sample and one token.",
+                hint="use at least one sample and one token.",
             )
 
 

@@ -37,20 +37,21 @@ def _on_counts(group: OverlapGroup) -> Iterator[OverlapNotice]:
     if group.scope == "these prompts":
         yield OverlapNotice(
             kind="few prompts",
-            text=f"Only {group.prompts} prompt{'s' * (group.prompts > 1)}: intervals are about "
-            "these very prompts and say nothing about others.",
+            text=f"Only {group.prompts} prompt{'s' * (group.prompts > 1)}: the intervals apply "
+            "to these prompts only.",
         )
     if not (group.samples_before and group.samples_after):
         yield OverlapNotice(
             kind="one side",
-            text="Only one model was sampled: what needs the other's completions is null.",
+            text="Only one model was sampled; quantities that need completions of the other are "
+            "null.",
         )
     if group.cut:
         yield OverlapNotice(
             kind="cut",
-            text=f"{group.cut:.0%} of the completions were cut: the figures are of completions up "
-            "to that length, so divergence is at least, and overlap at most, what they say, and "
-            "certificates are of what shows within it.",
+            text=f"{group.cut:.0%} of the completions were cut: the results apply to completions "
+            "up to that length, so the divergence is a lower bound, the overlap an upper "
+            "bound, and certificates cover only that length.",
         )
 
 
@@ -69,10 +70,10 @@ def _on_balance(table: SampleTable) -> Iterator[OverlapNotice]:
     if used and abs(gap) > OUT_OF_BALANCE * error:
         yield OverlapNotice(
             kind="out of balance",
-            text="The completions do not follow the log-probabilities (the two models disagree "
-            f"about how alike they are by {abs(gap) / error:.1f} standard errors): check that both "
-            "were sampled at temperature 1 without top-k or top-p, and weighed behind the same "
-            "prompt. No figure here can be trusted.",
+            text="The completions do not match the log-probabilities (the two estimates of the "
+            f"overlap differ by {abs(gap) / error:.1f} standard errors): check that both "
+            "models were sampled at temperature 1 without top-k or top-p, and scored after "
+            "the same prompt. The results are not reliable.",
         )
 
 
@@ -80,24 +81,24 @@ def _on_weights(group: OverlapGroup) -> Iterator[OverlapNotice]:
     if group.effective_overlap is not None and group.effective_overlap < FEW_TERMS:
         yield OverlapNotice(
             kind="few terms",
-            text=f"The overlap hangs on about {group.effective_overlap:.0f} completions: its "
-            "interval is too short. Take more samples.",
+            text=f"The overlap is determined by about {group.effective_overlap:.0f} completions, "
+            "so its interval is too narrow. Use more samples.",
         )
     for side, other in (SIDES, SIDES[::-1]):
         size, count = getattr(group, f"effective_{side}"), getattr(group, f"samples_{side}")
         if size is not None and size < SMALL_SHARE * count:
             yield OverlapNotice(
                 kind="heavy weights",
-                text=f"The model {side} hardly ever writes what the model {other} writes (its "
-                f"{count:,} completions are worth {size:.0f} of the other's): what only the model "
-                f"{other} does is not seen from its side.",
+                text=f"The model {side} almost never writes what the model {other} writes (its "
+                f"{count:,} completions are worth {size:.0f} of the other's), so its samples "
+                f"do not cover the behaviour of the model {other}.",
             )
     overlap = group.overlap.value
     if overlap is not None and overlap < HARDLY and (group.tokens or 0) > 1:
         yield OverlapNotice(
             kind="long completions",
-            text="Whole completions hardly overlap, as is usual for long ones: look at their "
-            "beginnings.",
+            text="Complete completions hardly overlap, which is usual for long ones: compare "
+            "their first tokens (--first).",
         )
 
 
@@ -111,15 +112,15 @@ def _on_divergence(table: SampleTable, group: OverlapGroup) -> Iterator[OverlapN
         if share > LEANING:
             yield OverlapNotice(
                 kind="leaning",
-                text=f"One of {means.size:,} makes up {share:.0%} of the spread of the {name} "
-                "divergence: there may be more like it that were not drawn, and the interval is "
-                "too short.",
+                text=f"One of {means.size:,} contributes {share:.0%} of the variance of the "
+                f"{name} divergence: similar ones may be missing from the sample, so the "
+                "interval is too narrow.",
             )
     if np.isnan(table.kl).any() and group.forward_kl.value is not None:
         yield OverlapNotice(
             kind="sampled ratios",
-            text="Divergences are means of sampled log-ratios, as whole next-token distributions "
-            "are not known: right on average, but far more scattered.",
+            text="Divergences are means of sampled log-ratios, because the full next-token "
+            "distributions are unknown: unbiased, but with a much larger variance.",
         )
 
 

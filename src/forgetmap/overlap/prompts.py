@@ -48,21 +48,26 @@ def read_prompts(path: Path) -> list[SamplingPrompt]:
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise UnknownFormatError(
-            f"{path} is neither text, JSON nor CSV.", hint="give a .txt, .jsonl, .json or .csv."
+            f"{path} is neither text, JSON nor CSV.",
+            hint="pass a .txt, .jsonl, .json or .csv file.",
         )
     try:
         text = path.read_text(encoding="utf-8")
         prompts = [_prompt(line, entry, path) for line, entry in reader(text)]
     except FileNotFoundError:
-        raise MissingInputError(f"There is no file {path}.", hint="check the path.") from None
+        raise MissingInputError(
+            f"The file {path} does not exist.", hint="check the path."
+        ) from None
     except ForgetmapError:
         raise
     except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise UnreadableError(
-            f"It cannot be read: {error}.", file=str(path), hint="save it again as UTF-8."
+            f"The file cannot be read: {error}.", file=str(path), hint="save it again as UTF-8."
         ) from None
     if not prompts:
-        raise EmptyInputError("There are no prompts.", file=str(path), hint="give at least one.")
+        raise EmptyInputError(
+            "There are no prompts.", file=str(path), hint="add at least one prompt."
+        )
     _check_ids(prompts, path)
     return prompts
 
@@ -92,8 +97,8 @@ def _prompt(line: int, entry: Any, path: Path) -> SamplingPrompt:
     entry = {"prompt": entry} if isinstance(entry, str) else entry
     if not isinstance(entry, dict) or "prompt" not in entry:
         raise ColumnError(
-            "There is no prompt.", file=str(path), line=line, field="prompt",
-            hint="each entry needs a `prompt`; `id` and `group` may stand beside it.",
+            "The field `prompt` is missing.", file=str(path), line=line, field="prompt",
+            hint="add a `prompt` to each entry; `id` and `group` are optional.",
         )  # fmt: skip
     text = entry["prompt"]
     if not isinstance(text, str):
@@ -104,7 +109,7 @@ def _prompt(line: int, entry: Any, path: Path) -> SamplingPrompt:
     if not text.strip():
         raise EmptyInputError(
             "The prompt is empty.", file=str(path), line=line, field="prompt",
-            hint="leave the line out, or say what is to be continued.",
+            hint="remove the line, or add text to continue.",
         )  # fmt: skip
     name = entry.get("id")
     group = entry.get("group")
@@ -121,6 +126,6 @@ def _check_ids(prompts: list[SamplingPrompt], path: Path) -> None:
         if prompt.id in seen:
             raise DuplicateKeyError(
                 f"Two prompts have the id {prompt.id!r}.", file=str(path), field="id",
-                hint="give each its own, or none at all.",
+                hint="give each prompt its own id, or none.",
             )  # fmt: skip
         seen.add(prompt.id)

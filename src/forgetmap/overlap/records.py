@@ -51,7 +51,9 @@ class EventResult(Value):
     level: float
     total: EventGroup
     tasks: list[EventGroup]
-    without: int = Field(description="Paired results whose log-probability one side lacks.")
+    without: int = Field(
+        description="Number of paired results without a log-probability on one side."
+    )
 
 
 def overlap_from_records(
@@ -75,7 +77,7 @@ def overlap_from_records(
         raise ColumnError(
             "No item has the log-probability of its right answer on both sides.",
             field="logprob_gold",
-            hint="evaluate by log-likelihood, such as `forgetmap run` or lm-eval do for multiple "
+            hint="evaluate by log-likelihood, as `forgetmap run` and lm-eval do for multiple "
             "choice.",
         )
     tasks = sorted({row[0] for row in rows})
@@ -126,7 +128,7 @@ def _logprobs(run: Run) -> dict[tuple[Any, ...], float]:
                 f"The log-probability of the right answer of {row['item']!r} is {value:g}.",
                 file=run.origin,
                 field="logprob_gold",
-                hint="it is a sum of natural logarithms of probabilities, so never above 0.",
+                hint="use sums of natural logarithms of probabilities, which are never above 0.",
             )
         logprobs[row["task"], row["item"], row.get("repeat", 0)] = min(value, 0.0)
     return logprobs
@@ -155,7 +157,9 @@ def _terms(before: Floats, after: Floats) -> Iterator[Floats]:
 def _estimate(value: float, low: float, high: float, level: float) -> Estimate:
     if not np.isfinite([low, high]).all():
         return Estimate(
-            value=value, method="mean", reason="Nearly all clusters are the same: no interval."
+            value=value,
+            method="mean",
+            reason="No interval, because nearly all clusters are identical.",
         )
     return Estimate(
         value=value, low=low, high=high, method=f"studentised cluster bootstrap, {level:g}"

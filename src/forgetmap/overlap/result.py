@@ -26,15 +26,19 @@ class Certificate(Value):
     """
 
     total_variation_limit: float = Field(
-        description="One-sided upper limit of the mean total variation distance."
+        description="One-sided upper bound of the mean total variation distance."
     )
     kept: dict[str, float | None] = Field(
-        description="Probability of a behaviour before -> the least it still has after; null: no "
-        "guarantee."
+        description="Guaranteed probability after, for each probability before; null if there "
+        "is no guarantee."
     )
-    reason: str | None = Field(default=None, description="Why there is no guarantee, where null.")
-    tokens: int | None = Field(description="Longest completion: later tokens are not certified.")
-    draws: int = Field(description="Independent draws behind it: prompts, or completions of few.")
+    reason: str | None = Field(default=None, description="Why there is no guarantee.")
+    tokens: int | None = Field(
+        description="Length of the longest completion; later tokens are not certified."
+    )
+    draws: int = Field(
+        description="Number of independent draws: prompts, or completions if there are few prompts."
+    )
     method: str
 
 
@@ -42,24 +46,26 @@ class OverlapEstimates(Value):
     """The estimates of some prompts, or of one."""
 
     overlap: Estimate = Field(
-        description="Bhattacharyya coefficient of the two models' completions; 1: the same."
+        description="Bhattacharyya coefficient of the completions of both models; 1 if identical."
     )
     total_variation: Estimate = Field(description="Largest difference in any event's probability.")
     forward_kl: Estimate = Field(description="KL(before||after) per completion, in nats.")
     reverse_kl: Estimate = Field(description="KL(after||before) per completion, in nats.")
     misassigned_before: Estimate = Field(
-        description="Chance that a completion of the model before is taken for one of the after."
+        description="Probability of assigning a completion of the model before to the model after."
     )
-    misassigned_after: Estimate = Field(description="The other way round.")
-    kl_limit: float | None = Field(description="One-sided upper limit of forward_kl.")
+    misassigned_after: Estimate = Field(
+        description="Probability of assigning a completion of the model after to the model before."
+    )
+    kl_limit: float | None = Field(description="One-sided upper bound of forward_kl.")
     kept: dict[str, float | None] = Field(
-        description="Probability of a behaviour before -> the least it still has after if kl_limit "
-        "holds, which no number of prompts ensures: `certificate` is the guarantee. Null where "
-        "next to nothing would be left."
+        description="Probability after, for each probability before, if kl_limit holds. This is "
+        "not guaranteed by any number of prompts; see `certificate`. Null if almost nothing "
+        "would remain."
     )
-    kept_reason: str | None = Field(default=None, description="Why `kept` has a null.")
+    kept_reason: str | None = Field(default=None, description="Why `kept` contains null.")
     certificate: Certificate | None = Field(
-        default=None, description="What is kept for sure; null in files of older versions."
+        default=None, description="Guaranteed lower bounds; null in files of older versions."
     )
 
 
@@ -71,10 +77,12 @@ class PromptResult(OverlapEstimates):
     samples_before: int
     samples_after: int
     effective_before: float | None = Field(
-        description="What the model before's completions are worth as samples of the after: "
-        "effective size of the weights times the probability they account for."
+        description="Effective number of completions of the model before as samples of the "
+        "model after: effective size of the weights times the covered probability."
     )
-    effective_after: float | None = Field(description="The other way round.")
+    effective_after: float | None = Field(
+        description="The same for completions of the model after."
+    )
 
 
 class LengthResult(Value):
@@ -85,7 +93,7 @@ class LengthResult(Value):
     forward_kl: Estimate
     reverse_kl: Estimate
     certificate: Certificate | None = Field(
-        default=None, description="Of what shows within these tokens."
+        default=None, description="Length in tokens that the results cover."
     )
 
 
@@ -93,23 +101,23 @@ class OverlapGroup(OverlapEstimates):
     """Some prompts together: means over prompts."""
 
     name: str
-    scope: Scope = Field(description="What the intervals are about.")
+    scope: Scope = Field(description="Population of the intervals.")
     prompts: int
     samples_before: int
     samples_after: int
     tokens: float | None = Field(description="Mean length of a completion.")
     cut: float = Field(description="Share of completions that were cut.")
     separation: float | None = Field(
-        description="In standard deviations, of two Gaussians that overlap as much."
+        description="Distance of two Gaussians with this overlap, in standard deviations."
     )
     misassigned_bound: float | None = Field(
-        description="Largest misassigned_before that goes with this overlap."
+        description="Largest misassigned_before compatible with this overlap."
     )
     old_mass: Estimate = Field(
-        description="Weight of the model before in a mixture with the expert of the new."
+        description="Weight of the model before in a mixture with the model of the new behaviour."
     )
     effective_overlap: float | None = Field(
-        description="How many completions both models would write: the sum of overlap terms."
+        description="Number of completions that both models would write: the sum of overlap terms."
     )
     effective_before: float | None = Field(description="Sum over prompts.")
     effective_after: float | None = Field(description="Sum over prompts.")

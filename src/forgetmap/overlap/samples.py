@@ -135,7 +135,7 @@ def table_of(samples: Iterable[CompletionSample], *, first: int | None = None) -
     """
     rows = sorted(samples, key=lambda sample: sample.key)
     if not rows:
-        raise EmptyInputError("There are no samples.", hint="give at least one completion.")
+        raise EmptyInputError("There are no samples.", hint="add at least one completion.")
     if first is not None:
         rows = [_beginning(sample, first) for sample in rows]
     _check_cuts(rows)
@@ -185,7 +185,7 @@ def table_of_arrays(
     """
     labels = np.asarray(prompt).ravel()
     if not labels.size:
-        raise EmptyInputError("There are no samples.", hint="give at least one completion.")
+        raise EmptyInputError("There are no samples.", hint="add at least one completion.")
     ratio = log_ratio(before, after, tokens_before, tokens_after).ravel()
     names, prompt_index = np.unique(labels, return_inverse=True)
     columns: dict[str, NDArray[Any]] = {
@@ -202,7 +202,7 @@ def table_of_arrays(
             raise FieldError(
                 f"{column.size} values for {labels.size} completions",
                 field=name,
-                hint="give one value per completion in every array.",
+                hint="pass one value per completion in every array.",
             )
     first = np.unique(prompt_index, return_index=True)[1]
     return SampleTable(
@@ -227,7 +227,9 @@ def read_samples(path: Path) -> list[CompletionSample]:
     """
     samples = [_sample(line, number, path) for number, line in _lines(path)]
     if not samples:
-        raise EmptyInputError("There are no samples.", file=str(path), hint="give a line for each.")
+        raise EmptyInputError(
+            "There are no samples.", file=str(path), hint="write one line per sample."
+        )
     return _number(samples, path)
 
 
@@ -235,10 +237,14 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise MissingInputError(f"There is no file {path}.", hint="check the path.") from None
+        raise MissingInputError(
+            f"The file {path} does not exist.", hint="check the path."
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableError(
-            f"It cannot be read: {error}.", file=str(path), hint="give JSON lines in UTF-8."
+            f"The file cannot be read: {error}.",
+            file=str(path),
+            hint="pass a JSON Lines file in UTF-8.",
         ) from None
     fingerprint = None
     for number, raw in enumerate(text.split("\n"), start=1):
@@ -246,13 +252,13 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             line = json.loads(raw) if raw.strip() else {}
         except ValueError as error:
             raise UnreadableError(
-                f"This is not JSON: {error}.", file=str(path), line=number,
-                hint="give one JSON object per line.",
+                f"Invalid JSON: {error}.", file=str(path), line=number,
+                hint="write one JSON object per line.",
             ) from None  # fmt: skip
         if not isinstance(line, dict):
             raise UnreadableError(
-                "This is no JSON object.", file=str(path), line=number,
-                hint="give one JSON object per line.",
+                "The line is not a JSON object.", file=str(path), line=number,
+                hint="write one JSON object per line.",
             )  # fmt: skip
         if number == 1 and line.keys() == {"fingerprint", CHECKSUM}:
             fingerprint = str(line["fingerprint"])  # a journal, whose lines have checksums
@@ -260,8 +266,8 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             fingerprint is not None and raw and read_line(f"{raw}\n".encode(), fingerprint) is None
         ):
             raise ChecksumError(
-                "The line is not as it was written.", file=str(path), line=number,
-                hint="go on with `forgetmap overlap` and this --out, which asks for it again.",
+                "The line was changed after it was written.", file=str(path), line=number,
+                hint="run `forgetmap overlap` with this --out to sample it again.",
             )  # fmt: skip
         elif line:
             line.pop(CHECKSUM, None)
@@ -273,13 +279,13 @@ def _sample(line: dict[str, Any], number: int, path: Path) -> CompletionSample:
     missing = [name for name in ("prompt", "side", "before", "after") if name not in line]
     if missing:
         raise ColumnError(
-            f"There is no {missing[0]!r}.", **location, field=missing[0],
-            hint="each line needs prompt, side, before and after.",
+            f"The field {missing[0]!r} is missing.", **location, field=missing[0],
+            hint="add prompt, side, before and after to each line.",
         )  # fmt: skip
     unknown = line.keys() - CompletionSample.__dataclass_fields__.keys()
     if unknown:
         raise ColumnError(
-            f"There is no field {min(unknown)!r}.", **location, field=min(unknown),
+            f"Unknown field {min(unknown)!r}.", **location, field=min(unknown),
             hint="a line may have " + ", ".join(CompletionSample.__dataclass_fields__) + ".",
         )  # fmt: skip
     values = {"number": -1} | line
@@ -308,7 +314,7 @@ def _number(samples: Sequence[CompletionSample], path: Path) -> list[CompletionS
         if sample.key in keys:
             raise FieldError(
                 f"Sample {sample.number} of prompt {sample.prompt!r} by the model {sample.side} "
-                "is there twice.", file=str(path), field="number", hint="number them 0, 1, ...",
+                "occurs twice.", file=str(path), field="number", hint="number them 0, 1, ...",
             )  # fmt: skip
         keys.add(sample.key)
         numbered.append(sample)
@@ -318,7 +324,7 @@ def _number(samples: Sequence[CompletionSample], path: Path) -> list[CompletionS
 def _check(sample: CompletionSample) -> None:
     if sample.side not in get_args(Side):
         raise FieldError(
-            f"The side is {sample.side!r}.", field="side", hint="it is `before` or `after`."
+            f"The side is {sample.side!r}.", field="side", hint="use `before` or `after`."
         )
     for name in ("before", "after"):
         check_log_probs(getattr(sample, name), name)
@@ -326,7 +332,7 @@ def _check(sample: CompletionSample) -> None:
         raise PairingError(
             f"A completion of prompt {sample.prompt!r} has {len(sample.before)} tokens for the "
             f"model before and {len(sample.after)} for the model after.",
-            hint="compare models with the same tokenizer, and weigh all tokens with both.",
+            hint="compare models with the same tokenizer, and score all tokens with both.",
         )
     if sample.kl is not None:
         _checked_kl(sample.kl)
@@ -334,13 +340,13 @@ def _check(sample: CompletionSample) -> None:
             raise FieldError(
                 f"{len(sample.kl)} divergences for {len(sample.before)} tokens",
                 field="kl",
-                hint="give one per token, or their sum.",
+                hint="pass one per token, or their sum.",
             )
     if math.isinf(math.fsum(getattr(sample, sample.side))):
         raise FieldError(
-            f"The model {sample.side} wrote this and gives it the probability 0.",
+            f"The model {sample.side} wrote this completion but assigns it the probability 0.",
             field=sample.side,
-            hint="weigh completions as they were sampled: temperature 1, without top-k and top-p.",
+            hint="score completions as they were sampled: temperature 1, without top-k and top-p.",
         )
 
 
@@ -351,7 +357,8 @@ def _checked_kl(values: ArrayLike) -> Floats:
         raise FieldError(
             f"A divergence is {kl[wrong][0]:g}.",
             field="kl",
-            hint="KL of whole distributions is never negative; sampled ratios are not KL.",
+            hint="use the KL of full distributions, which is never negative; sampled ratios are "
+            "not KL.",
         )
     return kl.clip(min=0.0)
 
@@ -365,16 +372,16 @@ def _check_cuts(samples: Sequence[CompletionSample]) -> None:
             raise PairingError(
                 f"Completions of prompt {sample.prompt!r} are cut at {cuts[sample.prompt]} and at "
                 f"{length} tokens.",
-                hint="use the same limit for both models, or look at the first tokens only "
-                f"(--first {min(length, cuts[sample.prompt])}).",
+                hint="use the same limit for both models, or only the first tokens (--first "
+                f"{min(length, cuts[sample.prompt])}).",
             )
     for sample in samples:
         if len(sample.before) > cuts.get(sample.prompt, len(sample.before)):
             raise PairingError(
                 f"A completion of prompt {sample.prompt!r} has {len(sample.before)} tokens, but "
                 f"others are cut at {cuts[sample.prompt]}.",
-                hint="use the same limit for both models, or look at the first tokens only "
-                f"(--first {cuts[sample.prompt]}).",
+                hint="use the same limit for both models, or only the first tokens (--first "
+                f"{cuts[sample.prompt]}).",
             )
 
 

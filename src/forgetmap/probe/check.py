@@ -87,11 +87,11 @@ def read_design(path: Path) -> list[ItemDesign]:
             designs.append(_design((str(row.get("task")), str(row.get("id"))), mark))
         except (KeyError, TypeError, ValueError) as error:
             raise FieldError(
-                "this is no line of a probe",
+                "not a line of a probe file",
                 file=str(path),
                 line=line,
                 field=PROBE_COLUMN,
-                hint="give the file that `forgetmap probe RUN --out FILE` wrote.",
+                hint="give the file written by `forgetmap probe RUN --out FILE`.",
             ) from error
     return designs
 
@@ -189,8 +189,8 @@ def _full(
     """The same shares from full runs, and what a probe cannot see of them."""
     if not before:
         raise UsageError(
-            "a full run of the model after alone does not say what was known",
-            hint="give the run that the probe was chosen from with --before.",
+            "--full needs --before",
+            hint="pass the run from which the probe was chosen as --before.",
         )
     known = known_stably(open_repeats(before), lead=designs[0].lead, metric=metric)
     after = {item.key: item.share for item in answered_items(open_run(full), metric)}

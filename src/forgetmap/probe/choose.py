@@ -96,7 +96,7 @@ def choose_probe(
     """
     if not 0 < detect < 1:
         raise UsageError(
-            f"a loss of {detect:g} cannot be looked for", hint="give a share such as --detect 0.05."
+            f"--detect {detect:g} is out of range", hint="give a share such as --detect 0.05."
         )
     run = open_repeats(runs)
     known = known_stably(run, lead=lead, metric=metric)
@@ -116,7 +116,7 @@ def choose_probe(
             )
     if not chosen:
         raise UsageError(
-            f"{run.name} has no item that the model knows stably",
+            f"{run.name} has no reliably known item",
             hint="give a run of a model that knows more, a lower --lead, or more items.",
         )
     rows = _rows_of_suite(chosen, suite) if suite else _rows_of_run(chosen, run)
@@ -166,9 +166,9 @@ def _rows_of_suite(
     missing = [key for key in chosen if key not in there]
     if missing:
         raise UsageError(
-            f"the suite {name!r} lacks {len(missing):,} of the chosen items, such as item "
-            f"{missing[0][1]!r} of task {missing[0][0]!r}",
-            hint="name the suite that the run was asked, or leave out --suite.",
+            f"the suite {name!r} does not contain {len(missing):,} of the chosen items, such as "
+            f"item {missing[0][1]!r} of task {missing[0][0]!r}",
+            hint="give the suite of the run, or remove --suite.",
         )
     rows = []
     for key, mark in chosen.items():
@@ -199,9 +199,9 @@ def _rows_of_run(chosen: Mapping[Key, Mapping[str, Any]], run: Run) -> list[dict
         text, gold = texts.get(key, {}), golds.get(key, {})
         if not text.get("question") or not gold.get("gold"):
             raise UsageError(
-                f"{run.name} does not record question and right answer of item {key[1]!r} of task "
-                f"{key[0]!r}",
-                hint="name the suite with --suite.",
+                f"{run.name} does not record question and right answer of item {key[1]!r} of "
+                f"task {key[0]!r}",
+                hint="add --suite.",
             )
         item = Item(
             key[1], text["question"], gold["gold"], options=tuple(text.get("options") or ())
@@ -222,10 +222,12 @@ def _by_item(frame: Frame, columns: Sequence[str]) -> dict[Key, dict[str, Any]]:
 def write_probe(probe: Probe, path: Path, *, overwrite: bool = False) -> Path:
     """Write the items, one per line; `--suite` takes the file."""
     if path.suffix != ".jsonl":
-        raise UsageError(f"{path} is no name for JSON lines", hint="let it end in .jsonl.")
+        raise UsageError(
+            f"{path} is not a name of a JSON Lines file", hint="use the extension .jsonl."
+        )
     if path.exists() and not overwrite:
         raise OutputError(
-            f"{path} already exists", hint="choose another name, or replace it with --overwrite."
+            f"{path} already exists", hint="choose another name, or add --overwrite to replace it."
         )
     with writable(path):
         path.parent.mkdir(parents=True, exist_ok=True)

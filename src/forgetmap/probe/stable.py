@@ -142,8 +142,8 @@ def known_stably(run: Run, *, lead: float = DEFAULT_LEAD, metric: str | None = N
         return Known(tuple(answered), tuple(sure), "repeats")
     if run.info.is_sampled:
         raise UsageError(
-            f"{run.name} has one sampled answer per item, which may be luck",
-            hint="run it again with --repeats 4 or more, or greedily with --temperature 0.",
+            f"{run.name} has a single sampled answer per item, which may be luck",
+            hint="evaluate it again with --repeats 4 or more, or greedily with --temperature 0.",
         )
     right = [item for item in answered if item.right]
     weighed = [item for item in right if item.lead is not None]

@@ -107,7 +107,7 @@ class ContentDeriver:
                 parsed.append(parse_options(cell))
             except ValueError:
                 raise FieldError(
-                    f"options in row {row} are no list: {str(cell)[:60]!r}",
+                    f"options in row {row} are not a list: {str(cell)[:60]!r}",
                     file=self._origin,
                     line=row,
                     field="options",
@@ -138,7 +138,7 @@ class ContentDeriver:
                     file=self._origin,
                     line=self._rows + row + 1,
                     field="question",
-                    hint="without an 'item' column it is the question that tells items apart.",
+                    hint="add questions or an 'item' column; one of them must identify the items.",
                 )
             occurrence = (*(group[row] for group in groups), *key)
             ids.append(f"{hash_id(key)}#{self._seen[occurrence]}")

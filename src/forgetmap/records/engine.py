@@ -47,7 +47,7 @@ def unreadable(origin: str, error: Exception) -> UnreadableError:
         return UnreadableError(
             f"not enough memory or temporary disk: {facts}",
             file=origin,
-            hint="close other programs, point TMPDIR to a larger disk, or use Spark.",
+            hint="close other programs, set TMPDIR to a larger disk, or use Spark.",
         )
     return UnreadableError(f"cannot be read: {facts}", file=origin, hint=TRUNCATED_HINT)
 

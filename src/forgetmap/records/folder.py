@@ -70,7 +70,7 @@ from forgetmap.records.validate import FileRow, reading
 
 MANIFEST = "manifest.json"
 """The file of a run folder that says what is known about the run."""
-CHANGED = "the manifest is not as it was written; what it says may be wrong"
+CHANGED = "the manifest was changed after it was written; its contents may be wrong"
 ROWS_PER_BATCH = 100_000
 
 
@@ -153,9 +153,9 @@ def _require_unchanged(files: Iterable[Path], info: RunInfo) -> None:
         if expected is None or not file.is_file() or _has_bytes(file, expected):
             continue
         raise ChecksumError(
-            "the file is not as it was written: its checksum differs from that in the manifest",
+            "the file was changed after it was written: its checksum differs from the manifest",
             file=str(file),
-            hint="copy the folder again; if it was changed on purpose, remove 'files' from its "
+            hint="copy the folder again; if the change was intended, remove 'files' from its "
             f"{MANIFEST}.",
         )
 
@@ -265,7 +265,7 @@ def writable(path: Path) -> Iterator[None]:
     except OSError as error:
         raise OutputError(
             f"cannot write {path}: {error.strerror or error}",
-            hint="choose a place you may write to, on a disk with room.",
+            hint="choose a writable folder on a disk with enough space.",
         ) from None
 
 
@@ -387,7 +387,7 @@ def _parsed(column: pa.Array) -> pa.Array:
     try:
         return pa.array(map(parse_options, column.to_pylist()), pa.list_(pa.string()))
     except ValueError as error:
-        raise pa.ArrowInvalid(f"options are no list: {str(error)[:60]}") from None
+        raise pa.ArrowInvalid(f"options are not a list: {str(error)[:60]}") from None
 
 
 def fill_texts(texts: Frame) -> Frame:
@@ -417,13 +417,13 @@ def _read_parquet(path: Path, *more: Path, needed: tuple[str, ...]) -> Frame:
                 f"there is no column {name!r}",
                 file=str(path),
                 field=name,
-                hint="write the run folder again with `forgetmap records convert`.",
+                hint="re-create the run folder with `forgetmap records convert`.",
             )
     frame: Frame = nw.from_native(native)
     frame = cast_columns(frame.select(*(name for name in present if name in BY_NAME)), str(path))
     if "repeat" in present and not frame.collect_schema()["repeat"].is_integer():
         raise ColumnError(
-            "column 'repeat' holds no whole numbers",
+            "column 'repeat' contains values other than whole numbers",
             file=str(path),
             field="repeat",
             hint="number the repeats of an item 0, 1, 2, ...",
@@ -435,11 +435,12 @@ def refuse_to_replace(path: Path, *, overwrite: bool) -> None:
     """Raise unless `path` is free, or a result of ours that may be replaced."""
     if path.exists() and not overwrite:
         raise OutputError(
-            f"{path} already exists", hint="choose another folder, or replace it with --overwrite."
+            f"{path} already exists",
+            hint="choose another folder, or add --overwrite to replace it.",
         )
     if path.exists() and not _is_ours(path):
         raise OutputError(
-            f"{path} was not written by forgetmap and is not replaced",
+            f"{path} was not written by forgetmap, so it is not replaced",
             hint="choose another folder for the result.",
         )
 

@@ -105,7 +105,9 @@ def _wrapped(native: Any, name: str) -> Any:
         ) from None
     except nw.exceptions.DuplicateError as error:
         raise ColumnError(
-            f"two columns have the same name: {error}", file=name, hint="name each one differently."
+            f"two columns have the same name: {error}",
+            file=name,
+            hint="give each column its own name.",
         ) from None
 
 
@@ -156,8 +158,8 @@ def match_columns(
         missing.append("item")
     if missing:
         raise ColumnError(
-            f"there is no column {', '.join(repr(name) for name in missing)}; "
-            f"the columns are {listed(present)}",
+            f"missing column {', '.join(repr(name) for name in missing)}; the columns are "
+            f"{listed(present)}",
             file=origin,
             field=missing[0],
             hint=_missing_hint(missing, present),
@@ -231,10 +233,10 @@ def cast_columns(frame: Frame, origin: str) -> Frame:
     for name, dtype in frame.collect_schema().items():
         if name in dtypes and dtype.is_nested() and (name == "tags" or not writes_lists):
             raise ColumnError(
-                f"column {name!r} holds {dtype}, expected text",
+                f"column {name!r} has type {dtype}, expected text",
                 file=origin,
                 field=name,
-                hint=f"make {name!r} text before; several tags are separated by ';'.",
+                hint=f"convert {name!r} to text; separate several tags by ';'.",
             )
     casts = [
         _cast(name, dtype, dtypes[name], origin)
@@ -250,10 +252,10 @@ def _cast(name: str, dtype: nw.dtypes.DType, target: Any, origin: str) -> nw.Exp
         return _as_text(column, dtype) if dtype.is_float() else column.cast(nw.String)
     if not (dtype.is_numeric() or dtype in {nw.Boolean, nw.Unknown}):
         raise ColumnError(
-            f"column {name!r} holds {dtype}, expected numbers",
+            f"column {name!r} has type {dtype}, expected numbers",
             file=origin,
             field=name,
-            hint=f"convert {name!r} to numbers before, or map another column to it.",
+            hint=f"convert {name!r} to numbers, or map another column to it.",
         )
     if target is nw.Int32 and dtype.is_numeric():
         return _as_int32(column, dtype, refuse=name == "k")
@@ -290,7 +292,8 @@ def repeat_numbers(scores: Frame, origin: str) -> nw.Expr:
             f"'repeat' has more than {MAX_REPEATS:,} different values",
             file=origin,
             field="repeat",
-            hint="repeat counts answers to the same item (0, 1, 2, ...); is this the item's id?",
+            hint="repeat numbers the answers to the same item (0, 1, 2, ...); check that it is "
+            "not the item id.",
         )
     later = enumerate(labels[1:], start=1)
     numbers = (nw.when(label_of == label).then(nw.lit(number)) for number, label in later)
@@ -382,10 +385,11 @@ def _derive_spark(native: Any, deriver: ContentDeriver, origin: str) -> Any:
 
     if deriver.needs_item:
         raise ColumnError(
-            "there is no column 'item'; a distributed table has no row order to number items by",
+            "missing column 'item'; the rows of a distributed table have no order to number "
+            "items by",
             file=origin,
             field="item",
-            hint="add an 'item' column with an id per question.",
+            hint="add an 'item' column with one id per question.",
         )
     schema = from_arrow_schema(deriver.schema(to_arrow_schema(native.schema)))
 
@@ -419,7 +423,7 @@ def _check_map(present: list[str], column_map: ColumnMap, origin: str) -> None:
     for field, column in column_map.items():
         if field not in BY_NAME:
             raise ColumnError(
-                f"--columns names a field {field!r} that does not exist",
+                f"--columns contains the unknown field {field!r}",
                 file=origin,
                 field=field,
                 hint=_close(field, list(BY_NAME)),
@@ -440,7 +444,9 @@ def _missing_hint(missing: list[str], present: list[str]) -> str:
         known = [column for column in SYNONYMS[name] if column in present]
         pairs.append(f"{name}={known[0] if known else 'COLUMN'}")
     hint = f"name them with --columns {','.join(pairs)}"
-    return hint + (" (or --task NAME if all rows are of one task)." if "task" in missing else ".")
+    return hint + (
+        " (or --task NAME if all rows belong to one task)." if "task" in missing else "."
+    )
 
 
 def _close(name: str, known: list[str]) -> str:
@@ -457,7 +463,7 @@ def _close(name: str, known: list[str]) -> str:
 def listed(names: list[str], most: int = 12) -> str:
     """The first few names and how many there are."""
     text = ", ".join(str(name)[:40] for name in names[:most])
-    return text + (f", ... ({len(names):,} in all)" if len(names) > most else "")
+    return text + (f", ... ({len(names):,} in total)" if len(names) > most else "")
 
 
 def _natural(label: str) -> tuple[int, float, str]:

@@ -65,32 +65,32 @@ class ServiceInfo(_Part):
 
     address: str | None = None
     abilities: dict[str, bool] = Field(
-        default_factory=dict, description="What it was tried for, and whether it can be trusted."
+        default_factory=dict, description="What was tested, and whether it is reliable."
     )
     notes: list[str] = Field(
-        default_factory=list, description="What could not be trusted, and what follows."
+        default_factory=list, description="What is unreliable, and what follows."
     )
     requests: int | None = None
     retries: int | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
-    cost: float | None = Field(default=None, description="At the prices that were given.")
+    cost: float | None = Field(default=None, description="At the given prices.")
 
 
 class TrainingInfo(_Part):
     """Where in a training a model was when it answered."""
 
-    step: int = Field(description="Steps of the optimizer so far; 0 is the start.")
+    step: int = Field(description="Number of optimizer steps so far; 0 is the start.")
     epoch: float | None = None
-    learning_rate: float | None = Field(default=None, description="Of the next step.")
-    loss: float | None = Field(default=None, description="Of training, as last logged before.")
+    learning_rate: float | None = Field(default=None, description="Learning rate of the next step.")
+    loss: float | None = Field(default=None, description="Training loss, as last logged.")
 
 
 class FileInfo(_Part):
     """What a file of a run folder was when it was written."""
 
     bytes: int
-    xxh3: str = Field(description="XXH3 of all its bytes, 128 bits in hexadecimal digits.")
+    xxh3: str = Field(description="XXH3 of the file, as 128 bits in hexadecimal.")
 
 
 class RunInfo(_Part):
@@ -100,11 +100,11 @@ class RunInfo(_Part):
     run_id: str | None = None
     model: ModelInfo = ModelInfo()
     stage: str | None = Field(default=None, description="base, cpt, sft, dpo, rl, merge, ...")
-    parent: str | None = Field(default=None, description="run_id of the checkpoint before.")
+    parent: str | None = Field(default=None, description="run_id of the parent checkpoint.")
     harness: HarnessInfo = HarnessInfo()
     template_hash: str | None = Field(default=None, description="Hash of the chat template.")
     system_prompt_hash: str | None = None
-    protocol: str | None = Field(default=None, description="Named way of asking.")
+    protocol: str | None = Field(default=None, description="Name of the prompting protocol.")
     decoding: dict[str, float | int | str | bool | list[str] | None] = Field(
         default_factory=dict, description="temperature, top_p, max_new_tokens, stop, ..."
     )
@@ -113,22 +113,22 @@ class RunInfo(_Part):
     tasks: dict[str, TaskInfo] = Field(default_factory=dict)
     metrics: dict[str, MetricInfo] = Field(default_factory=dict)
     fingerprint: str | None = Field(
-        default=None, description="The same for the same model, suite and way of asking."
+        default=None, description="Identical for the same model, suite and settings."
     )
-    service: ServiceInfo | None = Field(default=None, description="Null for a model run here.")
+    service: ServiceInfo | None = Field(default=None, description="Null for a model run locally.")
     command: str | None = Field(
-        default=None, description="What was run, where another program asked."
+        default=None, description="The other program that evaluated the model, if any."
     )
     left_out: dict[str, int] = Field(
         default_factory=dict,
-        description="Items of each task that did not fit into the context, where left out.",
+        description="Number of items per task left out because they exceed the context length.",
     )
     notes: list[str] = Field(
         default_factory=list,
-        description="What a reader must know of how the model was asked.",
+        description="Cautions about how the model was evaluated.",
     )
     training: TrainingInfo | None = Field(
-        default=None, description="Of a model that answered in the middle of its training."
+        default=None, description="For a model evaluated during its training."
     )
     simulated: bool = Field(default=False, description="Made by the simulator, not by a model.")
     files: dict[str, FileInfo] = Field(
@@ -191,20 +191,20 @@ def read_manifest(path: Path) -> RunInfo:
         raise ManifestError(
             f"the manifest cannot be read: {error.strerror}",
             file=str(path),
-            hint="Check read permission, or re-create the folder with `forgetmap records convert`.",
+            hint="check read permission, or re-create the folder with `forgetmap records convert`.",
         ) from None
     except UnicodeDecodeError as error:
         raise ManifestError(
             f"the manifest is not UTF-8 (byte {error.start})",
             file=str(path),
-            hint="write the run folder again with `forgetmap records convert`.",
+            hint="re-create the run folder with `forgetmap records convert`.",
         ) from None
     except (ValueError, RecursionError) as error:
         raise ManifestError(
             f"the manifest is not JSON: {error}",
             file=str(path),
             line=getattr(error, "lineno", None),
-            hint="write the run folder again with `forgetmap records convert`.",
+            hint="re-create the run folder with `forgetmap records convert`.",
         ) from None
     return parse_manifest(raw, origin=str(path))
 
@@ -213,9 +213,9 @@ def parse_manifest(raw: object, *, origin: str) -> RunInfo:
     """Migrate and validate the content of a manifest."""
     if not isinstance(raw, Mapping):
         raise ManifestError(
-            f"the manifest holds a {type(raw).__name__}, not an object",
+            f"the manifest is a {type(raw).__name__}, not an object",
             file=origin,
-            hint="write the run folder again with `forgetmap records convert`.",
+            hint="re-create the run folder with `forgetmap records convert`.",
         )
     try:
         return RunInfo.model_validate(_migrate(dict(raw), origin))
@@ -225,7 +225,7 @@ def parse_manifest(raw: object, *, origin: str) -> RunInfo:
             f"{first['msg']} (got {repr(first['input'])[:60]})",
             file=origin,
             field=".".join(str(part) for part in first["loc"]),
-            hint="correct this entry; docs/records.md lists what a manifest may hold.",
+            hint="correct this entry; see docs/records.md for the fields of a manifest.",
         ) from None
 
 
@@ -236,11 +236,13 @@ def _migrate(raw: dict[str, Any], origin: str) -> dict[str, Any]:
             f"schema_version is {version!r}, expected a whole number from 1 to {SCHEMA_VERSION}",
             file=origin,
             field="schema_version",
-            hint="is this the manifest of a forgetmap run? Other tables can be read as files.",
+            hint="check that this is the manifest of a forgetmap run; other tables can be read "
+            "as files.",
         )
     if version > SCHEMA_VERSION:
         raise ManifestError(
-            f"written with schema version {version}; this forgetmap reads up to {SCHEMA_VERSION}",
+            f"the manifest has schema version {version}; this forgetmap reads up to "
+            f"{SCHEMA_VERSION}",
             file=origin,
             field="schema_version",
             hint="upgrade forgetmap: pip install -U forgetmap.",

@@ -28,9 +28,9 @@ def name_only_task(run: Run, name: str) -> Run:
     if len(tasks) > 1:
         more = f" and {len(tasks) - MAX_NAMES} more" if len(tasks) > MAX_NAMES else ""
         raise UsageError(
-            f"--task {name} names one task, but {run.name} has {len(tasks)}: "
+            f"--task {name} names a single task, but {run.name} has {len(tasks)}: "
             f"{', '.join(tasks[:MAX_NAMES])}{more}",
-            hint="leave out --task: results with tasks of their own need no name.",
+            hint="remove --task; the results already have task names.",
         )
     infos = [info for task, info in run.info.tasks.items() if task in tasks]
     return replace(

@@ -77,7 +77,8 @@ def _require_same(first: Run, other: Run, origin: str) -> None:
                 f"{first.name} and {other.name} differ in {field}: {first_value} and {other_value}",
                 file=origin,
                 field=field,
-                hint="only seeds of one model are repeats; compare other runs one by one.",
+                hint="only runs of the same model with different seeds are repeats; compare "
+                "other runs separately.",
             )
 
 

@@ -50,49 +50,53 @@ class Field:
 _text, _int, _real, _hash = pa.string(), pa.int32(), pa.float64(), pa.int64()
 
 FIELDS: tuple[Field, ...] = (
-    Field("task", _text, "key", "Benchmark or sub-benchmark the item belongs to.", required=True),
-    Field("item", _text, "key", "The producer's own id of the item, as text.", required=True),
+    Field("task", _text, "key", "Benchmark or sub-benchmark of the item.", required=True),
+    Field("item", _text, "key", "Id of the item in its source, as text.", required=True),
     Field(
         "repeat",
         _int,
         "key",
-        "0, 1, ...: which answer of the same model to this item (seed, epoch, sample).",
+        "Number of the answer to this item by the same model (seed, epoch, sample), from 0.",
         required=True,
     ),
-    Field("metric", _text, "scores", "What was measured, such as `acc`.", required=True),
+    Field("metric", _text, "scores", "Name of the metric, such as `acc`.", required=True),
     Field(
-        "scorer", _text, "scores", "Who measured it: filter, extraction or judge.", required=True
+        "scorer",
+        _text,
+        "scores",
+        "What computed the score: filter, extraction or judge.",
+        required=True,
     ),
-    Field("score", _real, "scores", "The value of the metric; null when it could not be had."),
+    Field("score", _real, "scores", "Value of the metric; null if it is missing."),
     Field(
         "outcome",
         _text,
         "scores",
-        "How the answer ended; null where nobody recorded it.",
+        "How the answer ended; null if not recorded.",
         allowed=tuple(Outcome),
     ),
     Field("k", _int, "scores", "Number of options; null for an open-ended item."),
-    Field("category", _text, "scores", "Group of tasks or items this one belongs to."),
-    Field("tags", _text, "scores", "Further groups, separated by `;`."),
+    Field("category", _text, "scores", "Group of the task or item."),
+    Field("tags", _text, "scores", "Additional groups, separated by `;`."),
     Field(
         "cluster",
         _text,
         "scores",
-        "Items that stand or fall together, such as the questions on one passage.",
+        "Group of dependent items, such as the questions on one passage.",
     ),
     Field(
         "gold",
         _text,
         "scores",
-        "The right answer as text (never a letter where options are known).",
+        "The right answer as text (never a letter if options are known).",
     ),
     Field(
         "gold_index",
         _int,
         "scores",
-        "Place of the right answer among the options as shown, from 0.",
+        "Position of the right answer among the options as shown, from 0.",
     ),
-    Field("answer", _text, "scores", "What was extracted from the response."),
+    Field("answer", _text, "scores", "Answer extracted from the response."),
     Field(
         "choice",
         _text,
@@ -100,39 +104,52 @@ FIELDS: tuple[Field, ...] = (
         "The chosen option by content, so that two wrong answers can be compared.",
     ),
     Field("question_hash", _hash, "scores", "Hash of the question's normalised text."),
-    Field("options_hash", _hash, "scores", "Hash of the normalised options, whatever their order."),
+    Field(
+        "options_hash",
+        _hash,
+        "scores",
+        "Hash of the normalised options, independent of their order.",
+    ),
     Field("gold_hash", _hash, "scores", "Hash of the normalised right answer."),
     Field(
         "prompt_hash",
         _hash,
         "scores",
-        "Hash of the rendered prompt: a warning signal, never a key.",
+        "Hash of the rendered prompt; used for warnings, never as a key.",
     ),
     Field("seed", _hash, "scores", "Seed of this repeat."),
-    Field("tokens_in", _int, "scores", "Tokens of the prompt."),
-    Field("tokens_out", _int, "scores", "Tokens of the response."),
-    Field("finish_reason", _text, "scores", "Why generation ended, in the backend's word."),
-    Field("logprob_answer", _real, "scores", "Sum of the log-probabilities of the answer given."),
-    Field("logprob_gold", _real, "scores", "Sum of the log-probabilities of the right answer."),
+    Field("tokens_in", _int, "scores", "Number of tokens of the prompt."),
+    Field("tokens_out", _int, "scores", "Number of tokens of the response."),
+    Field("finish_reason", _text, "scores", "Why generation ended, as reported by the backend."),
+    Field(
+        "logprob_answer",
+        _real,
+        "scores",
+        "Log-probability of the given answer, summed over tokens.",
+    ),
+    Field(
+        "logprob_gold", _real, "scores", "Log-probability of the right answer, summed over tokens."
+    ),
     Field(
         "logprob_next",
         _real,
         "scores",
-        "Sum of the log-probabilities of the most likely option besides the answer given.",
+        "Log-probability of the most likely option other than the given answer, summed over "
+        "tokens.",
     ),
-    Field("question", _text, "texts", "What was asked, without template or examples."),
+    Field("question", _text, "texts", "The question, without template or examples."),
     Field("options", pa.list_(_text), "texts", "The options as shown, in order."),
     Field(
-        "prompt", _text, "texts", "The prompt as the model saw it; for a chat the messages as JSON."
+        "prompt", _text, "texts", "The prompt given to the model; for a chat, the messages as JSON."
     ),
-    Field("response", _text, "texts", "The whole response, thinking included."),
+    Field("response", _text, "texts", "The complete response, including thinking."),
     Field(
         "material",
         _text,
         "texts",
-        "What else a scorer needs of the item, as a JSON object: context, schema, tests, ...",
+        "Further data for the scorer as a JSON object: context, schema, tests, ...",
     ),
-    Field("error", _text, "texts", "What went wrong, where the outcome is `error`."),
+    Field("error", _text, "texts", "The error message, if the outcome is `error`."),
 )
 
 BY_NAME = {field.name: field for field in FIELDS}

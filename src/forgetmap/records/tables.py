@@ -91,11 +91,13 @@ def write_table(run: Run, path: Path, *, overwrite: bool = False) -> Path:
 def _refuse_to_write(path: Path, *, overwrite: bool) -> None:
     if path.suffix not in WRITERS:
         raise OutputError(
-            f"{path} does not say which format to write",
-            hint=f"end its name in {', '.join(WRITERS)}.",
+            f"cannot tell the format from the name {path}",
+            hint=f"use one of the extensions {', '.join(WRITERS)}.",
         )
     if path.exists() and not overwrite:
-        raise OutputError(f"{path} already exists", hint="choose another name, or --overwrite.")
+        raise OutputError(
+            f"{path} already exists", hint="choose another name, or add --overwrite to replace it."
+        )
 
 
 def _with_texts(scores: Frame, texts: Frame | None) -> Frame:

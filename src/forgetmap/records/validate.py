@@ -31,8 +31,8 @@ from forgetmap.records.schema import BY_NAME, CONTENT_HASHES, RESULT_KEY
 from forgetmap.records.spark import spark_error, spark_failures
 
 SCORE_HINT = (
-    "scores lie between 0 and 1; name another scale with --range WORST:BEST, such as --range 0:100 "
-    "for percents, and leave the cell empty (null) where there is no score."
+    "scores must be between 0 and 1; use --range WORST:BEST for another scale, such as --range "
+    "0:100 for percentages, and leave the cell empty (null) if there is no score."
 )
 WORD_HINT = (
     "a score is a number, true or false: write 1 for what is right and 0 for what is wrong, and "
@@ -63,7 +63,7 @@ def check_run(run: Run, *, unique: bool = False, sums: Mapping[str, Any] | None 
             sums = _sums(run.scores, run.columns, run.info)
     if not sums["rows"]:
         raise EmptyInputError(
-            "there is no result in it",
+            "there are no results",
             file=run.origin,
             hint="give a table with at least one row, or the folder of a finished run.",
         )
@@ -127,8 +127,8 @@ def refuse_duplicates(run: Run, scores: Frame, by: Sequence[str]) -> None:
         file=file,
         line=line,
         field="item",
-        hint="was the file appended to twice? If they are answers to the same item, number them "
-        "in a 'repeat' column; if they are metrics, name them in a 'metric' column.",
+        hint="check whether the file was written twice. Number several answers to one item in a "
+        "'repeat' column, and name several metrics in a 'metric' column.",
     )
 
 
@@ -139,10 +139,12 @@ def locate_fault(run: Run, faults: Mapping[str, int]) -> InputError:
         return fault
     field = next(name for name, count in faults.items() if count)
     return FieldError(
-        f"{faults[field]:,} values are empty, not allowed or out of range",
+        f"{faults[field]:,} values are empty, invalid or out of range",
         file=run.origin,
         field=field,
-        hint=SCORE_HINT if field == "score" else "docs/records.md lists what each field may hold.",
+        hint=SCORE_HINT
+        if field == "score"
+        else "see docs/records.md for the values of each field.",
     )
 
 
@@ -206,7 +208,7 @@ def _key_fault(row: Mapping[str, Any]) -> Fault | None:
     identity = "item" if "item" in row else "question"
     for field in ("task", identity, "repeat"):
         if field in row and row[field] in (None, ""):
-            hint = "every result needs a task and an item, and a repeat if there is such a column."
+            hint = "every result needs a task and an item, and a repeat if the column exists."
             return field, f"{field} is empty", hint
     return None
 
@@ -226,7 +228,7 @@ def _options_fault(row: Mapping[str, Any]) -> Fault | None:
         parse_options(row.get("options"))
     except ValueError:
         hint = 'write options as a JSON list, such as ["Paris", "Rome"].'
-        return "options", f"options are no list: {_short_repr(row['options'])}", hint
+        return "options", f"options are not a list: {_short_repr(row['options'])}", hint
     return None
 
 
@@ -265,10 +267,13 @@ def _outcome_fault(row: Mapping[str, Any], score: float | None, info: RunInfo) -
             "use one of " + ", ".join(Outcome) + ".",
         )
     if outcome in MISSING and score is not None:
-        hint = "an error or unscored item is missing, never right or wrong: leave its score empty."
+        hint = "leave the score empty; an error or unscored item is missing, never right or wrong."
         return "outcome", f"outcome is {outcome} but score is {score:g}", hint
     if outcome in FAILED and score and str(row.get("metric")) not in info.metrics:
-        hint = f"{', '.join(FAILED)} score 0; an answer that is right all the same is correct."
+        hint = (
+            f"set the score to 0, or the outcome to correct; {', '.join(FAILED)} never count as "
+            "right."
+        )
         return "outcome", f"outcome is {outcome} but score is {score:g}", hint
     return None
 

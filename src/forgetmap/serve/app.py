@@ -204,13 +204,13 @@ class Explorer:
     def _ids(self, request: Request) -> tuple[ServedRun, ServedRun]:
         before, after = (self._served_run(request, name) for name in ("before", "after"))
         if before.id == after.id:
-            raise HTTPException(400, "a run is not compared with itself")
+            raise HTTPException(400, "a run cannot be compared with itself")
         return before, after
 
     def _served_run(self, request: Request, name: str) -> ServedRun:
         run = self._runs.get(request.query_params.get(name, ""))
         if run is None:
-            raise HTTPException(404, f"there is no such run: {name} takes an id of /api/runs")
+            raise HTTPException(404, f"unknown run: {name} must be an id from /api/runs")
         return run
 
     async def _start(self, before: ServedRun, after: ServedRun) -> PairTable:
@@ -257,13 +257,13 @@ class Explorer:
         noise = self._noise(served[0])
         texts = []
         for index, (own, run) in enumerate(zip(served, runs, strict=True)):
-            progress.next(f"reading what {run.name} was asked and said")
+            progress.next(f"reading the texts of {run.name}")
             # Tasks may be renamed to go with those of the other side.
             parts = [own.stamp] if run is own.run else [*stamps, index]
             texts.append(self._store.add_texts(run, _cache_key("texts", parts)))
 
         def compare() -> tuple[Pairs, bytes]:
-            progress.next("pairing and counting")
+            progress.next("pairing items")
             against = None if noise is None else align([sides[0], self._side(noise)])[1]
             comparison = compare_sides(sides[0], sides[1], self._setup.rule, noise=against)
             answer = _answer(comparison.result)
@@ -362,7 +362,7 @@ def _only(request: Request, names: Collection[str]) -> None:
     """Refuse what nobody understands: a filter with a typing error must not pass for none."""
     for name, value in request.query_params.multi_items():
         if name not in names and name not in ("before", "after"):
-            raise HTTPException(400, f"there is no parameter {name[:40]!r}")
+            raise HTTPException(400, f"unknown parameter {name[:40]!r}")
         if len(value) > MAX_VALUE_LENGTH:
             raise HTTPException(400, f"{name} is longer than {MAX_VALUE_LENGTH:,} characters")
 
@@ -370,7 +370,7 @@ def _only(request: Request, names: Collection[str]) -> None:
 def _selection(request: Request) -> Selection:
     values = {name: request.query_params.get(name, "") for name in (*FACETS, "q", "sort")}
     if values["sort"] not in SORTS:
-        raise HTTPException(400, f"sort is one of {', '.join(filter(None, SORTS))}")
+        raise HTTPException(400, f"sort must be one of {', '.join(filter(None, SORTS))}")
     if len(values["q"]) > MAX_QUERY_LENGTH:
         raise HTTPException(400, f"q is longer than {MAX_QUERY_LENGTH} characters")
     return Selection(**values)
@@ -379,16 +379,16 @@ def _selection(request: Request) -> Selection:
 def _number(request: Request, name: str, default: int, most: int) -> int:
     text = request.query_params.get(name, str(default))
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(most))):
-        raise HTTPException(400, f"{name} is a whole number from 0 to {most:,}")
+        raise HTTPException(400, f"{name} must be a whole number from 0 to {most:,}")
     if int(text) > most:
-        raise HTTPException(400, f"{name} is at most {most:,}")
+        raise HTTPException(400, f"{name} must be at most {most:,}")
     return int(text)
 
 
 def _key(request: Request) -> tuple[str, str, int]:
     parts = [unquote(part) for part in request.query_params.get("key", "").split("/")]
     if len(parts) != 3 or not (parts[2].isascii() and parts[2].isdigit() and len(parts[2]) < 9):
-        raise HTTPException(400, "key is TASK/ITEM/REPEAT, each of them URL-encoded")
+        raise HTTPException(400, "key must be TASK/ITEM/REPEAT, each part URL-encoded")
     return parts[0], parts[1], int(parts[2])
 
 
@@ -406,5 +406,5 @@ async def _say_ours(request: Request, error: Exception) -> Response:  # noqa: AR
 async def _say_engine(request: Request, error: Exception) -> Response:  # noqa: ARG001
     """The engine names files and tables in its messages."""
     if isinstance(error, duckdb.CatalogException):
-        return refused(503, "this comparison was put aside just now", "ask again.")
-    return refused(500, "the results could not be read", "see whether the files are still there.")
+        return refused(503, "this comparison was just removed from memory; try again", "ask again.")
+    return refused(500, "the results could not be read", "check that the files still exist.")

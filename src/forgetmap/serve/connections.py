@@ -166,7 +166,7 @@ class BoundedProtocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no HTTP, with the headers that every answer has."""
         del msg  # says less
-        self._refuse(HTTPStatus.BAD_REQUEST, "this is no request that can be read")
+        self._refuse(HTTPStatus.BAD_REQUEST, "invalid request")
 
     def _give_up(self) -> None:
         """End a connection whose request did not come."""
@@ -174,7 +174,7 @@ class BoundedProtocol(H11Protocol):
             return
         # Browsers connect before they have anything to ask, and take an answer to nothing amiss.
         if self._has_begun:
-            self._refuse(HTTPStatus.REQUEST_TIMEOUT, "the request did not come to its end in time")
+            self._refuse(HTTPStatus.REQUEST_TIMEOUT, "the request timed out")
         self.transport.close()
 
     def _hang_up(self) -> None:
@@ -187,7 +187,7 @@ class BoundedProtocol(H11Protocol):
             if isinstance(other, BoundedProtocol) and other is not self and not other.is_answering
         ]
         if not others:
-            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "too many ask at the same time")
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "too many concurrent requests")
             return
         oldest = min(others, key=lambda other: other._waiting_since)  # noqa: SLF001  # of this class
         self.connections.discard(oldest)

@@ -51,7 +51,8 @@ def require_undamaged(run: ServedRun) -> None:
     except ChecksumError as error:
         name = Path(error.file or "").name
         raise ChecksumError(
-            f"{name} of {run.run.name} is not as it was written", hint="copy the run folder again."
+            f"{name} of {run.run.name} was changed after it was written",
+            hint="copy the run folder again.",
         ) from None
 
 
@@ -64,8 +65,8 @@ def find_runs(sources: Sequence[str], reading: Reading | None = None) -> list[Se
             runs.setdefault(known.id, known)
     if len(runs) > MAX_RUNS:
         raise UsageError(
-            f"there are {len(runs):,} runs in these folders",
-            hint=f"serve at most {MAX_RUNS:,} of them at a time.",
+            f"these folders contain {len(runs):,} runs",
+            hint=f"serve at most {MAX_RUNS:,} at a time.",
         )
     return with_parents(_with_unique_names(runs.values()))
 

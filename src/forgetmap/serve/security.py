@@ -83,17 +83,15 @@ class Guard:
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
         if scope["method"] not in ("GET", "HEAD"):
-            return refused(405, "this server only answers questions (GET)")
+            return refused(405, "only GET requests are allowed")
         if _has_content(headers):
-            return refused(413, "a question has no content")
+            return refused(413, "a request must have no body")
         if scope["query_string"].count(b"&") >= MAX_PARAMETERS:
-            return refused(400, f"there are more than {MAX_PARAMETERS} parameters")
+            return refused(400, f"more than {MAX_PARAMETERS} parameters")
         if headers.get("host", "").lower() not in self._hosts:
-            return refused(
-                421, "this server does not go by that name; start it with --allow-host NAME"
-            )
+            return refused(421, "unknown host name; start the server with --allow-host NAME")
         if not self._is_own_page(scope, headers):
-            return refused(403, "only pages of this server may ask")
+            return refused(403, "requests from other sites are refused")
         return self._without_token(scope, headers)
 
     def _is_own_page(self, scope: Scope, headers: Headers) -> bool:
@@ -118,7 +116,7 @@ class Guard:
             # have. The page itself holds nothing of the runs; it asks for them with the cookie.
             if headers.get("sec-fetch-site") == "cross-site":
                 return None
-        return refused(401, "this server asks for its token: open the address that it printed")
+        return refused(401, "token missing or wrong: open the address printed by the server")
 
     def _with_cookie(self, parameters: Sequence[tuple[str, str]]) -> Response:
         rest = urlencode(parameters)

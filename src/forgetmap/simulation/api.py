@@ -209,7 +209,7 @@ def _task_faults(tasks: Sequence[SimulatedTask]) -> Iterator[tuple[str, str]]:
     """What makes no sense, and what to do."""
     names = [task.name for task in tasks]
     if not tasks or len(set(names)) < len(names):
-        yield "a simulation needs tasks, each with its own name", "rename or add tasks."
+        yield "a simulation needs tasks with unique names", "rename or add tasks."
     for task in tasks:
         if task.items < 1:
             yield f"task {task.name!r} has {task.items} items", "give it 1 or more."
@@ -231,7 +231,7 @@ def _setting_faults(setting: _Setting) -> Iterator[tuple[str, str]]:
         )
     for weight in (*habits.letter_bias, *(habits.moved_bias or ())):
         if not 0 < weight < inf:
-            yield f"a letter weighs {weight:g}", "weights of letters are positive numbers."
+            yield f"the weight of a letter is {weight:g}", "give a positive number."
     for name in failures:
         if name not in FAILED:
             yield f"there is no failure {name!r}", f"choose from {', '.join(FAILED)}."

@@ -77,7 +77,7 @@ def look_alpha(look: int, alpha: float, looks: int | None = None) -> float:
         return alpha / (look * (look + 1))
     if look > looks:
         raise UsageError(
-            f"look {look} of {looks} planned", hint="plan more looks, or leave their number open."
+            f"look {look} of {looks} planned", hint="plan more looks, or no fixed number."
         )
     return alpha / looks
 

@@ -145,7 +145,7 @@ def measure(states: States, merges: Sequence[PathPoint], budget: float) -> Measu
     }
     return Measured(
         **{name: _with_ends(values, merges, ends) for name, (values, ends) in measures.items()},
-        over=means(over, design.within(old), family, "forgetting less budget"),
+        over=means(over, design.within(old), family, "forgetting minus budget"),
         over_limit=over_limits(over, design.within(old), merges),
         below_line=_below_line(states, merges, np.ones(base.size, bool), family),
         loss_above=_loss_above(states, merges, family),
@@ -261,7 +261,7 @@ def correlate(pairs: Sequence[PairResult]) -> Correlation:
         value=correlation.value,
         low=correlation.low,
         high=correlation.high,
-        method="Spearman, Fisher z limits",
+        method="Spearman, Fisher z interval",
     )
     return Correlation(pairs=len(known), rank=rank, p=correlation.p, words=words.correlation(rank))
 
@@ -291,13 +291,13 @@ def _below_line(
     right = states.right[:, mask].astype(float)
     line = _line(merges, right[BASE], right[TUNED])
     apart = line - right[[merge.run for merge in merges]]
-    return means(apart, states.design.within(mask), family, "line less accuracy")
+    return means(apart, states.design.within(mask), family, "line minus accuracy")
 
 
 def _loss_above(
     states: States, merges: Sequence[PathPoint], family: Sequence[int]
 ) -> list[Estimate]:
-    method = "loss less line"
+    method = "loss minus line"
     if states.loss is None:
         reason = "log-probabilities of right answers are not recorded for all items"
         return [Estimate(value=None, method=method, reason=reason)] * len(merges)
@@ -324,7 +324,7 @@ def _barriers(states: States, merges: Sequence[PathPoint]) -> list[Barrier]:
 
 
 def _barrier(path: Sequence[PathPoint], group: str, estimates: Sequence[Estimate]) -> Barrier:
-    height, index = greatest(estimates, "greatest over the path, limits for all at once")
+    height, index = greatest(estimates, "maximum over the path, simultaneous intervals")
     return Barrier(
         method=path[0].method,
         group=group,

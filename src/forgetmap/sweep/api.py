@@ -77,7 +77,7 @@ def compare_runs(
     """
     rule = rule or Rule()
     if not paths:
-        raise UsageError("a sweep needs a tuned model", hint="give one or more.")
+        raise UsageError("a sweep needs a tuned model", hint="pass one or more.")
     later = {run: folder / run for path in paths for run in (path.run, *path.merges.values())}
     later = {run: index for run, index in later.items() if run != base[1]}
     from_base = compare(folder / base[1], *later.values())

@@ -16,7 +16,7 @@ MAX_WEIGHTS = 1001
 """Weights of a sweep."""
 DEFAULT_DENSITY = 0.5
 """Share of changes that sparse methods keep, unless another is given."""
-WEIGHTS_HINT = "give START:STOP:STEP such as 0:1:0.1, or values such as 0.2,0.5,0.8."
+WEIGHTS_HINT = "use START:STOP:STEP such as 0:1:0.1, or values such as 0.2,0.5,0.8."
 
 
 class Merge(NamedTuple):
@@ -47,9 +47,9 @@ def parse_weights(text: str) -> tuple[float, ...]:
         else:
             return check_weights([float(part) for part in text.split(",")])
     except (ValueError, ArithmeticError):
-        raise UsageError(f"{text!r} names no weights", hint=WEIGHTS_HINT) from None
+        raise UsageError(f"{text!r} contains no weights", hint=WEIGHTS_HINT) from None
     if step <= 0 or not 0 < count <= MAX_WEIGHTS:
-        raise UsageError(f"{text!r} names no weights", hint=WEIGHTS_HINT)
+        raise UsageError(f"{text!r} contains no weights", hint=WEIGHTS_HINT)
     return check_weights([float(start + step * index) for index in range(count)])
 
 
@@ -58,7 +58,7 @@ def check_weights(weights: Sequence[float]) -> tuple[float, ...]:
     if not weights or not all(0 <= weight <= 1 for weight in weights):
         text = ", ".join(f"{weight:g}" for weight in weights[:5])
         raise UsageError(
-            f"weights are shares of the tuned model between 0 and 1, not {text or 'none'}",
+            f"weights must be shares of the tuned model between 0 and 1, not {text or 'none'}",
             hint=WEIGHTS_HINT,
         )
     return tuple(sorted(set(weights)))
@@ -71,7 +71,7 @@ def check_methods(methods: Sequence[str]) -> tuple[str, ...]:
             near = get_close_matches(method, PATHS, n=1)
             guess = f"did you mean {near[0]}? " if near else ""
             raise UsageError(
-                f"there is no path by {method!r} from one model to another",
+                f"{method!r} has no path from one model to another",
                 hint=f"{guess}choose from {', '.join(PATHS)}.",
             )
     if not methods:
@@ -103,7 +103,7 @@ def _grids(weights: Weights, methods: int) -> list[tuple[float, ...]]:
     if len(texts) not in (1, methods) or len(texts) < len(weights):
         raise UsageError(
             f"there are {len(weights)} grids of weights for {methods} methods",
-            hint="give --weights once for all methods, or once for each in their order.",
+            hint="give --weights once for all methods, or once per method in their order.",
         )
     grids = [parse_weights(text) for text in texts]
     return grids if len(grids) == methods else grids * methods

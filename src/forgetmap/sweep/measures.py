@@ -103,7 +103,7 @@ def means(
     if scores.shape[1] < 2:
         return [Estimate(value=None, method=method, reason="too few items")] * len(scores)
     z = joint_quantile(scores[list(family)], design) if len(family) else normal_quantile()
-    return _estimates(mean_limits(scores, z, design), f"{method}, t limits, {TOGETHER}")
+    return _estimates(mean_limits(scores, z, design), f"{method}, t intervals, {TOGETHER}")
 
 
 def greatest(estimates: Sequence[Estimate], method: str) -> tuple[Estimate, int]:

@@ -25,8 +25,8 @@ class PointGroup(Value):
     forgetting: Estimate = Field(description="Right in base, wrong here; share of all items.")
     backward_transfer: Estimate = Field(description="Wrong in base, right here.")
     really_lost: Estimate = Field(
-        description="Forgetting without luck, as `compare` would headline it; a range has limits "
-        "and no value."
+        description="Forgetting without luck, as in the headline of `compare`; a range has "
+        "bounds and no value."
     )
 
 
@@ -40,41 +40,52 @@ class PointResult(Value):
     method: str
     weight: float = Field(description="Share of the tuned model: 0 is base, 1 is tuned.")
     run: str
-    reused: Literal["base", "tuned"] | None = Field(description="The parent it is, if it is one.")
+    reused: Literal["base", "tuned"] | None = Field(
+        description="Which parent this point is, if any."
+    )
     accuracy: float
-    forgetting: Estimate = Field(description="Against base; outside the target, if there is one.")
+    forgetting: Estimate = Field(
+        description="Compared with base; outside the target tasks, if there are any."
+    )
     forgetting_all: Estimate
-    backward_transfer: Estimate = Field(description="Against base; in the target, if any.")
+    backward_transfer: Estimate = Field(
+        description="Compared with base; in the target tasks, if there are any."
+    )
     backward_transfer_all: Estimate
-    retained: Estimate = Field(description="Of what tuned gained, the share right here.")
+    retained: Estimate = Field(description="Share of the tuned model's gains that are right here.")
     retained_all: Estimate
-    recovered: Estimate = Field(description="Of what tuned forgot, the share right here.")
+    recovered: Estimate = Field(
+        description="Share of the tuned model's losses that are right here."
+    )
     recovered_all: Estimate
     benefit: Estimate = Field(
         description="retained + recovered - 1: 0 for each parent and for mixing their answers."
     )
     benefit_all: Estimate
     over_budget: Estimate = Field(
-        description="Forgetting less the budget, limits for all merges at once."
+        description="Forgetting minus the budget, with simultaneous intervals for all merges."
     )
     over_budget_limit: float | None = Field(
         default=None,
-        description="One-sided upper limit of forgetting less the budget, of this merge by itself; "
-        "at 0 or below, it is within the budget.",
+        description="One-sided upper bound of forgetting minus the budget, for this merge "
+        "alone; within the budget if 0 or below.",
     )
     within: Within | None = Field(
-        description="The budget of forgetting; null for parents. Surely: certified, as are all "
-        "smaller weights of its path."
+        description="Whether forgetting is within the budget; null for parents. surely: "
+        "certified, as are all smaller weights of its path."
     )
     below_line: Estimate = Field(
-        description="How far accuracy lies below the line between the ends; all at once."
+        description="Accuracy below the straight line between the ends, with simultaneous "
+        "intervals."
     )
-    loss: float | None = Field(description="Mean of minus log-probability of right answers.")
+    loss: float | None = Field(description="Mean negative log-probability of the right answers.")
     loss_above_line: Estimate
     lost_from_tuned: Estimate = Field(description="Right in tuned, wrong here.")
     gained_on_tuned: Estimate = Field(description="Wrong in tuned, right here.")
-    on_front: bool = Field(description="No other merge forgets less and keeps more.")
-    surely_beaten: bool = Field(description="Some point surely forgets less and keeps more.")
+    on_front: bool = Field(description="Whether no other merge forgets less and keeps more.")
+    surely_beaten: bool = Field(
+        description="Whether another point significantly forgets less and keeps more."
+    )
     groups: list[PointGroup] = Field(description="All items, then categories.")
 
 
@@ -84,15 +95,17 @@ class Barrier(Value):
     method: str
     group: str
     measure: Measure
-    height: Estimate = Field(description="The greatest over the path; above 0 there is a barrier.")
-    weight: float = Field(description="Where it is seen.")
+    height: Estimate = Field(
+        description="The maximum over the path; there is a barrier if it is above 0."
+    )
+    weight: float = Field(description="Weight of the maximum.")
 
 
 class Choice(Value):
     """The best merge by the rule."""
 
     sure: Sure
-    point: int | None = Field(description="Place in `points`.")
+    point: int | None = Field(description="Index in `points`.")
     words: str
 
 
@@ -102,16 +115,16 @@ class PairResult(Value):
     tuned: str
     name: str
     items: int
-    left_out: int = Field(description="Answers without a score in every run.")
+    left_out: int = Field(description="Number of answers without a score in every run.")
     lost: int = Field(description="Right in base, wrong in tuned.")
     gained: int = Field(description="Wrong in base, right in tuned.")
     chance_gained: float | None = Field(
-        description="Share of the gained that guesses alone would have right."
+        description="Share of the gained items that guesses alone would answer right."
     )
     points: list[PointResult]
     barriers: list[Barrier]
     best: Choice
-    greatest_benefit: Estimate = Field(description="Of all merges, limits of the greatest.")
+    greatest_benefit: Estimate = Field(description="For all merges, interval of the maximum.")
     drift: WeightDrift | None
     notices: list[str]
 
@@ -120,7 +133,9 @@ class Correlation(Value):
     """Does merging help more where the weights moved less?"""
 
     pairs: int
-    rank: Estimate = Field(description="Spearman, of relative distance and greatest benefit.")
+    rank: Estimate = Field(
+        description="Spearman correlation of relative distance and largest benefit."
+    )
     p: float | None
     words: str
 
@@ -133,7 +148,7 @@ class SweepResult(Value):
     suite: str
     targets: list[str] = Field(description="Tasks that the tuned models were trained for.")
     level: float
-    budget: float = Field(description="Most forgetting, as a share of what tuned forgot.")
+    budget: float = Field(description="Maximum forgetting, as a share of what tuned forgot.")
     rule: str
     pairs: list[PairResult]
     correlation: Correlation

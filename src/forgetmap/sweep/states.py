@@ -65,7 +65,7 @@ def gather_states(
     if not kept:
         raise PairingError(
             "no item has a score in every run of the sweep",
-            hint="look at the runs with `forgetmap records show`.",
+            hint="check the runs with `forgetmap records show`.",
         )
     first = [tables[0][key] for key in kept]
     loss = [[table[key]["logprob_gold"] for key in kept] for table in tables]

@@ -23,9 +23,10 @@ NEAR_CHANCE = 0.2
 def rule(budget: float, level: float) -> str:
     """How the best merge is chosen."""
     return (
-        f"Best: of the merges that surely forget at most {percent(budget, 0)} of what the tuned "
-        "model forgot, the one that keeps most of what it gained. Weights are tested from small to "
-        f"large up to the first that fails; that none is named wrongly is {percent(level, 0)} sure."
+        f"Best: of the merges that are certified to forget at most {percent(budget, 0)} of what "
+        "the tuned model forgot, the one that keeps most of its gains. Weights are tested from "
+        "small to large up to the first that fails; the probability of no false certificate is "
+        f"{percent(level, 0)}."
     )
 
 
@@ -44,8 +45,8 @@ def share_with_limits(estimate: Estimate) -> str:
 def choice(point: PointResult, budget: float, tuned: str) -> str:
     """What the best merge does."""
     return (
-        f"{point_name(point)} surely {_what_it_does(point, budget, tuned)} Of the merges that do, "
-        f"it keeps the largest part of what {tuned} gained: "
+        f"{point_name(point)} is certified: it {_what_it_does(point, budget, tuned)} Of all "
+        f"certified merges, it keeps the largest part of what {tuned} gained: "
         f"{share_with_limits(point.retained_all)}. {benefit(point)}"
     )
 
@@ -53,7 +54,7 @@ def choice(point: PointResult, budget: float, tuned: str) -> str:
 def unsure_choice(point: PointResult, budget: float, tuned: str) -> str:
     """What the best merge does if its estimate is right."""
     return (
-        f"No merge found that surely helps. {point_name(point)} by its estimate, not surely, "
+        f"No merge is certified to help. According to its estimate, {point_name(point)} "
         f"{_what_it_does(point, budget, tuned)} It keeps {share_with_limits(point.retained_all)} "
         f"of what {tuned} gained. {benefit(point)}"
     )
@@ -62,8 +63,8 @@ def unsure_choice(point: PointResult, budget: float, tuned: str) -> str:
 def none_helps(point: PointResult, budget: float, tuned: str) -> str:
     """That no merge within the budget keeps anything worth it."""
     return (
-        f"No merge found that helps: of those that forget at most {percent(budget, 0)} of what "
-        f"{tuned} forgot, none keeps more than {percent(WORTH_KEEPING, 0)} of what it gained; "
+        f"No merge helps: of those that forget at most {percent(budget, 0)} of what {tuned} "
+        f"forgot, none keeps more than {percent(WORTH_KEEPING, 0)} of what it gained; "
         f"{point_name(point)} keeps {share_with_limits(point.retained_all)}."
     )
 
@@ -79,24 +80,24 @@ def benefit(point: PointResult) -> str:
     """Whether a merge is more than a mixture of its parents' answers."""
     estimate = point.benefit_all
     if estimate.low is not None and estimate.low > 0:
-        return "It does better than mixing the answers of both parents would."
+        return "It is better than mixing the answers of both parents."
     if estimate.high is not None and estimate.high < 0:
-        return "Mixing the answers of both parents would do better."
-    return "Whether it does better than mixing the answers of both parents is open."
+        return "Mixing the answers of both parents would be better."
+    return "It is unclear whether it is better than mixing the answers of both parents."
 
 
 def none_within(point: PointResult, budget: float, tuned: str) -> str:
     """That every merge forgets too much."""
     return (
-        f"No merge found that helps: every merge forgets more than {percent(budget, 0)} of what "
-        f"{tuned} forgot; the least is "
-        f"{point_name(point)} with {share_with_limits(point.forgetting_all)} of all items."
+        f"No merge helps: every merge forgets more than {percent(budget, 0)} of what {tuned} "
+        f"forgot; the smallest loss is that of {point_name(point)} with "
+        f"{share_with_limits(point.forgetting_all)} of all items."
     )
 
 
 def no_choice(reason: str) -> str:
     """Why there is no best merge."""
-    return f"No merge found that helps: {reason}."
+    return f"No merge helps: {reason}."
 
 
 def notices(states: States, gained: Flags) -> list[str]:
@@ -105,24 +106,24 @@ def notices(states: States, gained: Flags) -> list[str]:
     count = int(gained.sum())
     if not states.target.any():
         sentences.append(
-            "gains are counted on the suite itself, where answers also flip by chance, and such "
-            "flips make merging look better than it is: name what the tuned model was trained for "
-            "with --target or --target-suite."
+            "gains are counted on the suite itself, where answers also flip by chance, which "
+            "makes merging look better than it is: set the tasks the tuned model was trained "
+            "for with --target or --target-suite."
         )
     if 0 < count < FEW_GAINED:
         sentences.append(
-            f"only {counted(count, 'item')} were gained by the tuned model: what is kept of them "
-            "can hardly be told."
+            f"the tuned model gained only {counted(count, 'item')}, too few to measure what is "
+            "kept of them."
         )
     chance = float(np.mean(states.chance[gained])) if count else 0.0
     if chance >= NEAR_CHANCE:
         sentences.append(
-            f"of the {count:,} items gained, guesses alone would have {percent(chance)} right: "
+            f"guesses alone would answer {percent(chance)} of the {count:,} gained items right: "
             "part of what is gained, kept and recovered is luck."
         )
     if states.left_out:
         sentences.append(
-            f"{counted(states.left_out, 'answer')} without a score in every run left out."
+            f"{counted(states.left_out, 'answer')} left out that have no score in some run."
         )
     return sentences
 
@@ -136,17 +137,20 @@ def correlation(rank: Estimate) -> str:
         return f"The farther the weights moved, the less merging helped: {numbers}."
     if rank.low > 0:
         return f"The farther the weights moved, the more merging helped: {numbers}."
-    return f"Whether merging helps more where weights moved less is open: {numbers}."
+    return f"It is unclear whether merging helps more where the weights moved less: {numbers}."
 
 
 def no_correlation(known: Sequence[object]) -> str:
     """Why there is none."""
     if len(known) < MIN_PAIRS:
         return (
-            f"Whether merging helps more where weights moved less cannot be told from "
-            f"{counted(len(known), 'tuned model')}; give {MIN_PAIRS} or more."
+            f"{counted(len(known), 'tuned model')} cannot show whether merging helps more where "
+            f"the weights moved less; use {MIN_PAIRS} or more."
         )
-    return "All tuned models moved, or gained by merging, equally far: there is nothing to rank."
+    return (
+        "All tuned models moved, or gained by merging, by the same amount, so there is nothing "
+        "to rank."
+    )
 
 
 def headline(pair: PairResult) -> str:

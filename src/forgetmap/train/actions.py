@@ -29,7 +29,7 @@ def check_action(on_alarm: str, lr_factor: float) -> None:
     if not 0 < lr_factor < 1:
         raise UsageError(
             f"a factor of {lr_factor:g} does not lower the learning rate",
-            hint="give a number between 0 and 1, such as 0.5.",
+            hint="use a number between 0 and 1, such as 0.5.",
         )
 
 

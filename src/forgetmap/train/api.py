@@ -53,8 +53,8 @@ def watch(
     """
     if not hasattr(trainer, "add_callback") or not hasattr(trainer, "callback_handler"):
         raise UsageError(
-            f"a {type(trainer).__name__} takes no callbacks",
-            hint="give a Trainer of transformers or a trainer of TRL.",
+            f"{type(trainer).__name__} does not accept callbacks",
+            hint="pass a transformers Trainer or a TRL trainer.",
         )
     callback = ForgettingCallback(suite, **options)
     callback.report_through(trainer.callback_handler)

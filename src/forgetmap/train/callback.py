@@ -93,7 +93,7 @@ class ForgettingCallback(TrainerCallback):  # type: ignore[misc]
             return
         self._loss = float(loss) if math.isfinite(loss) else None
         if self._loss is None and self._watcher is not None:
-            self._watcher.miss(state.global_step, "loss", f"the loss of training is {loss}")
+            self._watcher.miss(state.global_step, "loss", f"the training loss is {loss}")
 
     def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Look once more where training ended early, unless other weights were loaded since."""
@@ -113,7 +113,7 @@ class ForgettingCallback(TrainerCallback):  # type: ignore[misc]
         if decision.values is not None:
             problems = self._reporters.send(decision.values, args, state, control, given)
             for problem in problems:
-                LOGGER.warning("a logger did not take what was seen: %s", problem)
+                LOGGER.warning("a logger rejected the values: %s", problem)
                 if self._watcher is not None:
                     self._watcher.miss(state.global_step, "logger", problem)
         if decision.stop:
@@ -129,8 +129,8 @@ class ForgettingCallback(TrainerCallback):  # type: ignore[misc]
         """Of the first process, the only one that looks."""
         if self._watcher is None:
             raise UsageError(
-                "nothing was watched yet in this process",
-                hint="call trainer.train() first; of several processes, ask the first.",
+                "this process has no history yet",
+                hint="call trainer.train() first; with several processes, use the first.",
             )
         return self._watcher
 
@@ -138,7 +138,7 @@ class ForgettingCallback(TrainerCallback):  # type: ignore[misc]
         found = self._settings.tokenizer or given.get("processing_class")
         if found is None:
             raise UsageError(
-                "the trainer has no tokenizer, so no item can be asked",
+                "the trainer has no tokenizer, which the probe needs",
                 hint="pass processing_class= to the trainer, or tokenizer= here.",
             )
         return getattr(found, "tokenizer", found)  # a processor has one for texts

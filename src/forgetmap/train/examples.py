@@ -34,7 +34,7 @@ ExampleSource = str | Path | Sequence[ExampleRow]
 IGNORED = -100
 """Label of a token that counts for no loss."""
 FORMS = (
-    "give each row `prompt`, `prompt` and `completion`, `messages`, or `input_ids` and `labels`."
+    "add `prompt`, `prompt` and `completion`, `messages`, or `input_ids` and `labels` to each row."
 )
 
 
@@ -90,8 +90,9 @@ def read_examples(
         example = _encode(row, tokenizer, place, eos=eos)
         if context is not None and len(example.ids) > context:
             raise FieldError(
-                f"the row has {len(example.ids)} tokens; the model takes {context}",
-                hint="shorten the row, or leave it out.",
+                f"the row has {len(example.ids)} tokens, more than the context length {context} "
+                "of the model",
+                hint="shorten the row, or remove it.",
                 file=place.file,
                 line=place.line,
                 field="input_ids" if "input_ids" in row else "prompt",
@@ -111,7 +112,7 @@ def read_rows(source: ExampleSource) -> list[tuple[Place, ExampleRow]]:
     else:
         name, rows = "examples", list(enumerate(source, start=1))
     if not rows:
-        raise EmptyInputError("there is not a single row", hint=FORMS, file=name)
+        raise EmptyInputError("there are no rows", hint=FORMS, file=name)
     for line, row in rows:
         if not isinstance(row, Mapping):
             raise FieldError("the row is not an object", hint=FORMS, file=name, line=line)
@@ -124,13 +125,13 @@ def _lines(path: Path) -> Iterator[tuple[int, Any]]:
     except FileNotFoundError as error:
         raise MissingInputError(
             "the file does not exist",
-            hint="give a file of JSON lines, such as `forgetmap export replay` writes.",
+            hint="pass a JSON Lines file, such as the output of `forgetmap export replay`.",
             file=str(path),
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableError(
             f"the file cannot be read: {error}",
-            hint="give a file of JSON lines in UTF-8.",
+            hint="pass a JSON Lines file in UTF-8.",
             file=str(path),
         ) from error
     for number, line in enumerate(text.splitlines(), start=1):
@@ -140,7 +141,7 @@ def _lines(path: Path) -> Iterator[tuple[int, Any]]:
             yield number, json.loads(line)
         except ValueError as error:
             raise UnreadableError(
-                f"the line is not JSON: {error}", hint=FORMS, file=str(path), line=number
+                f"invalid JSON: {error}", hint=FORMS, file=str(path), line=number
             ) from error
 
 
@@ -154,8 +155,8 @@ def check_vocabulary(examples: Sequence[TokenExample], size: int) -> None:
         if max(example.ids) >= size:
             raise ModelError(
                 f"{example.place.file}, line {example.place.line}: token {max(example.ids)} is "
-                f"unknown to the model, which has {size} tokens",
-                hint="give the tokenizer that belongs to the model: protect(..., tokenizer=...).",
+                f"outside the vocabulary of the model, which has {size} tokens",
+                hint="pass the tokenizer of the model: protect(..., tokenizer=...).",
             )
 
 
@@ -179,7 +180,7 @@ def _encode(row: ExampleRow, tokenizer: Any, place: Place, *, eos: bool) -> Toke
     if tokenizer is None:
         raise UsageError(
             "rows of text need a tokenizer, and the trainer has none",
-            hint="give one: protect(trainer, ..., tokenizer=tokenizer).",
+            hint="pass one: protect(trainer, ..., tokenizer=tokenizer).",
         )
     if "messages" in row:
         messages = _messages(row, "messages", place)
@@ -215,13 +216,13 @@ def _encode_chat(
     if not getattr(tokenizer, "chat_template", None):
         raise UsageError(
             f"{place.file}, line {place.line}: a chat, but the tokenizer has no chat template",
-            hint="write `prompt` and `completion`: "
-            "forgetmap export replay --format prompt-completion.",
+            hint="use `prompt` and `completion`: forgetmap export replay --format "
+            "prompt-completion.",
         )
     if not prompt:
         raise FieldError(
-            "the chat has one message only",
-            hint="give a question and an answer.",
+            "the chat has only one message",
+            hint="add a question and an answer.",
             file=place.file,
             line=place.line,
             field="messages",
@@ -244,7 +245,7 @@ def _given_tokens(row: ExampleRow, place: Place) -> TokenExample:
     if len(labels) != len(ids):
         raise FieldError(
             f"{len(labels)} labels for {len(ids)} tokens",
-            hint="give a label for each token, -100 where none counts.",
+            hint="give one label per token, -100 for tokens that do not count.",
             file=place.file,
             line=place.line,
             field="labels",
@@ -262,7 +263,7 @@ def _checked(ids: list[int], begin: int, place: Place) -> TokenExample:
     if not ids:
         raise FieldError(
             "the row has no tokens",
-            hint="give a prompt with text.",
+            hint="add a prompt with text.",
             file=place.file,
             line=place.line,
             field="prompt",

@@ -30,41 +30,51 @@ GapKind = Literal["probe", "items", "budget", "save", "logger", "loss"]
 class WatchGroup(Value):
     """One look at a category, or at all items."""
 
-    items: int = Field(description="Scored at the start and now; shares are of these.")
-    missing: int = Field(description="Scored at the start, without an answer now: not wrong.")
-    accuracy: float | None = Field(description="Share that is right now.")
-    forgotten: float | None = Field(description="Share that was right at the start and is wrong.")
-    forgotten_at_least: float = Field(
-        description="Lower limit of what was forgotten of all such items, less the noise floor; "
-        "valid at all looks and for all groups together."
+    items: int = Field(
+        description="Number of items scored at the start and now; shares refer to these."
     )
-    gained: float | None = Field(description="Share that was wrong at the start and is right.")
+    missing: int = Field(
+        description="Number of items scored at the start without an answer "
+        "now; they do not count as wrong."
+    )
+    accuracy: float | None = Field(description="Share that is right now.")
+    forgotten: float | None = Field(
+        description="Share that was right at the start and is wrong now."
+    )
+    forgotten_at_least: float = Field(
+        description="Lower bound of forgetting over all such items, minus the noise floor; "
+        "valid for all looks and groups together."
+    )
+    gained: float | None = Field(description="Share that was wrong at the start and is right now.")
     kl_to_start: float | None = Field(
         default=None, description="KL(now || start) in nats per token of the right answers."
     )
     kl_from_start: float | None = Field(
         default=None, description="KL(start || now) in nats per token of the right answers."
     )
-    alarm: bool = Field(default=False, description="It forgot more than the margin.")
+    alarm: bool = Field(default=False, description="Whether forgetting exceeds the margin.")
 
 
 class WatchLook(Value):
     """One evaluation of the probe on the live model."""
 
-    look: int = Field(description="Its number, from 0 at the start; repeated looks count too.")
+    look: int = Field(
+        description="Number of the look, from 0 at the start; repeated looks count too."
+    )
     step: int
     epoch: float | None = None
-    learning_rate: float | None = Field(default=None, description="Of the next step.")
-    loss: float | None = Field(default=None, description="Of training, as last logged before.")
+    learning_rate: float | None = Field(default=None, description="Learning rate of the next step.")
+    loss: float | None = Field(default=None, description="Training loss, as last logged.")
     run: str = Field(description="Name of its run folder.")
     total: WatchGroup
     categories: dict[str, WatchGroup]
-    probe_seconds: float = Field(description="Of this look.")
-    probed_seconds: float = Field(description="Of all looks so far.")
-    trained_seconds: float = Field(description="Of training so far, looks left out.")
+    probe_seconds: float = Field(description="Duration of this look.")
+    probed_seconds: float = Field(description="Duration of all looks so far.")
+    trained_seconds: float = Field(description="Duration of training so far, without looks.")
     abandoned: bool = Field(
         default=False,
-        description="Training went on from a checkpoint before this step; no part of the curve.",
+        description="Whether training resumed from a checkpoint before this step; such looks "
+        "are not part of the curve.",
     )
 
     @property
@@ -79,7 +89,7 @@ class WatchAlarm(Value):
     step: int
     look: int
     groups: list[str] = Field(description="`total` and names of categories.")
-    action: str = Field(description="What was done.")
+    action: str = Field(description="The action taken.")
 
 
 class WatchGap(Value):
@@ -101,8 +111,10 @@ class KeptCheckpoint(Value):
 class WatchRule(Value):
     """What was asked for."""
 
-    cost: float | None = Field(description="Most time in the probe per time in training.")
-    every: int | None = Field(description="Steps between looks, where that is fixed.")
+    cost: float | None = Field(
+        description="Maximum time in the probe, as a share of training time."
+    )
+    every: int | None = Field(description="Number of steps between looks, if fixed.")
     margin: float
     noise_floor: float
     alpha: float
@@ -115,13 +127,15 @@ class WatchHistory(Value):
 
     version: int = WATCH_VERSION
     suite: str
-    asked: str = Field(description="Tells items, their wording and how they are asked apart.")
-    tokens: str = Field(description="Tells apart what tokens a tokenizer makes of them.")
+    asked: str = Field(description="Identifies the items, their wording and the prompts.")
+    tokens: str = Field(description="Identifies the tokenisation of the items.")
     rule: WatchRule
-    items: int = Field(description="Asked at every look.")
-    items_of_suite: int = Field(description="Before items were left out for the cost.")
+    items: int = Field(description="Number of items evaluated at every look.")
+    items_of_suite: int = Field(
+        description="Number of items before some were left out to limit the cost."
+    )
     kl_is_exact: bool = Field(
-        default=True, description="Else rare tokens are one: then each KL is a lower limit."
+        default=True, description="Otherwise rare tokens are grouped, and each KL is a lower bound."
     )
     max_steps: int = 0
     looks: list[WatchLook] = Field(default_factory=list)
@@ -163,11 +177,12 @@ def read_history(path: str | Path) -> WatchHistory:
             first["msg"],
             file=str(file),
             field=".".join(str(part) for part in first["loc"]) or None,
-            hint="is this a watch.json that forgetmap wrote? If so, upgrade forgetmap.",
+            hint="check that this is a watch.json written by forgetmap; if so, upgrade forgetmap.",
         ) from None
     if history.version > WATCH_VERSION:
         raise FieldError(
-            f"written with version {history.version}; this forgetmap reads up to {WATCH_VERSION}",
+            f"the history has version {history.version}; this forgetmap reads up to "
+            f"{WATCH_VERSION}",
             file=str(file),
             field="version",
             hint="upgrade forgetmap: pip install -U forgetmap.",
@@ -186,7 +201,7 @@ def _find(path: Path) -> Path:
         if file.is_file():
             return file
     raise MissingInputError(
-        "no training was watched there",
+        "no history of a watched training",
         file=str(path),
-        hint=f"give a {WATCH_FILE}, or the folder that fm.watch wrote it to.",
+        hint=f"pass a {WATCH_FILE}, or the folder written by fm.watch.",
     )

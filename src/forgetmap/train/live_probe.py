@@ -228,7 +228,7 @@ def _refuse_parts(model: Any) -> None:
     for parameter in model.parameters():
         if hasattr(parameter, "ds_id") or type(parameter).__name__ == "DTensor":
             raise UsageError(
-                "the weights of the model are spread over several processes (FSDP, DeepSpeed ZeRO-3"
-                " or tensor parallel), so none of them can answer alone",
+                "the weights of the model are sharded over several processes (FSDP, DeepSpeed "
+                "ZeRO-3 or tensor parallel), so no single process can answer",
                 hint="evaluate saved checkpoints instead: forgetmap run CHECKPOINT --suite ...",
             )

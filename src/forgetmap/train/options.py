@@ -125,6 +125,6 @@ def _alarm_rule(options: WatchOptions) -> AlarmRule:
     ):
         if not least <= value < 1:
             raise UsageError(
-                f"{name} is {value:g}", hint="give a share of 1, such as 0.02 or 0.05."
+                f"{name} is {value:g}", hint="use a share between 0 and 1, such as 0.02 or 0.05."
             )
     return rule

@@ -22,8 +22,8 @@ def watched_suite(suite: str | Path | Suite, settings: Settings) -> Suite:
     """
     if (settings.repeats or 1) > 1 or settings.protocol == "published":
         raise UsageError(
-            "a watched training asks every item once at each look",
-            hint="leave out repeats, and use the protocol `same`.",
+            "watch evaluates every item once per look",
+            hint="remove repeats, and use the protocol `same`.",
         )
     chosen = suite if isinstance(suite, Suite) else load_suite(suite)
     tasks = tuple(replace(task, load=partial(tuple, tuple(task.load()))) for task in chosen.tasks)
@@ -39,11 +39,11 @@ def _check_gold(task: Task, item: Item, source: str | Path | Suite) -> None:
     if task.scorers or item.gold:
         return
     raise FieldError(
-        f"item {item.id!r} of task {task.name!r} has no right answer, so nobody can say when it is "
-        "forgotten",
+        f"item {item.id!r} of task {task.name!r} has no right answer, so forgetting cannot be "
+        "measured",
         file=None if isinstance(source, Suite) else str(source),
         field="gold",
-        hint="give it one, or leave the item out.",
+        hint="add a right answer, or remove the item.",
     )
 
 

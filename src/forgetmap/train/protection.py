@@ -78,21 +78,23 @@ def _check_trainer(trainer: Any, mitigations: tuple[Mitigation, ...]) -> None:
     wrong = [one for one in mitigations if not isinstance(one, Mitigation)]
     if wrong:
         raise UsageError(
-            f"{wrong[0]!r:.60} is no mitigation",
-            hint="give configs such as KLToStart(...) from forgetmap.train.",
+            f"{wrong[0]!r:.60} is not a mitigation",
+            hint="pass configurations such as KLToStart(...) from forgetmap.train.",
         )
     if any(getattr(trainer, sign, False) for sign in SIGNS_OF_SHARDS):
         raise UsageError(
             "the trainer shards the weights (DeepSpeed, FSDP or tensor parallelism)",
-            hint="protect works on one device and with DDP; train without shards.",
+            hint="train on one device or with DDP; protect does not support sharded weights.",
         )
     if getattr(trainer, "model_init", None) is not None:
         raise UsageError(
-            "the trainer makes its model anew when training begins (model_init)",
-            hint="give the trainer a model: there is no start to compare with yet.",
+            "the trainer creates its model when training starts (model_init)",
+            hint="pass a model to the trainer; protect needs the start model.",
         )
     if getattr(trainer, "is_in_train", False):
-        raise UsageError("the trainer is training", hint="call protect before trainer.train().")
+        raise UsageError(
+            "training has already started", hint="call protect before trainer.train()."
+        )
 
 
 def _tokenizer_of(trainer: Any) -> Any:

@@ -55,13 +55,11 @@ class LookSchedule:
     def __post_init__(self) -> None:
         self._began = self.clock()
         if self.every is not None and self.every < 1:
-            raise UsageError(
-                f"looks every {self.every} steps make no sense", hint="give 1 or more."
-            )
+            raise UsageError(f"every is {self.every}", hint="use 1 or more.")
         if self.every is None and not (self.cost is not None and 0 < self.cost <= 1):
             raise UsageError(
-                f"a cost of {self.cost} is no share of the time of training",
-                hint="give a number above 0 and at most 1, such as 0.05; or every=100.",
+                f"a cost of {self.cost} is not a share of the training time",
+                hint="use a number above 0 and at most 1, such as 0.05; or every=100.",
             )
 
     def begin(self, max_steps: int, *, trained: float = 0.0, probed: float = 0.0) -> None:

@@ -133,9 +133,9 @@ class Watcher:
             ) from error
         if not any(score is not None for score in self._start.values()):
             raise UsageError(
-                "not one item of the probe has a score at the start of training",
-                hint="choose items that need no judge or sandbox, and see why: forgetmap records "
-                f"show {self.folder / run_name(moment.step)}.",
+                "no item of the probe has a score at the start of training",
+                hint="choose items that need no judge or sandbox; find the reason with "
+                f"forgetmap records show {self.folder / run_name(moment.step)}.",
             )
         return WatchDecision(self._schedule.first_check(moment.step), values)
 
@@ -184,9 +184,9 @@ class Watcher:
         if not (self.folder / WATCH_FILE).exists():
             if moment.step:
                 raise OutputError(
-                    f"{self.folder} holds no history, and training goes on from step "
-                    f"{moment.step}: what the model knew at the start is not known",
-                    hint="give the folder that was used before as out=, or begin at step 0.",
+                    f"{self.folder} contains no history, but training resumes at step "
+                    f"{moment.step}, so what the model knew at the start is unknown",
+                    hint="pass the previous folder as out=, or start at step 0.",
                 )
             return None
         earlier = read_history(self.folder)
@@ -194,21 +194,21 @@ class Watcher:
             # Nothing but the start was seen: the attempt ended before its first step was done.
             if len(earlier.looks) > 1 and not self._settings.overwrite:
                 raise OutputError(
-                    f"{self.folder} holds the history of another training",
-                    hint="resume that one (resume_from_checkpoint=), choose another out=, or pass "
-                    "overwrite=True.",
+                    f"{self.folder} contains the history of another training",
+                    hint="resume that training (resume_from_checkpoint=), choose another out=, "
+                    "or pass overwrite=True.",
                 )
             self._clear(earlier)
             return None
         for name, own, other in (
-            ("other items, or asks them otherwise", self._probe.asked, earlier.asked),
+            ("other items or prompts", self._probe.asked, earlier.asked),
             ("another tokenizer", self._probe.tokens, earlier.tokens),
         ):
             if own != other:
                 raise UsageError(
-                    f"the training that is resumed has {name} than {self.folder / WATCH_FILE} says",
-                    hint="resume with the suite, settings and tokenizer it began with, or choose "
-                    "another out= and begin at step 0.",
+                    f"the resumed training has {name} than recorded in {self.folder / WATCH_FILE}",
+                    hint="resume with the original suite, settings and tokenizer, or choose "
+                    "another out= and start at step 0.",
                 )
         return earlier
 
@@ -220,8 +220,8 @@ class Watcher:
         start = self.folder / run_name(0)
         if not start.is_dir():
             raise OutputError(
-                f"{start} is gone, and with it what the model knew at the start",
-                hint="bring it back, or choose another out= and begin at step 0.",
+                f"{start} is missing, so what the model knew at the start is unknown",
+                hint="restore it, or choose another out= and start at step 0.",
             )
         self._start = read_scores(start)
         self._probe.suite = suite_of_keys(self._settings.suite, self._start)
@@ -277,8 +277,8 @@ class Watcher:
         self._change(items=kept)
         self._write()
         self._say(
-            f"step {moment.step}: the probe asks {kept} of {self.history.items_of_suite} items, so "
-            "that the cost allows enough looks"
+            f"step {moment.step}: the probe uses {kept} of {self.history.items_of_suite} items, "
+            "so that the cost limit allows enough looks"
         )
 
     def _try_look(self, moment: Moment) -> WatchDecision:
@@ -377,7 +377,7 @@ class Watcher:
             save_best(self._model, self._tokenizer, self.folder)
         except save_faults() as error:
             LOGGER.warning("the checkpoint of step %d could not be kept: %s", look.step, error)
-            self.miss(look.step, "save", f"the checkpoint could not be kept: {error}")
+            self.miss(look.step, "save", f"the checkpoint could not be saved: {error}")
             return
         kept = KeptCheckpoint(
             step=look.step,
@@ -388,8 +388,8 @@ class Watcher:
 
     def _miss_last(self, moment: Moment) -> None:
         message = (
-            "no look at the last step: it would take the probe over "
-            f"{100 * (self._settings.cost or 0):g} % of the time of training"
+            "no look at the last step, because the probe would exceed "
+            f"{100 * (self._settings.cost or 0):g} % of the training time"
         )
         self._say(f"step {moment.step}: {message}")
         self.miss(moment.step, "budget", message)

@@ -241,7 +241,7 @@ def test_noise_marks_the_deep_dive_too() -> None:
     (cell,) = result.deep_dive
     counted = metric(result, "knowledge.facts")
     assert (cell.noise, cell.within_noise) == (counted.noise, True)
-    with pytest.raises(UsageError, match="--noise has no effect: the published arithmetic"):
+    with pytest.raises(UsageError, match="--noise has no effect: the published method"):
         drift(old, new, noise=again, aggregator="captrack-relative")
 
 
@@ -310,7 +310,7 @@ def test_pairs_of_several_bases_are_one_table() -> None:
     values = [cell.value or 0.0 for cell in result.capabilities if cell.id == "maths"]
     assert values[0] == pytest.approx(-values[1])
     assert "mine (from other old): " in repr(result)
-    with pytest.raises(UsageError, match="repeat of one model before"):
+    with pytest.raises(UsageError, match="belongs to one model before"):
         drift_pairs([(old, new), (other, newer)], taxonomy=SMALL, noise=old)
 
 

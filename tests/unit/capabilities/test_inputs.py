@@ -58,7 +58,7 @@ def test_what_makes_no_sense() -> None:
         plan_drift([])
     with pytest.raises(UsageError, match="nothing to compare"):
         plan_drift(["base"], [("a", "b")])
-    with pytest.raises(UsageError, match="a chain needs three models"):
+    with pytest.raises(UsageError, match="a chain needs at least three models"):
         plan_drift(["base", "sft"], chain=True)
     with pytest.raises(UsageError, match="2 models are called 'x'"):
         plan_drift(["base", "x=a", "x=b"])

@@ -161,11 +161,13 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     assert (caught.value.line, caught.value.field) == (2, COLUMNS["H5.ruler_32k"])
     empty = tmp_path / "empty.csv"
     empty.write_text(",".join(COLUMNS.values()) + "\n")
-    with pytest.raises(EmptyInputError, match="no model in it"):
+    with pytest.raises(EmptyInputError, match="contains no model"):
         fm.drift(good, empty)
     table = tmp_path / "table.csv"
     table.write_text("task,item,score\nsums,1,1\n")
-    with pytest.raises(UsageError, match=r"good.csv is a file of averages, .* table is not"):
+    with pytest.raises(
+        UsageError, match=r"good.csv is a CapTrack file of averages, .* table is not"
+    ):
         fm.drift(good, table)
     with pytest.raises(UsageError, match="no aggregator 'mean'"):
         fm.drift(good, good, aggregator="mean")  # type: ignore[arg-type]
@@ -180,8 +182,8 @@ def test_a_file_that_is_not_there_is_not_called_another_kind(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("metric", "value", "said"),
     [
-        ("C1.gsm8k", "94.9", "'94.9' is no share"),
-        ("C1.gsm8k", "-0.2", "'-0.2' is no share"),
+        ("C1.gsm8k", "94.9", "'94.9' is not a share"),
+        ("C1.gsm8k", "-0.2", "'-0.2' is not a share"),
         ("W3a.mtbench", "-3", "below 0"),
         ("H4.mtbench", "inf", "'inf' is no number"),
     ],
@@ -200,7 +202,7 @@ def test_a_column_twice_is_refused(tmp_path: Path) -> None:
     column = COLUMNS["C1.gsm8k"]
     path = tmp_path / "twice.csv"
     path.write_text(f"model_name,{column},{column}\nm,0.9,0.1\n")
-    with pytest.raises(FieldError, match="2 columns of this name") as caught:
+    with pytest.raises(FieldError, match="2 columns with this name") as caught:
         fm.drift(path, path)
     assert (caught.value.line, caught.value.field) == (1, column)
 

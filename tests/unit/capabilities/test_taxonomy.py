@@ -120,7 +120,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
         ('needs = "judge"', 'needs = "rule"', "metrics[5].needs", "needs a judge"),
         ("chance = 0.25", 'chance = "low"', "metrics[1].chance", "does not fit"),
         ('polarity = "both"', 'polarity = "sideways"', "metrics[3].polarity", "does not fit"),
-        ('field = "emoji"', 'feild = "emoji"', "metrics[4].feild", "is unknown here"),
+        ('field = "emoji"', 'feild = "emoji"', "metrics[4].feild", "unknown field"),
         ('name = "small"', 'name = "small"\ngroup = 1', "group", "nobody knows"),
         ('task = "sums"\n', "", "metrics[0]", "lacks 'task'"),
     ],

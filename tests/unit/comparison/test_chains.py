@@ -104,9 +104,9 @@ def test_what_is_no_line_is_refused(form: str) -> None:
 
 
 def test_two_runs_are_no_chain() -> None:
-    with pytest.raises(LineageError, match="at least 3 checkpoints, there are 2") as caught:
+    with pytest.raises(LineageError, match="at least 3 checkpoints, not 2") as caught:
         fm.compare(table([1]), table([1]), chain=True)
-    assert "leave out --chain" in caught.value.hint
+    assert "remove --chain" in caught.value.hint
 
 
 def test_every_stage_tells_how_it_paired() -> None:

@@ -28,14 +28,14 @@ def refusal(before: object, after: object) -> TooFewPairedError:
 
 def test_no_overlap_at_all() -> None:
     error = refusal(ids("a", "b", "c"), ids("x", "y"))
-    assert error.message == ("no item of before occurs in after; 3 only before, 2 only after")
+    assert error.message == ("before and after have no item in common; 3 only before, 2 only after")
     assert "--columns names the same id column" in error.hint
 
 
 def test_other_task_names_are_named() -> None:
     error = refusal(table([1, 1], task="mmlu"), table([1], task="mmlu_pro"))
     assert "tasks only before: mmlu; tasks only after: mmlu_pro;" in error.message
-    assert error.hint.startswith("name the tasks alike on both sides; --task NAME")
+    assert error.hint.startswith("use the same task names on both sides; --task NAME")
 
 
 def test_the_hint_on_task_names_works() -> None:
@@ -57,8 +57,8 @@ def test_a_task_on_both_sides_is_not_called_one_sided() -> None:
 def test_too_few_pairs() -> None:
     error = refusal(ids("a", "b", "c", "d"), ids("c", "d", "e", "f", "g"))
     assert error.message == (
-        "only 40.0% of what was scored in after is scored in before too, less than the 80% that is "
-        "required; 2 only before, 3 only after"
+        "only 40.0% of the scored items of after are also scored in before, less than the required "
+        "80%; 2 only before, 3 only after"
     )
 
 
@@ -94,7 +94,7 @@ def test_results_missing_after_are_seen_from_before(missing: str) -> None:
     after = before.slice(258) if missing == "right" else before.slice(0, 342)
     error = refusal(before, after)
     assert error.message.startswith(
-        "only 57.0% of what was scored in before is scored in after too"
+        "only 57.0% of the scored items of before are also scored in after"
     )
     compared = fm.compare(before, after, min_paired=0.5).result
     assert (compared.total.coverage.before, compared.total.coverage.after) == (0.57, 1.0)
@@ -141,7 +141,7 @@ def test_no_item_scored_on_both_sides_is_no_verdict() -> None:
 
 def test_two_runs_of_one_name_are_told_apart_by_their_place() -> None:
     before, after = run(ids("a", "b", "c"), "model"), run(ids("a"), "model")
-    assert "only 33.3% of what was scored in model" in refusal(before, after).message
+    assert "only 33.3% of the scored items of model" in refusal(before, after).message
 
 
 def test_conflicts_lead_to_pairing_by_id() -> None:

@@ -31,7 +31,7 @@ def test_few_items(n: int, *, warned: bool) -> None:
 
 def test_what_a_single_item_moves() -> None:
     said = message(fm.compare(scored(1, 8), scored(1, 8)), "tiny")
-    assert said == "only 8 items: a single one moves every rate by 12.5%."
+    assert said == "only 8 items: a single item changes every rate by 12.5%."
 
 
 def test_repeats_do_not_make_few_items_many() -> None:
@@ -52,8 +52,8 @@ def test_a_side_below_chance(side: str) -> None:
     pairs = [(bad, good), (fine, good)] if side == "before" else [(good, bad), (good, fine)]
     warned, silent = (fm.compare(*pair) for pair in pairs)
     assert message(warned, "below_chance") == (
-        f"fewer right {side} than by guessing in t ({100 * (edge - 1) / 400:.1f}%, guessing "
-        "25.0%): wrong format or extraction can look like lost knowledge."
+        f"fewer right answers {side} than by guessing in t ({100 * (edge - 1) / 400:.1f}%, "
+        "guessing 25.0%): a wrong format or failed extraction can look like lost knowledge."
     )
     assert "below_chance" not in codes(silent)
 
@@ -69,7 +69,7 @@ def test_a_ceiling_before(right: int, *, warned: bool) -> None:
     assert ("ceiling" in codes(comparison)) is warned
     if warned:
         said = message(comparison, "ceiling")
-        assert said == "nearly all right before in t (97.0%): no gain can show there."
+        assert said == "nearly all right before in t (97.0%): gains cannot show there."
 
 
 def test_a_ceiling_after_is_good_news_and_one_of_few_items_is_luck() -> None:

@@ -149,7 +149,9 @@ def test_advice_after_a_run_that_could_not_tell() -> None:
     )
     assert result.total.detectable is not None
     scale = (result.total.detectable / 0.02) ** 2
-    assert f"a loss of 2% is found with about {math.ceil(100 * scale):,} in all" in total.advice
+    assert (
+        f"a loss of 2% is detected with about {math.ceil(100 * scale):,} in total" in total.advice
+    )
 
 
 def test_so_many_more_items_do_decide() -> None:

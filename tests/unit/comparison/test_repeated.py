@@ -155,7 +155,7 @@ def test_noise_on_other_items_is_refused() -> None:
     for noise in (other, few):
         with pytest.raises(PairingError) as refused:
             fm.compare(as_arrow(before), as_arrow(after), noise=as_arrow(noise))
-        assert "--noise takes a repeat of the model before" in refused.value.hint
+        assert "pass a repeat of the model before" in refused.value.hint
 
 
 def test_noise_that_pairs_otherwise_is_refused() -> None:

@@ -215,7 +215,7 @@ def test_unequal_seeds_over_tasks_warn() -> None:
     assert seed_warnings([]) == []
     (notice,) = seed_warnings(seed_rows(a=3, b=3, c=2))
     assert notice.code == "seeds_differ"
-    assert "most tasks have 3 seeds, other seeds have c" in notice.message
+    assert "most tasks have 3 seeds, but c have other seeds" in notice.message
     before, after = answers(3)
     kept = [row for row in after if (row["task"], row["repeat"]) != ("piqa:main", 2)]
     first, second = map(pa.Table.from_pylist, (before, kept))

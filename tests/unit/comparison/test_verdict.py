@@ -305,7 +305,7 @@ def test_sampled_answers_without_repeats_tell_nothing() -> None:
     assert found.words.startswith(
         "cannot tell: noise and forgetting cannot be separated without repeats"
     )
-    assert "(260 in all)" in found.words
+    assert "(260 in total)" in found.words
 
 
 def test_sampled_answers_with_repeats_or_greedy_ones_tell() -> None:
@@ -317,19 +317,21 @@ def test_too_few_items_in_words() -> None:
     total = fm.compare(*sides(40, 15, 12, 33, k=4, different=20)).result.total
     assert total.headline.verdict == "cannot_tell"
     assert total.detectable is not None
-    assert total.headline.words.endswith(f"100 items detect no loss below {total.detectable:.1%}")
+    assert total.headline.words.endswith(
+        f"100 items cannot detect a loss below {total.detectable:.1%}"
+    )
 
 
 def test_a_model_that_only_guessed_has_no_share_of_what_it_knew() -> None:
     found = headline(8, 18, 18, 56, k=4, different=37)
     assert found.verdict == "cannot_tell"
-    assert found.of_known.reason == "it knew no more before than guessing would"
+    assert found.of_known.reason == "it knew no more before than by guessing"
 
 
 def test_a_range_that_contains_nothing_lost() -> None:
     found = headline(60, 12, 10, 40, k=2)
     assert found.verdict == "cannot_tell"
-    assert "more items would not narrow it" in found.words
+    assert "more items would not narrow the range" in found.words
     assert found.forgetting.value is None
     assert found.forgetting.reason
 
@@ -353,7 +355,7 @@ def test_no_right_answer_before() -> None:
 
 
 def test_raw_losses_say_so_if_nobody_recorded_how_many_options_there_are() -> None:
-    said = "assumes no lucky guesses (no item says how many options it has)"
+    said = "assumes no lucky guesses (the number of options is not recorded)"
     assert said in headline(90, 10, 0, 0, leave_out=("k",)).words
     assert said not in headline(90, 10, 0, 0, k=4).words
 
@@ -509,7 +511,7 @@ def test_how_much_luck_would_explain_a_loss_away() -> None:
     matched = fm.compare(*sides(150, 60, 0, 90, k=4, different=60)).result.total
     assert matched.luck_ratio_needed == pytest.approx(1.4136, abs=5e-5)
     assert matched.guess_rate_needed == pytest.approx(0.2928, abs=5e-5)
-    words = "stands unless more than 29.3% of its guesses were lucky (blind ones 25.0%)"
+    words = "holds unless more than 29.3% of the guesses were lucky (blind guesses: 25.0%)"
     assert words in matched.headline.words
 
 

@@ -111,8 +111,8 @@ def test_another_number_of_repeats() -> None:
     twice = table([1.0, 0.0], item=["a", "a"], repeat=[0, 1])
     comparison = fm.compare(table([1.0], item=["a"]), twice)
     assert message(comparison, "repeats") == (
-        "1 answer per item before and 2 after: those without a counterpart are in no cell; they "
-        "only tell of the noise floor."
+        "1 answer per item before and 2 after: answers without a counterpart are not compared and "
+        "only count for the noise floor."
     )
     assert codes(fm.compare(twice, twice)) == []
 
@@ -129,7 +129,7 @@ def test_one_sided_results() -> None:
 def test_unscored_pairs() -> None:
     comparison = fm.compare(table([1.0, 1.0]), table([None, 1.0]), min_paired=0.5)
     assert message(comparison, "unscored") == (
-        "1 pair without a score on one side or both: neither right nor wrong."
+        "1 pair without a score on one or both sides: neither right nor wrong."
     )
     assert comparison.result.total.n == 1
 
@@ -141,7 +141,7 @@ def test_prompts_that_differ() -> None:
 
     comparison = fm.compare(asked("Q: a", "Q: b", "c"), asked("Q: a", "<user> b", "<user> c"))
     assert message(comparison, "prompts") == (
-        "2 of 3 pairs asked with different prompts: format can change scores by itself."
+        "2 of 3 pairs have different prompts on the two sides: the format alone can change scores."
     )
     assert codes(fm.compare(asked("Q: a"), asked("Q:  a"))) == []
 
@@ -151,7 +151,7 @@ def test_conflicts_and_content_that_moved() -> None:
     after = table([1.0] * 10, question=[f"q{n}?" for n in range(9)] + ["another?"])
     comparison = fm.compare(before, after)
     assert message(comparison, "conflict") == (
-        "1 result with the same id on both sides but other content: not compared."
+        "1 result with the same id but different content on the two sides: not compared."
     )
     assert (comparison.result.pairing.only_before, comparison.result.total.n) == (0, 9)
 
@@ -162,7 +162,7 @@ def test_twins_told_apart_by_id_or_by_order() -> None:
     assert "told apart" not in message(by_id, "duplicates")
     by_order = fm.compare(before, table([1.0, 0.0], question=["same?"] * 2, item=["x", "y"]))
     assert message(by_order, "duplicates").endswith(
-        "duplicate questions; 2 of them told apart by their order alone."
+        "duplicate questions; 2 of them distinguished only by their order."
     )
 
 

@@ -20,7 +20,7 @@ def sentence(n11: int, n10: int, n01: int, n00: int, items: int | None = None) -
 
 
 def test_nothing_scored() -> None:
-    assert sentence(0, 0, 0, 0).startswith("Nothing can be said: no item is scored both in base")
+    assert sentence(0, 0, 0, 0).startswith("No result: no item is scored in both base")
 
 
 @pytest.mark.parametrize(("gained", "said"), [(0, "gained none"), (3, "gained 3")])
@@ -130,7 +130,7 @@ def test_the_headline_of_a_comparison_is_made_of_its_own_counts() -> None:
 
 def test_the_headline_when_no_answer_is_scored() -> None:
     comparison = fm.compare(table([None, None]), table([None, None]))
-    assert comparison.result.seen.startswith("Nothing can be said")
+    assert comparison.result.seen.startswith("No result")
     assert comparison.result.total.verdict == "cannot_tell"
     assert comparison.result.total.acc_before is None
     assert comparison.result.total_macro.excess.forgetting.value is None

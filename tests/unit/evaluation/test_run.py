@@ -125,7 +125,7 @@ def test_a_run_that_is_being_written_is_not_written_twice(tmp_path: Path) -> Non
 
     def run_again(step: Step) -> None:
         if step.done == 3:
-            with pytest.raises(OutputError, match="being written already") as raised:
+            with pytest.raises(OutputError, match="already being written") as raised:
                 run(tmp_path / "a")
             refused.append(raised.value)
 

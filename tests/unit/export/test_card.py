@@ -61,7 +61,7 @@ def test_writing_again_replaces_the_section_and_nothing_else(tmp_path: Path) -> 
 def test_a_verdict_that_is_open_is_a_limit(tmp_path: Path) -> None:
     write_card(fm.compare(*four_items(tmp_path)), tmp_path / "card.md")
     text = (tmp_path / "card.md").read_text(encoding="utf-8")
-    assert "These data cannot tell whether anything was lost." in text
+    assert "These data do not show whether anything was lost." in text
 
 
 def test_what_cannot_be_a_card(tmp_path: Path) -> None:

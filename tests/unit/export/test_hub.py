@@ -87,5 +87,5 @@ def test_nothing_is_replaced_unasked_and_nothing_of_others_at_all(tmp_path: Path
 
 
 def test_a_license_is_one_word(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no name of a license"):
+    with pytest.raises(UsageError, match="not a license identifier"):
         write_hub(compared(tmp_path), tmp_path / "set", license="mit\nevil: yes")

@@ -87,7 +87,7 @@ def test_a_row_without_text_is_named_or_left_out(
 
 def test_a_table_without_an_answer_says_so(tmp_path: Path) -> None:
     path = write(tmp_path / "pool.jsonl", [{"prompt": "Why?"}])
-    with pytest.raises(ColumnError, match="no column of the completion"):
+    with pytest.raises(ColumnError, match="missing column for completion"):
         turns(path)
 
 

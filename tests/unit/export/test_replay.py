@@ -107,7 +107,7 @@ def test_measured_items_only_if_asked_for_and_then_with_a_warning(tmp_path: Path
     prompt = f"{BIRDS['question']}\nA. tern\nB. penguin"
     assert read(out) == [{"prompt": prompt, "completion": "B. penguin"}]
     assert summary.measured == 1
-    assert "can no longer be measured" in summary.notices[0]
+    assert "can no longer be evaluated" in summary.notices[0]
 
 
 def test_the_best_of_every_item_come_first_where_there_is_a_limit(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_what_cannot_be_left_out_is_not_chosen_from(tmp_path: Path) -> None:
         write(tmp_path / "b.jsonl", results([0, 1])),
     )
     path = write(tmp_path / "pool.jsonl", [{"prompt": "Why?", "completion": "So."}])
-    with pytest.raises(UsageError, match="2 of 2 measured items have no question"):
+    with pytest.raises(UsageError, match="2 of 2 evaluation items have no recorded question"):
         write_replay(fm.compare(*bare), tmp_path / "r.jsonl", pool=[path])
     assert not (tmp_path / "r.jsonl").exists()
 
@@ -180,7 +180,7 @@ def test_a_question_on_one_side_is_enough(tmp_path: Path) -> None:
 def test_refusals_leave_nothing_behind(tmp_path: Path) -> None:
     comparison, out = birds(tmp_path), tmp_path / "r.jsonl"
     path = write(tmp_path / "pool.jsonl", [{"prompt": "Add 1 and 2.", "completion": "3"}])
-    with pytest.raises(UsageError, match="nothing to choose"):
+    with pytest.raises(UsageError, match="--pool is missing"):
         write_replay(comparison, out)
     with pytest.raises(UsageError, match="none of 1 training example was chosen"):
         write_replay(comparison, out, pool=[path])

@@ -69,7 +69,7 @@ def test_positions_rise_as_numbers_not_as_texts(tmp_path: Path) -> None:
 
 
 def test_lm_eval_knows_no_other_ids(tmp_path: Path) -> None:
-    with pytest.raises(FieldError, match="no position") as caught:
+    with pytest.raises(FieldError, match="not a position") as caught:
         write_rerun(table(tmp_path, ["q-1"], [0.0]), tmp_path / "s.json", harness="lm-eval")
     assert caught.value.field == "item"
     assert not (tmp_path / "s.json").exists()
@@ -94,7 +94,7 @@ def test_inspect_takes_ids_for_patterns(tmp_path: Path) -> None:
         bare = pattern.removeprefix("t:") if pattern.startswith("t:t:") else pattern
         assert sum(fnmatch(item, bare) for item in ids) == 1
     clash = table(tmp_path, ["c,d", "c-d"], [0.0, 1.0])
-    with pytest.raises(FieldError, match="other ids fit"):
+    with pytest.raises(FieldError, match="other ids match"):
         write_rerun(clash, tmp_path / "clash.txt", harness="inspect")
 
 
@@ -110,7 +110,7 @@ def test_a_list_that_no_shell_takes_is_said_to_be_one(tmp_path: Path) -> None:
     ids = [f"{n:06d}-{'x' * 60}" for n in range(2_000)]
     comparison = table(tmp_path, ids, [0.0] * len(ids))
     summary = write_rerun(comparison, tmp_path / "ids.txt", harness="inspect")
-    assert "longer than a command may be" in summary.notices[0]
+    assert "too long for a command" in summary.notices[0]
 
 
 def test_lighteval_cannot_and_what_can_is_said(tmp_path: Path) -> None:

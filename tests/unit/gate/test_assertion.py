@@ -41,7 +41,7 @@ def test_it_says_what_was_lost() -> None:
     assert lines[0].startswith("FAIL: forgetting: ")
     assert lines[1].startswith("  forgetting: FAIL: ")
     assert "margin 2.0%, 1,000 items" in lines[2]
-    assert lines[-1] == "  forgotten, such as: t/i800, t/i801, t/i802, t/i803, t/i804"
+    assert lines[-1] == "  forgotten, for example: t/i800, t/i801, t/i802, t/i803, t/i804"
     assert take_results()[0].status == "FAIL"
 
 
@@ -70,7 +70,7 @@ def test_a_policy_and_its_options_are_used(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"margin": 0.1, "policy": "policy.toml"}, "both given"),
+        ({"margin": 0.1, "policy": "policy.toml"}, "cannot be combined"),
         ({"margin": 0}, "margin is 0"),
         ({"margin": 2.0}, "margin is 2"),
         ({"inconclusive": "pass"}, "'pass'"),

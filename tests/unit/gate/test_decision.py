@@ -136,7 +136,7 @@ def test_holm_lets_no_single_task_of_many_fail_by_chance() -> None:
     among = run_gate(*release(unlucky), policy=TASKS)
     (check,) = [check for check in among.checks if check.group == "unlucky"]
     assert (check.status, check.verdict) == ("INCONCLUSIVE", "lost")
-    assert "not significant among all blocking checks" in check.sentence
+    assert "not significant after correction for all blocking checks" in check.sentence
     assert (check.loss.low or 0) > check.margin
 
 

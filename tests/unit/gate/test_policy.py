@@ -99,6 +99,6 @@ def test_a_missing_file_and_a_broken_one_are_typed_errors(tmp_path: Path) -> Non
 
 
 def test_two_rules_of_one_name_need_names() -> None:
-    with pytest.raises(ValueError, match="give each a `name`"):
+    with pytest.raises(ValueError, match="give each its own `name`"):
         GatePolicy(rule=(GateRule(), GateRule(margin=0.05)))
     assert len(GatePolicy(rule=(GateRule(), GateRule(name="strict", margin=0.05))).rules) == 2

@@ -52,9 +52,9 @@ def test_every_rule_of_a_policy_is_a_sentence() -> None:
         tell_policy(GatePolicy(rule=rules, required_tasks=("facts",))), 200
     ).splitlines()
     assert lines[1:5] == [
-        "- Forgetting of all items must be below 2%: the release is blocked where it is more.",
-        "- Forgetting of every category must be below 5%: a warning where it is more.",
-        "- The fall of accuracy of all items must be below 2%: shown only.",
+        "- Forgetting of all items must be below 2%: otherwise the release is blocked.",
+        "- Forgetting of every category must be below 5%: otherwise a warning is shown.",
+        "- The accuracy drop of all items must be below 2%: shown only.",
         "- Drift of the capability C1 must be below an effect of 0.02: shown only.",
     ]
     assert "Required: facts; a release without one of them fails." in " ".join(lines)
@@ -62,4 +62,4 @@ def test_every_rule_of_a_policy_is_a_sentence() -> None:
 
 def test_a_history_without_decisions_says_so() -> None:
     empty = HistoryResult(releases=[], recurring=[], escaped=[])
-    assert blocks_to_text(tell_history(empty)) == "No decision is recorded here yet."
+    assert blocks_to_text(tell_history(empty)) == "No decisions recorded yet."

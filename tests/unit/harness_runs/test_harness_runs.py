@@ -62,7 +62,7 @@ def test_a_failed_harness_is_quoted_and_can_be_run_again(tmp_path: Path) -> None
     with pytest.raises(HarnessError) as caught:
         run_harness(plan_of("fail", out), out)
     assert caught.value.output == ("working", "the disk \x1b[31m is on fire")
-    assert "ended with code 3" in caught.value.message
+    assert "ended with exit code 3" in caught.value.message
     assert str(tmp_path / ".run.small" / "output.log") in caught.value.hint
     assert not out.exists()
     run = run_harness(plan_of("fail", out), out)
@@ -75,7 +75,7 @@ def test_a_failed_harness_is_quoted_and_can_be_run_again(tmp_path: Path) -> None
 
 def test_a_harness_that_logs_nothing_failed(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    with pytest.raises(HarnessError, match="left no log with samples"):
+    with pytest.raises(HarnessError, match="wrote no log with samples"):
         run_harness(plan_of("letters", out), out)
 
 
@@ -244,13 +244,13 @@ def model(tmp_path: Path) -> Path:
 
 
 WRONG = {
-    "which tasks": [],
+    "no tasks given": [],
     "--suite has no effect with": ["--tasks", "a", "--suite", "basics"],
     "--output_path of lm-eval is set by": ["--tasks", "a", "--", "--output_path", "x"],
     "--log_s of lm-eval is set by": ["--tasks", "a", "--", "--log_s"],
-    "holds the key": ["--tasks", "a", "--", "--header=sesame"],
+    "contains the API key": ["--tasks", "a", "--", "--header=sesame"],
     "are all the same": ["--tasks", "a", "--repeats", "2"],
-    "is no program": ["--tasks", "a", "--harness-python", "no/such/python"],
+    "is not an executable program": ["--tasks", "a", "--harness-python", "no/such/python"],
 }
 
 

@@ -55,10 +55,10 @@ def test_slow_methods_are_left_out_unless_named() -> None:
     ("given", "message"),
     [
         ({"methods": ["nothing"]}, "there is no method 'nothing'"),
-        ({"seeds": 1}, "needs 2 of them or more, not 1"),
-        ({"methods": ["lora"], "strengths": {"sft": [1]}}, "no strengths of 'sft'"),
-        ({"methods": ["lora"], "strengths": {"ema": [1]}}, "no strengths of 'ema'"),
-        ({"methods": ["lora"], "strengths": {"lora": []}}, "no strengths of 'lora'"),
+        ({"seeds": 1}, "needs at least 2 seeds, not 1"),
+        ({"methods": ["lora"], "strengths": {"sft": [1]}}, "'sft' has no strengths"),
+        ({"methods": ["lora"], "strengths": {"ema": [1]}}, "'ema' has no strengths"),
+        ({"methods": ["lora"], "strengths": {"lora": []}}, "'lora' has no strengths"),
     ],
 )
 def test_what_makes_no_sense_is_refused(given: dict[str, object], message: str) -> None:

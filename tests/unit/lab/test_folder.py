@@ -106,5 +106,5 @@ def test_runs_of_another_version_are_not_mixed_with_ours(tmp_path: Path) -> None
     with pytest.raises(OutputError, match="another version of forgetmap"):
         open_once(recipe, out, [0])
     (out / RECIPE).write_text("[]")
-    with pytest.raises(UnreadableError, match="no recipe of a lab"):
+    with pytest.raises(UnreadableError, match="not a lab recipe"):
         open_once(recipe, out, [0])

@@ -64,7 +64,7 @@ def test_a_recipe_names_files_beside_it_and_can_be_sent_to_other_processes(folde
         ('far = "far.jsonl"', 'far = "far.jsonl"\nrates = [-1.0]', 8, "rates", "greater than 0"),
         ('far = "far.jsonl"', 'far = "far.jsonl"\nbatch_size = 0', 8, "batch_size", "greater than"),
         ('far = "far.jsonl"', 'far = "far.jsonl"\nmax_steps = "9"', 8, "max_steps", "valid int"),
-        ('far = "far.jsonl"', 'far = "near.jsonl"', 7, "far", "'near' is near as well"),
+        ('far = "far.jsonl"', 'far = "near.jsonl"', 7, "far", "'near' is also in `near`"),
         ('far = "far.jsonl"', 'far = "bascis"', 7, "far", "did you mean basics"),
         ('"new-{seed}.jsonl"', '"gone.jsonl"', 4, "new", "there is no file"),
         (
@@ -111,7 +111,7 @@ def test_rows_without_answers_are_told_with_their_line(folder: Path) -> None:
 def test_a_measured_question_must_not_be_trained_on(folder: Path, name: str, prompt: str) -> None:
     row = f'{{"prompt": "{prompt}", "completion": " me"}}\n'
     (folder / f"{name}.jsonl").write_text(ROW + row)
-    with pytest.raises(FieldError, match="also measured") as error:
+    with pytest.raises(FieldError, match="also an evaluation question") as error:
         read_recipe(folder / "recipe.toml")
     assert (error.value.file, error.value.line) == (str(folder / f"{name}.jsonl"), 2)
 
@@ -151,7 +151,7 @@ def test_a_folder_belongs_to_one_recipe(folder: Path) -> None:
     ):
         pass
     with (
-        pytest.raises(OSError, match="is being written already"),
+        pytest.raises(OSError, match="is already being written"),
         open_lab(recipe, folder / "lab", [0]),
         open_lab(recipe, folder / "lab", [0]),
     ):

@@ -170,7 +170,7 @@ def test_an_unchanged_model_is_not_called_worse(models: Path, tmp_path: Path) ->
     [
         ("map", ["--repeats", "auto", "--temperature", "0"], "greedy answers"),
         ("map", ["--repeats", "auto", "--budget", "10"], "more than the budget of 10"),
-        ("map", ["--repeats", "auto", "--chain"], "leave out --chain"),
+        ("map", ["--repeats", "auto", "--chain"], "remove --chain"),
         ("map", ["--repeats", "3", "--budget", "1000"], "add --repeats auto"),
         ("map", ["--repeats", "auto", "--max-repeats", "1"], "--max-repeats"),
         ("run", ["--repeats", "auto"], "forgetmap map"),

@@ -58,7 +58,7 @@ def test_a_probe_is_asked_as_the_full_run_was(asked: Path) -> None:
     assert Counter(row["task"] for row in rows) == {"task-0": 16, "task-1": 16}
     assert {row["probe"]["known"] for row in rows} == {20}
     assert "32 items of 120" in done.out
-    assert "80 items that are not known stably" in done.out
+    assert "80 items that are not reliably known" in done.out
     ran = call("run", asked / "tuned", "--suite", out, "--out", asked / "run-probe")
     assert ran.code == 0, ran.err
     few, full = (prompts(asked / name) for name in ("run-probe", "run-tuned"))
@@ -166,7 +166,7 @@ def test_the_probe_tracks_the_full_map(tmp_path: Path) -> None:
     ("more", "said"),
     [
         (["--detect", "0"], "--detect 0.05"),
-        (["--suite", "basics"], "name the suite that the run was asked"),
+        (["--suite", "basics"], "give the suite of the run"),
         (["--out", "{tmp}/probe.csv"], "end in .jsonl"),
         (["--out", "{tmp}/base.jsonl"], "--overwrite"),
     ],
@@ -203,11 +203,11 @@ def test_a_suite_that_changed_is_noticed(asked: Path, tmp_path: Path) -> None:
     assert items.is_file()
     done = call("probe", "check", items, asked / "run-base")
     assert done.code == 2
-    assert "no line of a probe" in done.err
+    assert "not a line of a probe" in done.err
     half = write(tmp_path / "half.jsonl", [row | {"probe": {"group": "g", "by": "total"}}])
     done = call("probe", "check", half, asked / "run-base")
     assert done.code == 2
-    assert "no line of a probe" in done.err
+    assert "not a line of a probe" in done.err
 
 
 def test_a_group_without_an_answer_says_nothing(tmp_path: Path) -> None:

@@ -217,7 +217,7 @@ def test_values_that_overflow_are_named(tmp_path: Path) -> None:
         merge_models.save_tensors(tmp_path / name, {"w": torch.full((4,), 6e4)}) for name in "ab"
     ]
     recipe = merge_models.average(*models, out_dtype="float16", parameters={"normalize": False})
-    with pytest.raises(FieldError, match="float16 cannot hold"):
+    with pytest.raises(FieldError, match="outside the range of float16"):
         apply_recipe(recipe, tmp_path / "out")
 
 
@@ -254,7 +254,7 @@ def test_a_folder_with_something_in_it_is_left_alone(parents: Path, tmp_path: Pa
     other = tmp_path / "letters"
     other.mkdir()
     (other / "letter.txt").write_text("dear")
-    with pytest.raises(OutputError, match="no model that forgetmap merged"):
+    with pytest.raises(OutputError, match="not a model merged by forgetmap"):
         apply_recipe(recipe, other, overwrite=True)
     assert content(other) == {"letter.txt": b"dear"}
 
@@ -271,7 +271,7 @@ def test_a_merged_model_is_replaced_if_asked(parents: Path, tmp_path: Path) -> N
 def test_a_model_is_not_merged_into_itself(parents: Path, tmp_path: Path) -> None:
     first = apply_recipe(merge_models.average(*pair(parents)), tmp_path / "out")
     before = content(first)
-    with pytest.raises(OutputError, match="which is merged"):
+    with pytest.raises(OutputError, match="folder of the input model"):
         apply_recipe(merge_models.average(first, pair(parents)[0]), first, overwrite=True)
     assert content(first) == before
 

@@ -202,7 +202,7 @@ def test_models_that_share_nothing_are_refused(tmp_path: Path) -> None:
 def test_broken_weights_are_named(tmp_path: Path, bad: float) -> None:
     one = checkpoint(tmp_path / "a", {"w.weight": torch.ones(2, 2)})
     two = checkpoint(tmp_path / "b", {"w.weight": torch.tensor([[1.0, bad], [1.0, 1.0]])})
-    with pytest.raises(ModelError, match=r"w\.weight holds NaN or infinite"):
+    with pytest.raises(ModelError, match=r"w\.weight contains NaN or infinite"):
         weight_drift(one, two)
 
 

@@ -334,7 +334,7 @@ def test_two_layers_of_one_model_can_be_merged() -> None:
 
 
 def test_layers_that_a_model_lacks_are_named() -> None:
-    with pytest.raises(ModelError, match="'a' has 5 layers; there is no layer 5"):
+    with pytest.raises(ModelError, match="'a' has 5 layers; layer 5 does not exist"):
         merged(sliced([source("a", 3, 6)]), weights("a"))
 
 
@@ -396,7 +396,7 @@ def test_whole_numbers_have_to_be_equal_and_stay() -> None:
         tensors["mask"] = torch.arange(4)
     assert torch.equal(merged(HALVES, given)["mask"], torch.arange(4))
     given["b"]["mask"] = torch.arange(1, 5)
-    with pytest.raises(ModelError, match="'mask' holds no floating-point numbers"):
+    with pytest.raises(ModelError, match="'mask' does not contain floating-point numbers"):
         merged(HALVES, given)
 
 

@@ -26,10 +26,10 @@ ABSURD = {
     "length": (file_of(b"{}", 1 << 60), "its header claims 1,152,921,504,606,846,976"),
     "depth": (file_of(b'{"w": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"), "not JSON"),
     "digits": (tensor([1]).replace(b"[1]", b"[" + b"9" * 5_000 + b"]"), "header"),
-    "size": (tensor([1 << 70]), "impossible shape"),
+    "size": (tensor([1 << 70]), "invalid shape"),
     "shape": (tensor([1 << 40, 1 << 40]), "instead of 4,835,703,278,458,516,698,824,704"),
-    "dimensions": (tensor([2] * 100_000), "impossible shape"),
-    "no sizes": (tensor(["x" * 1_000_000]), "impossible shape"),
+    "dimensions": (tensor([2] * 100_000), "invalid shape"),
+    "no sizes": (tensor(["x" * 1_000_000]), "invalid shape"),
     "offset": (tensor([2], 1 << 60), "has 1,152,921,504,606,846,976 bytes"),
 }
 

@@ -123,7 +123,7 @@ def test_tables_are_read(tmp_path: Path) -> None:
         ("t.csv", "method,model,forgetting\nsft,a,0.1\n", ColumnError, "no divergence"),
         ("t.csv", CSV.replace("0.4", "-0.4"), FieldError, "'-0.4'"),
         ("t.csv", CSV.replace("0.05", "many"), FieldError, "'many'"),
-        ("t.csv", CSV + "sft,a,0.3,1\n", FieldError, "there twice"),
+        ("t.csv", CSV + "sft,a,0.3,1\n", FieldError, "occurs twice"),
         ("t.csv", CSV + "x,y,nan,1\n", FieldError, "nan"),
         ("t.json", "{", UnreadableError, "cannot be read"),
         ("t.json", "3", UnreadableError, "no list"),

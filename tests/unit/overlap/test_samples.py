@@ -174,7 +174,7 @@ def test_files_that_hold_no_samples(tmp_path: Path) -> None:
     with pytest.raises(EmptyInputError):
         read_samples(written(tmp_path / "empty.jsonl"))
     twice = written(tmp_path / "twice.jsonl", GOOD | {"number": 3}, GOOD | {"number": 3})
-    with pytest.raises(FieldError, match="there twice"):
+    with pytest.raises(FieldError, match="occurs twice"):
         read_samples(twice)
     (tmp_path / "bad.jsonl").write_text("{", encoding="utf-8")
     with pytest.raises(UnreadableError, match="not JSON"):

@@ -78,9 +78,9 @@ def test_a_server_and_a_model_here_are_measured() -> None:
     [
         ("silent", "returns no log-probabilities"),
         ("shifted", "shifted by one token"),
-        ("scaled", "when it reads it than when it writes it"),
+        ("scaled", "differ between prompt and completion"),
         ("deaf", "returns no log-probabilities"),
-        ("words", "which tokens it means"),
+        ("words", "no token ids"),
         ("broken", "out of order"),
     ],
 )

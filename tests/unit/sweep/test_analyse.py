@@ -117,7 +117,7 @@ def test_the_best_keeps_most_of_what_is_surely_within_the_budget() -> None:
     found = pair_of(states_of(*(run * many for run in (BASE, TUNED, GOOD, POOR))), 0.3, 0.6)
     assert [point.within for point in found.points] == [None, "surely", "no", None]
     assert (found.best.sure, found.best.point) == ("sure", 1)
-    assert "linear 0.3 surely forgets at most 50%" in found.best.words
+    assert "linear 0.3 is certified: it forgets at most 50%" in found.best.words
 
 
 def test_what_is_within_by_its_estimate_only_is_not_called_sure() -> None:

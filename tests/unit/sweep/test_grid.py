@@ -51,7 +51,7 @@ def test_each_method_may_have_its_own_weights() -> None:
 
 
 def test_an_unknown_method_names_the_nearest() -> None:
-    with pytest.raises(UsageError, match=r"(?s)no path by 'slrep'.*did you mean slerp"):
+    with pytest.raises(UsageError, match=r"(?s)'slrep' has no path.*did you mean slerp"):
         merges_of(["slrep"], "0.5")
     with pytest.raises(UsageError, match="needs a method"):
         merges_of([], "0.5")

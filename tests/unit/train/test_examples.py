@@ -119,7 +119,7 @@ def test_errors_name_file_line_and_field(
 
 def test_a_row_longer_than_the_context() -> None:
     rows = [{"prompt": "cat " * 300}]
-    with pytest.raises(FieldError, match="the model takes 256"):
+    with pytest.raises(FieldError, match="context length 256"):
         read_examples(rows, tokenizer(), context=context_of(tiny_model("llama"), tokenizer()))
     assert context_of(tiny_model("llama"), tokenizer()) == CONTEXT
 

@@ -54,7 +54,7 @@ def test_the_cost_is_time_in_the_probe_per_time_in_training() -> None:
 
 
 def test_where_nothing_was_watched_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(MissingInputError, match="no training was watched"):
+    with pytest.raises(MissingInputError, match="no history of a watched training"):
         read_history(tmp_path)
 
 

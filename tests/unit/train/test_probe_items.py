@@ -37,7 +37,7 @@ def test_a_file_with_an_item_without_a_right_answer_is_refused(tmp_path: Path) -
 def test_no_items_and_repeats_are_refused() -> None:
     with pytest.raises(UsageError, match="no items"):
         watched_suite(Suite("mine", ()), Settings())
-    with pytest.raises(UsageError, match="once at each look"):
+    with pytest.raises(UsageError, match="once per look"):
         watched_suite(small_suite(), Settings(repeats=3, temperature=1.0))
 
 

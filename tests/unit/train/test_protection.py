@@ -156,7 +156,7 @@ def test_misuse(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="model_init"):
         fm.protect(trainer, L2SP())
     trainer.model_init, trainer.is_in_train = None, True
-    with pytest.raises(UsageError, match="is training"):
+    with pytest.raises(UsageError, match="training has already started"):
         fm.protect(trainer, L2SP())
 
 

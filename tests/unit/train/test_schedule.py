@@ -138,5 +138,5 @@ def test_what_was_trained_before_a_resumption_counts() -> None:
 
 @pytest.mark.parametrize("options", [{"cost": 0}, {"cost": 1.5}, {"every": 0}, {"cost": None}])
 def test_a_schedule_that_makes_no_sense_is_refused(options: dict[str, float]) -> None:
-    with pytest.raises(UsageError, match=r"make no sense|no share"):
+    with pytest.raises(UsageError, match=r"every is|not a share"):
         LookSchedule(**options)  # type: ignore[arg-type]

@@ -223,7 +223,7 @@ def test_a_logger_that_is_down_is_a_gap(tmp_path: Path, caplog: pytest.LogCaptur
     assert [look.step for look in seen.history.curve] == [0, 2, 4]
     assert seen.history.gaps[0].kind == "logger"
     assert "the server does not answer" in seen.history.gaps[0].message
-    assert "a logger did not take" in caplog.text
+    assert "a logger rejected" in caplog.text
 
 
 def test_items_without_a_right_answer_are_refused_at_once(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_items_without_a_right_answer_are_refused_at_once(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"cost": 2}, "no share"),
+        ({"cost": 2}, "not a share"),
         ({"margin": 1.2}, "margin is 1.2"),
         ({"on_alarm": "panic"}, "no action"),
         ({"often": 5}, "no option 'often'"),
@@ -249,7 +249,7 @@ def test_options_that_make_no_sense_are_refused_at_once(
 
 
 def test_something_else_than_a_trainer_is_refused() -> None:
-    with pytest.raises(UsageError, match="takes no callbacks"):
+    with pytest.raises(UsageError, match="does not accept callbacks"):
         fm.watch(object(), SUITE)
 
 
@@ -294,7 +294,7 @@ def test_a_training_is_not_resumed_without_its_start(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="what the model knew at the start"):
         resume(tmp_path)
     (tmp_path / "forgetting").rename(tmp_path / "forgotten")
-    with pytest.raises(OutputError, match="holds no history"):
+    with pytest.raises(OutputError, match="contains no history"):
         resume(tmp_path)
 
 

@@ -145,7 +145,7 @@ def _rules() -> list[Callable[[Command], Command]]:
             type=float,
             default=CORRECT_AT,
             show_default=True,
-            help="Minimum score of a correct answer.",
+            help="Minimum score that counts as right.",
         ),
         pair_by_option,
         click.option(

@@ -51,7 +51,7 @@ def slerp(tensors: OneChunkedTensor, base: ChunkedTensor, *, t: Share) -> ChunkF
 
 @merge_method(
     "model_stock",
-    summary="between base and mean, as far as the angle between the changes advises",
+    summary="between base and mean, at a point determined by the angle between the changes",
     paper="Jang et al. 2024, Model Stock, arXiv:2403.19522",
     min_models=2,
 )

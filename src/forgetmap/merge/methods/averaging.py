@@ -57,7 +57,7 @@ def wise_ft(tensors: One, base: torch.Tensor, *, alpha: Share) -> torch.Tensor:
 
 @merge_method(
     "passthrough",
-    summary="one model as it is, layer by layer if slices say so",
+    summary="one model unchanged, or layers of several models given by slices",
     direction="With BASE+ADAPTER as the model, the adapter is merged into its base.",
     elementwise=True,
 )

@@ -180,11 +180,11 @@ def refuse_to_replace(out: Path, *, overwrite: bool) -> None:
     if not overwrite:
         raise OutputError(
             f"{out} is not empty",
-            hint="choose another --out, or replace a merged model with --overwrite.",
+            hint="choose another --out, or add --overwrite to replace a merged model.",
         )
     if not (out / RECIPE_FILE).is_file():
         raise OutputError(
-            f"{out} is no model that forgetmap merged, and is not replaced",
+            f"{out} is not a model merged by forgetmap, so it is not replaced",
             hint="choose another folder for the result.",
         )
 
@@ -250,11 +250,11 @@ def _explain_os_errors(out: Path, workspace: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
             raise OutputError(
-                f"no room was left while {out} was written: {error.strerror}",
-                hint=f"free some space and run the same again, which goes on where it was; to give "
-                f"up, delete {workspace}.",
+                f"the disk is full while writing {out}: {error.strerror}",
+                hint="free some space and run the same command to resume; to give up, delete "
+                f"{workspace}.",
             ) from error
         raise OutputError(
             f"cannot write {out}: {error.strerror or error}",
-            hint="choose a place you may write to.",
+            hint="choose a writable folder.",
         ) from error

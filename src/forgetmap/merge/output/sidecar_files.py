@@ -117,7 +117,7 @@ def choose_template(recipe: Recipe, models: Mapping[str, Checkpoint]) -> str | N
     if text is None:
         raise ModelError(
             f"There is no chat template '{template}'.",
-            hint=f"give 'auto', {', '.join(map(repr, TEMPLATES))}, a model of the recipe that has "
+            hint=f"use 'auto', {', '.join(map(repr, TEMPLATES))}, a model of the recipe that has "
             "one, a file, or the template itself.",
         )
     return text
@@ -167,11 +167,11 @@ def model_card(recipe: Recipe, name: str, config: Mapping[str, Any]) -> str:
         *(_card_row(part) for part in recipe.parts),
         "",
         f"Architecture: {config.get('model_type', 'unknown')}; weights in {dtype}.",
-        "Licence and limits of use are those of the models it is made of.",
+        "Licence and terms of use are those of the merged models.",
         "",
         "## Recipe",
         "",
-        "To make it again: `forgetmap merge apply merge.yaml --out DIR`.",
+        "To reproduce it: `forgetmap merge apply merge.yaml --out DIR`.",
         "",
         "```yaml",
         recipe.as_yaml().rstrip("\n"),

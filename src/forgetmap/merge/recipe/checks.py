@@ -39,7 +39,7 @@ def check_recipe(recipe: Recipe, make_error: MakeError = error_without_file) -> 
             parameter = _find_parameter(method, name, make_error, (*key_path, name))
             if not parameter.per_model and ("sources" in key_path or "models" in key_path):
                 raise make_error(
-                    f"'{name}' is one value for all models.",
+                    f"'{name}' has a single value for all models.",
                     (*key_path, name),
                     "move it to the parameters of the whole recipe.",
                 )
@@ -57,14 +57,14 @@ def _merged_together(recipe: Recipe) -> Iterator[tuple[KeyPath, list[str]]]:
 
 def _check_base(recipe: Recipe, method: Method, make_error: MakeError) -> None:
     if method.needs_base and recipe.base is None:
-        hint = "name the model it starts from as base."
+        hint = "set base to the model before fine-tuning."
         raise make_error(f"The method '{method.name}' needs a base.", ("base",), hint)
     for index, layers in enumerate(recipe.slices):
         if method.needs_base and recipe.base not in {part.model for part in layers.sources}:
             raise make_error(
                 f"The base '{recipe.base}' is not among the sources of the slice.",
                 ("slices", index, "sources"),
-                "add it with the layers that belong to those of the others.",
+                "add it with the corresponding layers.",
             )
 
 
@@ -99,15 +99,17 @@ def _check_rule(
 ) -> None:
     values = rule.value if isinstance(rule.value, tuple) else (rule.value,)
     if parameter.flag and (len(values) > 1 or values[0] not in {0, 1}):
-        raise make_error(f"'{parameter.name}' is true or false.", key_path, "give true or false.")
+        raise make_error(
+            f"'{parameter.name}' must be true or false.", key_path, "use true or false."
+        )
     if not parameter.flag and any(isinstance(value, bool) for value in values):
-        raise make_error(f"'{parameter.name}' is a number.", key_path, "give a number.")
+        raise make_error(f"'{parameter.name}' must be a number.", key_path, "give a number.")
     if parameter.limits:
         low, high = parameter.limits
         wrong = [value for value in values if not low <= value <= high]
         if wrong:
             raise make_error(
-                f"'{parameter.name}' is {wrong[0]:g}, but goes from {low:g} to {high:g}.",
+                f"'{parameter.name}' is {wrong[0]:g}, but must be from {low:g} to {high:g}.",
                 key_path,
-                f"give a number from {low:g} to {high:g}.",
+                f"use a number from {low:g} to {high:g}.",
             )

@@ -41,7 +41,7 @@ class ParameterRule(_FrozenModel):
             return tuple(map(float, value))
         if isinstance(value, bool) or _is_number(value):
             return value
-        raise ValueError(f"{value!r} is neither a number, true, false nor a list of numbers")
+        raise ValueError(f"{value!r} is not a number, true, false or a list of numbers")
 
     def fits(self, tensor: str) -> bool:
         """Whether it applies to the tensor of this name."""
@@ -79,7 +79,7 @@ class ModelPart(_WithParameters):
     @classmethod
     def _some_layers(cls, layers: tuple[int, int] | None) -> tuple[int, int] | None:
         if layers is not None and not 0 <= layers[0] < layers[1]:
-            raise ValueError(f"{list(layers)} is no range: give the first layer and the end")
+            raise ValueError(f"{list(layers)} is not a range; give the first layer and the end")
         return layers
 
 
@@ -135,9 +135,9 @@ class Recipe(_WithParameters):
     @model_validator(mode="after")
     def _models_or_slices(self) -> Self:
         if bool(self.models) == bool(self.slices):
-            raise ValueError("give either models or slices")
+            raise ValueError("give either models or slices, not both")
         if any(part.layer_range for part in self.models):
-            raise ValueError("layer_range belongs into slices")
+            raise ValueError("layer_range is allowed only in slices")
         return self
 
     @property

@@ -63,7 +63,7 @@ def read_recipe(path: str | Path) -> Recipe:
 
     if not isinstance(file.value, dict):
         raise make_error(
-            "A recipe is a mapping.", (), "begin with a line such as 'method: linear'."
+            "A recipe must be a mapping.", (), "start with a line such as 'method: linear'."
         )
     translated, ignored = _translate(file.value, make_error)
     try:
@@ -95,7 +95,7 @@ def _validate_as_mergekit(
             raise make_error(
                 f"mergekit's '{path[-1]}' is not supported here.",
                 path,
-                "leave it out: merge with 'models' or 'slices' and one 'base_model'.",
+                "remove it; use 'models' or 'slices' and one 'base_model'.",
             ) from error
         _delete(mapping, path)
     try:
@@ -117,13 +117,13 @@ def _notice(path: KeyPath, file: YamlFile, parameters: Collection[str]) -> str:
     """What has no effect, where it stands, and what was perhaps meant."""
     key = str(path[-1])
     if key in parameters:
-        meant = "as a parameter of the method it belongs under 'parameters'."
+        meant = "move it under 'parameters', if it is a parameter of the method."
     else:
         known = _keys_at(path[:-1])
         meant = f"{did_you_mean(key, known)}the keys are {', '.join(known)}."
     return (
-        f"line {file.line(path)} of the recipe: mergekit has no key '{key}' here and ignores it, "
-        f"and so does this merge; {meant}"
+        f"line {file.line(path)} of the recipe: the key '{key}' is unknown to mergekit and "
+        f"ignored, here as well; {meant}"
     )
 
 
@@ -141,8 +141,8 @@ def _translate(
     """The recipe in our words, and what stood in the tokenizer without effect."""
     for foreign, own in MERGEKIT_KEYS.items():
         if foreign in mapping and own in mapping:
-            message = f"'{foreign}' and '{own}' mean the same."
-            raise make_error(message, (foreign,), "leave one of them.")
+            message = f"'{foreign}' and '{own}' have the same meaning."
+            raise make_error(message, (foreign,), "remove one of them.")
     recipe = {MERGEKIT_KEYS.get(key, key): _drop_ignored(value) for key, value in mapping.items()}
     for key in ("dtype", "out_dtype"):
         if isinstance(recipe.get(key), str):
@@ -177,7 +177,7 @@ def _translate_tokenizer(
             ignored = [("tokenizer", key) for key in others if key not in UNSUPPORTED_TOKENIZER]
             others = [key for key in others if key in UNSUPPORTED_TOKENIZER]
         if others:
-            hint = "leave it out; only 'source' is understood here."
+            hint = "remove it; only 'source' is supported."
             raise make_error(
                 f"'{others[0]}' of a tokenizer is not supported.", ("tokenizer", others[0]), hint
             )
@@ -198,14 +198,14 @@ def _first_fault(error: ValidationError, make_error: MakeError) -> FieldError:
     if _is_extra(faults[0]):
         known = _keys_at(key_path[:-1])
         return make_error(
-            f"There is no key '{key_path[-1]}' here.",
+            f"Unknown key '{key_path[-1]}'.",
             key_path,
             f"{did_you_mean(str(key_path[-1]), known)}the keys are {', '.join(known)}.",
         )
     message = faults[0]["msg"].removeprefix("Value error, ")
     value = "" if faults[0]["type"] in {"missing", "value_error"} else f": {faults[0]['input']!r}"
     return make_error(
-        f"{message}{value}.", key_path, "see docs/merge-methods.md for what a recipe has."
+        f"{message}{value}.", key_path, "see docs/merge-methods.md for the keys of a recipe."
     )
 
 

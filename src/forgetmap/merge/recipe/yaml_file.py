@@ -50,11 +50,11 @@ def read_yaml(path: Path) -> YamlFile:
         text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, IsADirectoryError) as error:
         raise MissingInputError(
-            "There is no such recipe.", file=str(path), hint="check the path."
+            "The recipe file does not exist.", file=str(path), hint="check the path."
         ) from error
     except UnicodeDecodeError as error:
         raise UnreadableError(
-            "The file is not UTF-8 text.", file=str(path), hint="give a YAML file."
+            "The file is not UTF-8 text.", file=str(path), hint="pass a YAML file."
         ) from error
     loader = yaml.SafeLoader(text)
     try:
@@ -64,10 +64,10 @@ def read_yaml(path: Path) -> YamlFile:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise UnreadableError(
-            f"The file is not YAML: {getattr(error, 'problem', None) or error}",
+            f"The file is not valid YAML: {getattr(error, 'problem', None) or error}",
             file=str(path),
             line=mark.line + 1 if mark else None,
-            hint="fix the syntax there.",
+            hint="fix the syntax at this place.",
         ) from error
     finally:
         loader.dispose()
@@ -81,10 +81,10 @@ def _value(loader: Any, node: Any, key_path: KeyPath, lines: dict[KeyPath, int],
     lines[key_path] = node.start_mark.line + 1
     if len(key_path) > MAX_DEPTH:
         raise FieldError(
-            f"Values are nested more than {MAX_DEPTH} deep.",
+            f"Values are nested more than {MAX_DEPTH} levels deep.",
             file=file,
             line=lines[key_path],
-            hint="write the recipe without anchors that contain themselves.",
+            hint="remove anchors that contain themselves.",
         )
     if isinstance(node, yaml.SequenceNode):
         items = enumerate(node.value)
@@ -100,7 +100,7 @@ def _value(loader: Any, node: Any, key_path: KeyPath, lines: dict[KeyPath, int],
                 file=file,
                 line=key_node.start_mark.line + 1,
                 field=key,
-                hint="leave one of them.",
+                hint="remove one of them.",
             )
         mapping[key] = _value(loader, value_node, (*key_path, key), lines, file)
         lines[*key_path, key] = key_node.start_mark.line + 1

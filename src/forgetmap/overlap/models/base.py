@@ -100,22 +100,22 @@ def encode_alike(
         PairingError: tokenizers, vocabularies or chat templates differ, or a prompt is too long.
     """
     if not prompts:
-        raise EmptyInputError("There are no prompts.", hint="give at least one.")
+        raise EmptyInputError("There are no prompts.", hint="add at least one prompt.")
     _check_vocabularies(before, after)
     texts = [prompt.text for prompt in prompts]
     if chat:
         if before.template != after.template:
             raise PairingError(
                 f"{before.name} and {after.name} have different chat templates.",
-                hint="give both the same template, or use plain prompts without --chat.",
+                hint="use the same template for both, or plain prompts without --chat.",
             )
         texts = [before.chat(text) for text in texts]
     ids_before, ids_after = before.encode(texts), after.encode(texts)
     for prompt, tokens, other_tokens in zip(prompts, ids_before, ids_after, strict=True):
         if tokens != other_tokens:
             raise PairingError(
-                f"Prompt {prompt.id!r} is {len(tokens)} tokens for {before.name} and "
-                f"{len(other_tokens)} other ones for {after.name}.",
+                f"Prompt {prompt.id!r} has {len(tokens)} tokens for {before.name} and "
+                f"{len(other_tokens)} different ones for {after.name}.",
                 hint="compare models with the same tokenizer.",
             )
         _check_length(prompt, tokens, (before, after), limit)
@@ -133,8 +133,8 @@ def _check_vocabularies(before: LanguageModel, after: LanguageModel) -> None:
         f"The vocabularies differ: {len(before.vocabulary):,} tokens in {before.name} and "
         f"{len(after.vocabulary):,} in {after.name}; token {index} is "
         f"{tokens[0]!r} and {tokens[1]!r}.",
-        hint="log-probabilities of other tokens cannot be compared; take models with the same "
-        "tokenizer.",
+        hint="use models with the same tokenizer; log-probabilities of different tokens cannot "
+        "be compared.",
     )
 
 
@@ -142,13 +142,11 @@ def _check_length(
     prompt: SamplingPrompt, tokens: Tokens, models: Sequence[LanguageModel], limit: int
 ) -> None:
     if not tokens:
-        raise EmptyInputError(
-            f"Prompt {prompt.id!r} has no tokens.", hint="say what is to be continued."
-        )
+        raise EmptyInputError(f"Prompt {prompt.id!r} has no tokens.", hint="add text to continue.")
     for model in models:
         if model.context is not None and len(tokens) + limit > model.context:
             raise PairingError(
-                f"Prompt {prompt.id!r} has {len(tokens)} tokens; with {limit} new ones it does not "
-                f"fit into the {model.context} tokens of {model.name}.",
+                f"Prompt {prompt.id!r} has {len(tokens)} tokens; with {limit} new tokens it "
+                f"exceeds the context length {model.context} of {model.name}.",
                 hint="shorten the prompt, or lower --max-new-tokens.",
             )

@@ -116,7 +116,7 @@ class LocalModel:
             chosen = own[np.arange(len(tokens)), list(tokens)]
             if np.isnan(chosen).any():
                 raise ModelError(
-                    f"The logits of {self.name} are not numbers.",
+                    f"The logits of {self.name} are not finite.",
                     hint="check its weights, or load it with --dtype float32.",
                 )
             yield TokenLogprobs(tuple(chosen.tolist()), own)

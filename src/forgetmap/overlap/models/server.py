@@ -93,9 +93,9 @@ class ServerModel:
     def chat(self, text: str) -> str:
         """Not possible: a server does not say how it renders a chat."""
         raise UsageError(
-            f"{self.name} does not say how it renders a chat, so {text[:20]!r} cannot be put into "
-            "its template",
-            hint="give prompts with the template already around them, and leave out --chat.",
+            f"{self.name} does not provide its chat template, so it cannot be applied to "
+            f"{text[:20]!r}",
+            hint="pass prompts that already include the template, and remove --chat.",
         )
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
@@ -118,10 +118,10 @@ class ServerModel:
         calls = [partial(self._read, [*prompt, *tokens]) for prompt, tokens in rows]
         for (prompt, tokens), (seen, logprobs) in zip(rows, self._all(calls), strict=True):
             if seen != (*prompt, *tokens):
-                raise self._distrusted("it reads other tokens than it was given")
+                raise self._distrusted("the server reads other tokens than it was given")
             values = logprobs[len(prompt) :]
             if any(value is None for value in values):
-                raise self._distrusted("it leaves out log-probabilities")
+                raise self._distrusted("the server returns no log-probabilities of the prompt")
             yield TokenLogprobs(tuple(value for value in values if value is not None))
 
     def check(self, prompt: Tokens) -> None:
@@ -142,10 +142,12 @@ class ServerModel:
         if not gap <= AGREE:
             shifted = len(written) > 1 and (_agree(written, read[1:]) or _agree(written[1:], read))
             raise self._distrusted(
-                "log-probabilities of what it reads are shifted by one token"
+                "the log-probabilities of the prompt are shifted by one token"
                 if shifted
-                else f"it gives its own completion other log-probabilities when it reads it than "
-                f"when it writes it (by {gap:.2f} nats)"
+                else (
+                    "the log-probabilities of the same text differ between prompt and "
+                    f"completion (by {gap:.2f} nats)"
+                )
             )
 
     def _write(self, prompt: Tokens, seed: int, limit: int, ends: frozenset[int]) -> Completion:
@@ -156,7 +158,7 @@ class ServerModel:
         choice = self._complete(list(prompt), body)
         tokens, logprobs = self._tokens(choice)
         if not tokens or any(value is None for value in logprobs):
-            raise self._distrusted("it leaves out log-probabilities of what it writes")
+            raise self._distrusted("the server returns no log-probabilities of the completion")
         known = tuple(value for value in logprobs if value is not None)
         return Completion(tokens, choice.get("finish_reason") == "stop", known)
 
@@ -169,17 +171,17 @@ class ServerModel:
         body |= {"return_tokens_as_token_ids": True, **more}
         choices = self._ask("POST", "completions", body).get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-            raise self._distrusted("it answers without a completion")
+            raise self._distrusted("the server returns no completion")
         return choices[0]
 
     def _tokens(self, choice: dict[str, Any]) -> tuple[Tokens, list[float | None]]:
         logprobs = choice.get("logprobs") or {}
         names, values = logprobs.get("tokens"), logprobs.get("token_logprobs")
         if not names or not values or len(names) != len(values):
-            raise self._distrusted("it returns no log-probabilities")
+            raise self._distrusted("the server returns no log-probabilities")
         numbers = [str(name).removeprefix("token_id:") for name in names]
         if not all(number.isdigit() for number in numbers):
-            raise self._distrusted("it does not say which tokens it means (token ids)")
+            raise self._distrusted("the server returns no token ids")
         return tuple(map(int, numbers)), list(values)
 
     def _all(self, calls: Sequence[partial[Any]]) -> list[Any]:
@@ -215,21 +217,21 @@ class ServerModel:
         try:
             content = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise TransientError(f"no JSON: {server_message(text)}") from error
+            raise TransientError(f"the reply is not JSON: {server_message(text)}") from error
         return content if isinstance(content, dict) else {}
 
     def _unreachable(self, error: Exception) -> ModelError:
         return ModelError(
-            f"{self._base} does not answer as asked: {error}",
-            hint=f"check the address (it ends in /v1 as a rule) and that the server runs; a key "
-            f"goes into the environment as {KEY}.",
+            f"unexpected reply of {self._base}: {error}",
+            hint="check the address (it usually ends in /v1) and that the server is running; "
+            f"put an API key into the environment variable {KEY}.",
         )
 
     def _distrusted(self, why: str) -> ModelError:
         return ModelError(
-            f"The log-probabilities of {self.name} cannot be used: {why}.",
-            hint="use a server that weighs prompts given as tokens (echo with logprobs), such as "
-            "vLLM, or load the model here.",
+            f"The log-probabilities of {self.name} are unreliable: {why}.",
+            hint="use a server that returns log-probabilities of prompts given as tokens (echo "
+            "with logprobs), such as vLLM, or load the model locally.",
         )
 
 
@@ -250,7 +252,7 @@ def _choose(models: Sequence[Any], model: str, base: str) -> tuple[str, int | No
         raise ModelError(
             f"{base} has {'no model ' + model if model else f'{len(known)} models'}: "
             f"{', '.join(known) or 'none'}.",
-            hint=f"name one: {base}#MODEL.",
+            hint=f"choose one: {base}#MODEL.",
         )
     context = known[name].get("max_model_len")
     return name, context if isinstance(context, int) else None

@@ -76,7 +76,7 @@ class WiSEFT(Mitigation):
 
     def __post_init__(self) -> None:
         if not 0 <= self.alpha <= 1:
-            raise UsageError(f"alpha is {self.alpha}", hint="give a value from 0 to 1.")
+            raise UsageError(f"alpha is {self.alpha}", hint="use a value from 0 to 1.")
 
     def apply(self, run: Protection) -> None:
         """Keep the start, and interpolate at the end."""

@@ -115,8 +115,8 @@ def fisher_diagonal(
         model.train(was_training)
     if not all(torch.isfinite(total).all() for total in sums):
         raise ModelError(
-            "importances of weights are not finite",
-            hint="load the model again; its weights are damaged, or overflow in float16.",
+            "the importances of the weights are not finite",
+            hint="load the model again; its weights are broken, or overflow in float16.",
         )
     return dict(zip(names, sums, strict=True))
 

@@ -48,12 +48,12 @@ def load_mitigations(path: str | Path) -> list[Mitigation]:
     except FileNotFoundError as error:
         raise MissingInputError(
             "the file does not exist",
-            hint="write one: Path(...).write_text(protection.to_json()).",
+            hint="create it: Path(...).write_text(protection.to_json()).",
             file=name,
         ) from error
     except (OSError, ValueError) as error:
         raise UnreadableError(
-            f"the file is not JSON: {error}", hint="write it by `to_json()`.", file=name
+            f"invalid JSON: {error}", hint="create it with `to_json()`.", file=name
         ) from error
     entries = content if isinstance(content, list) else [content]
     return [read_mitigation(entry, name) for entry in entries]
@@ -69,7 +69,7 @@ def read_mitigation(entry: Any, file: str = "mitigation") -> Mitigation:
     if kind not in KINDS:
         raise FieldError(
             f"there is no mitigation {kind!r}",
-            hint=f"give one of {', '.join(sorted(KINDS))}.",
+            hint=f"choose one of {', '.join(sorted(KINDS))}.",
             file=file,
             field="mitigation",
         )

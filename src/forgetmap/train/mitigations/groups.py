@@ -27,7 +27,8 @@ def check_grpo(trainer: Any, name: str) -> None:
     trl = require("trl", name)
     if not isinstance(trainer, trl.GRPOTrainer):
         raise UsageError(
-            f"{name} needs groups of sampled completions; {type(trainer).__name__} has none",
+            f"{name} needs groups of sampled completions, which {type(trainer).__name__} does "
+            "not have",
             hint="use TRL's GRPOTrainer with your reward functions.",
         )
 

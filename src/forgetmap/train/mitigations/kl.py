@@ -141,9 +141,9 @@ def answered(
         if context is not None and len(prompt) + max_tokens > context:
             place = examples[at].place
             raise UsageError(
-                f"{place.file}, line {place.line}: {len(prompt)} tokens of prompt and {max_tokens} "
-                f"of answer do not fit in the {context} that the model takes",
-                hint="shorten the prompt, leave it out, or lower max_tokens.",
+                f"{place.file}, line {place.line}: {len(prompt)} prompt tokens and {max_tokens} "
+                f"answer tokens exceed the context length {context} of the model",
+                hint="shorten the prompt, remove it, or lower max_tokens.",
             )
     made = sample_answers(
         run.model, prompts, run.tokenizer, max_tokens=max_tokens, temperature=temperature, seed=seed
@@ -219,7 +219,7 @@ class StartDistributions:
         """
         if logits.shape[-1] != self.vocabulary:
             raise ModelError(
-                f"the model predicts {logits.shape[-1]} tokens, at the start {self.vocabulary}",
+                f"the model predicts {logits.shape[-1]} tokens, but {self.vocabulary} at the start",
                 hint="resize the embeddings before fm.protect, not after.",
             )
         rows = self.rows(chosen)
@@ -259,7 +259,7 @@ def _check_memory(
     needed = positions * each / 2**30
     if needed > limit_gib:
         raise UsageError(
-            f"the start's log-probabilities at {positions} positions would take {needed:.1f} GiB, "
-            f"more than {limit_gib:g}",
-            hint="give top_k=64, fewer prompts, or a higher memory_gib.",
+            f"the start model's log-probabilities at {positions} positions would take "
+            f"{needed:.1f} GiB, more than {limit_gib:g}",
+            hint="use top_k=64, fewer prompts, or a higher memory_gib.",
         )

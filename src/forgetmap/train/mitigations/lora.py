@@ -68,19 +68,19 @@ class LoRA(Mitigation):
             UsageError: it is too late, or the trainer wraps models itself.
         """
         if run.mitigations or run.penalties:
-            raise UsageError("LoRA is not the first mitigation", hint="give it first.")
+            raise UsageError("LoRA must be the first mitigation", hint="pass it first.")
         if hasattr(run.model, "peft_config"):
-            raise UsageError("the model has an adapter already", hint="leave LoRA out.")
+            raise UsageError("the model already has an adapter", hint="remove LoRA.")
         trainer = run.trainer
         if type(trainer).__module__.startswith("trl."):
             raise UsageError(
                 "TRL's trainers wrap models themselves",
-                hint=f"build it so: {type(trainer).__name__}(..., "
+                hint=f"create it with {type(trainer).__name__}(..., "
                 f"peft_config=LoRA(rank={self.rank}).peft_config()).",
             )
         if trainer.optimizer is not None:
             raise UsageError(
-                "the optimizer has the weights of the model without adapter",
-                hint="wrap the model before: Trainer(LoRA(...).wrap(model), ...).",
+                "the optimizer was created before the adapter was added",
+                hint="wrap the model first: Trainer(LoRA(...).wrap(model), ...).",
             )
         trainer.model = trainer.model_wrapped = self.wrap(trainer.model)

@@ -143,8 +143,8 @@ class MarginPenalty(Mitigation):
                 margins.append(margin)
         if not known:
             raise EmptyInputError(
-                f"the start model answers none of {len(full)} examples rightly",
-                hint="give examples that it knows, or prompts without completions.",
+                f"the start model answers none of the {len(full)} examples right",
+                hint="pass examples that it knows, or prompts without completions.",
                 file=full[0].place.file,
             )
         return known, margins

@@ -175,7 +175,7 @@ class Protection:
             if not math.isfinite(float(value.detach())):
                 raise ConvergenceError(
                     f"the penalty {penalty.name} is {float(value.detach())} at step {self.step}",
-                    hint="the model itself has probably diverged: lower the learning rate.",
+                    hint="lower the learning rate; the model has probably diverged.",
                 )
             self.record(penalty.name, value)
             term = penalty.weight() * value
@@ -194,7 +194,7 @@ def check_above_zero(**values: float | None) -> None:
     """
     for name, value in values.items():
         if value is not None and not value > 0:
-            raise UsageError(f"{name} is {value}", hint=f"give {name} a value above 0.")
+            raise UsageError(f"{name} is {value}", hint="use a value above 0.")
 
 
 def check_not_negative(**values: float | None) -> None:
@@ -205,7 +205,7 @@ def check_not_negative(**values: float | None) -> None:
     """
     for name, value in values.items():
         if value is not None and not value >= 0:
-            raise UsageError(f"{name} is {value}", hint=f"give {name} 0 or a value above.")
+            raise UsageError(f"{name} is {value}", hint="use a value of 0 or more.")
 
 
 def check_below_one(**values: float | None) -> None:
@@ -216,7 +216,7 @@ def check_below_one(**values: float | None) -> None:
     """
     for name, value in values.items():
         if value is not None and not 0 < value < 1:
-            raise UsageError(f"{name} is {value}", hint=f"give {name} a value between 0 and 1.")
+            raise UsageError(f"{name} is {value}", hint="use a value between 0 and 1.")
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
@@ -226,4 +226,4 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
         UsageError: it is another one.
     """
     if value not in choices:
-        raise UsageError(f"{name} is {value!r}", hint=f"give one of {', '.join(choices)}.")
+        raise UsageError(f"{name} is {value!r}", hint=f"choose one of {', '.join(choices)}.")

@@ -184,6 +184,6 @@ def survey(
             raise ModelError(
                 "the start model's logits are not finite near "
                 f"{part[0].place.file}, line {part[0].place.line}",
-                hint="load the model again; its weights are damaged, or overflow in float16.",
+                hint="load the model again; its weights are broken, or overflow in float16.",
             )
         yield from torch.split(logits, [position_count(one, whole=whole) for one in part])

@@ -77,8 +77,8 @@ class GradientProjection(Mitigation):
             cosine = project([weight.grad for weight, _ in known], [slope for _, slope in known])
             if not torch.isfinite(cosine):
                 raise ConvergenceError(
-                    f"gradients are not finite at step {run.step}",
-                    hint="the model has probably diverged: lower the learning rate.",
+                    f"the gradients are not finite at step {run.step}",
+                    hint="lower the learning rate; the model has probably diverged.",
                 )
             run.record("gradient_projection/old_loss", loss)
             run.record("gradient_projection/cosine", cosine)

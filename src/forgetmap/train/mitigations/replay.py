@@ -71,7 +71,7 @@ class Replay(Mitigation):
             if not example.is_answered:
                 raise UsageError(
                     f"{example.place.file}, line {example.place.line}: a prompt without completion",
-                    hint="replay needs completions; SyntheticReplay(prompts=...) writes them.",
+                    hint="add completions, or let SyntheticReplay(prompts=...) write them.",
                 )
         if self.rows is not None and self.rows < len(examples):
             examples = random.Random(self.seed).sample(examples, self.rows)  # noqa: S311
@@ -199,8 +199,8 @@ def mix(run: Protection, examples: Sequence[TokenExample], share: float, seed: i
     new = run.trainer.train_dataset
     if not has_tokens(new):
         raise UsageError(
-            "the training data have no tokens to mix old ones with",
-            hint='give how="loss": old examples become a penalty.',
+            "the training data have no token ids, so old examples cannot be mixed in",
+            hint='use how="loss", which adds old examples as a penalty.',
         )
     rows = [old_row(example, new[0], run) for example in examples]
     mixed = MixedRows(new, rows, share, seed)
@@ -249,8 +249,8 @@ def old_row(example: TokenExample, like: Any, run: Protection) -> dict[str, Any]
     needed = set(strange) & {"seq_lengths", "position_ids", "completion_mask", "assistant_masks"}
     if needed:
         raise UsageError(
-            f"new rows have {min(needed)!r}, which old rows have not",
-            hint='switch packing off, or give how="loss".',
+            f"new rows have the column {min(needed)!r}, which old rows do not have",
+            hint='switch packing off, or use how="loss".',
         )
     ids = list(example.ids)
     values: dict[str, Any] = {
@@ -280,8 +280,8 @@ def _padded(values: dict[str, Any], width: int, example: TokenExample) -> dict[s
     if missing < 0:
         raise UsageError(
             f"{example.place.file}, line {example.place.line}: {-missing} tokens longer than the "
-            f"{width} of the new rows, which all have one length",
-            hint="give a collator that pads, such as DataCollatorForSeq2Seq.",
+            f"fixed length {width} of the new rows",
+            hint="use a collator that pads, such as DataCollatorForSeq2Seq.",
         )
     fill = {"input_ids": 0, "attention_mask": 0, "labels": IGNORED}
     return {

@@ -134,6 +134,6 @@ def first_token(model: Any, tokenizer: Any) -> int:
         if token is not None:
             return int(token)
     raise UsageError(
-        "the model has no token that begins a text",
-        hint="give a prompt to begin with: SyntheticReplay(prompt='Question:').",
+        "the model has no token that starts a text",
+        hint="pass a prompt to start from: SyntheticReplay(prompt='Question:').",
     )

@@ -55,7 +55,7 @@ class SDFT(Mitigation):
             update_rate=self.update_rate, generations=self.generations, max_tokens=self.max_tokens
         )
         if not 0 <= self.alpha <= 1:
-            raise UsageError(f"alpha is {self.alpha}", hint="give a value from 0 to 1.")
+            raise UsageError(f"alpha is {self.alpha}", hint="use a value from 0 to 1.")
         if "{prompt}" not in self.template or "{privileged_context}" not in self.template:
             raise UsageError(
                 "the template lacks {prompt} or {privileged_context}",
@@ -106,8 +106,8 @@ class SDFT(Mitigation):
         trainer = require("trl.experimental.sdft", "SDFT").SDFTTrainer
         if not isinstance(run.trainer, trainer):
             raise UsageError(
-                f"SDFT is a trainer of its own, not an addition to {type(run.trainer).__name__}",
-                hint="build it: SDFT(...).make_trainer(model, rows, tokenizer, output_dir).",
+                f"SDFT is its own trainer and cannot be added to {type(run.trainer).__name__}",
+                hint="create it with SDFT(...).make_trainer(model, rows, tokenizer, output_dir).",
             )
 
 
@@ -118,7 +118,7 @@ def _row(place: Any, row: Any) -> dict[str, Any]:
         if not row.get(field):
             raise FieldError(
                 f"the row has no {field}",
-                hint="SDFT needs prompts with completions: these are its demonstrations.",
+                hint="add prompts with completions, which SDFT uses as demonstrations.",
                 file=place.file,
                 line=place.line,
                 field=field,

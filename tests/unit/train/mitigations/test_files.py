@@ -131,7 +131,7 @@ def test_recipes_for_trainers_of_trl(tmp_path: Path) -> None:
     assert rows[1]["prompt"] == [{"role": "user", "content": "q"}]
     with pytest.raises(FieldError, match="no completion"):
         SDFT().rows([{"prompt": "q"}])
-    with pytest.raises(UsageError, match="a trainer of its own"):
+    with pytest.raises(UsageError, match="its own trainer"):
         protected(tmp_path, SDFT())
     with pytest.raises(UsageError, match="needs groups"):
         protected(tmp_path, GRPOWithKL())

@@ -143,7 +143,7 @@ def test_every_second_step_counts_double(tmp_path: Path) -> None:
 def test_a_vocabulary_that_changed(tmp_path: Path) -> None:
     run = protected(tmp_path, KLToStart(pairs(4)))
     run.model.resize_token_embeddings(410)
-    with pytest.raises(ModelError, match="predicts 410 tokens, at the start 400"):
+    with pytest.raises(ModelError, match="predicts 410 tokens, but 400 at the start"):
         run.penalties[0].function(run.model)
 
 
@@ -156,7 +156,7 @@ def test_weights_that_are_damaged(tmp_path: Path) -> None:
 
 
 def test_prompts_that_do_not_fit(tmp_path: Path) -> None:
-    with pytest.raises(FieldError, match="the model takes 256"):
+    with pytest.raises(FieldError, match="context length 256"):
         protected(tmp_path, KLToStart([{"prompt": "cat " * 300}]))
     with pytest.raises(UsageError, match="do not fit"):
         protected(tmp_path, KLToStart([{"prompt": "cat " * 110}], max_tokens=200))
