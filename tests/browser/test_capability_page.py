@@ -78,7 +78,7 @@ def test_a_capability_its_items_and_the_way_back(page: Page) -> None:
     expect(capability.get_by_role("heading", level=1)).to_have_text("maths Mathematics")
     expect(page.locator("#summary")).to_be_hidden()
     expect(page.locator("#figure-drift_of_metrics")).to_have_attribute("data-drawn", "yes")
-    form = page.get_by_role("region", name="Form and ability")
+    form = page.get_by_role("region", name="Format and ability")
     expect(form).to_contain_text("90.0% → 70.0%")
     metrics = page.get_by_role("region", name="Metrics")
     expect(metrics).to_contain_text("\N{MINUS SIGN}20.0")
@@ -105,9 +105,9 @@ def test_style_has_a_distance_and_no_form(page: Page, address: str) -> None:
     expect(page.get_by_role("region", name="Distance between distributions")).to_contain_text(
         "Words"
     )
-    expect(page.get_by_role("region", name="Form and ability")).to_have_count(0)
+    expect(page.get_by_role("region", name="Format and ability")).to_have_count(0)
     expect(page.locator("#figure-form_and_ability")).to_be_hidden()
-    expect(page.locator("#capability")).to_contain_text("what the model was trained for")
+    expect(page.locator("#capability")).to_contain_text("the tasks the model was trained for")
 
 
 def test_a_press_on_the_picture_opens_it(page: Page) -> None:
@@ -144,7 +144,7 @@ def test_a_chain_with_its_deep_dive(browser: Browser, tmp_path: Path) -> None:
     with watched(browser) as page:
         open_report(page, write(make_drift_payload(deep_chain()), tmp_path))
         expect(page.locator("#compared")).to_contain_text("drifted most")
-        sizes = page.get_by_role("region", name="Size of all drift")
+        sizes = page.get_by_role("region", name="Total size of drift")
         expect(sizes.get_by_role("row").nth(1)).to_contain_text("model-1")
         expect(sizes).to_contain_text("1.00")
         undone = page.get_by_role("region", name="What later steps undid")
@@ -177,5 +177,5 @@ def test_averages_without_bounds_are_not_called_chance(browser: Browser, tmp_pat
     with watched(browser) as page:
         open_report(page, write(payload, tmp_path))
         card = page.locator(".card.measure").first
-        expect(card).to_contain_text("no interval, so it is open how sure that is")
+        expect(card).to_contain_text("no interval, so the uncertainty is unknown")
         expect(card).not_to_contain_text("may be chance")

@@ -155,7 +155,7 @@ def test_the_switches_apply_to_everything_and_stay_in_the_address(
         line = page.locator("#tables tr", has=page.get_by_role("rowheader", name="Math"))
         expect(line).to_contain_text(shown_share(group["value"]))
     expect(page).to_have_url(re.compile("estimator=raw&scale=known"))
-    expect(figure).to_contain_text("lose or gain")
+    expect(figure).to_contain_text("be lost or gained")
     assert figure.inner_html() != before
     page.reload()
     expect(page.get_by_label("Estimator", exact=True)).to_have_value("raw")
@@ -232,7 +232,7 @@ def test_free_text_finds_and_filters_add_up(page: Page) -> None:
     page.locator("#flips").get_by_label("Task", exact=True).select_option("sums")
     expect(row_links(page)).to_have_count(1)
     page.get_by_label("Text", exact=True).fill("nowhere to be found (")
-    expect(page.locator(".empty")).to_contain_text("No item passes")
+    expect(page.locator(".empty")).to_contain_text("No item matches")
 
 
 def test_items_can_be_ordered(page: Page) -> None:
@@ -283,7 +283,7 @@ def test_an_item_shows_everything(page: Page, address: str) -> None:
 def test_unfinished_thinking_is_said_to_be(page: Page, address: str) -> None:
     page.goto(f"{address}#item={UNFINISHED}")
     expect(page.locator("details.thinking summary")).to_contain_text("not finished")
-    expect(page.locator("#item")).to_contain_text("Nothing was said aloud.")
+    expect(page.locator("#item")).to_contain_text("No answer after the thinking.")
 
 
 def test_a_term_says_what_it_means_on_hover_and_focus(page: Page) -> None:
@@ -322,7 +322,7 @@ def test_markdown_and_latex_are_shown_and_can_be_raw(browser: Browser, tmp_path:
 
 def test_a_link_to_nothing_says_so(page: Page, address: str) -> None:
     page.goto(f"{address}#item=no/such/0")
-    expect(page.get_by_role("heading", name="No such item")).to_be_visible()
+    expect(page.get_by_role("heading", name="Item not found")).to_be_visible()
     page.get_by_role("button", name="Back to the list").click()
     expect(page.locator("#overview")).to_be_visible()
 
@@ -452,8 +452,8 @@ def test_dark_follows_the_system_and_the_switch(browser: Browser, address: str) 
         light = ground_of(page)
         figure = page.locator("#figure-categories svg").first
         drawn = figure.inner_html()
-        page.get_by_role("button", name="Show on dark ground").click()
-        expect(page.get_by_role("button", name="Show on light ground")).to_be_visible()
+        page.get_by_role("button", name="Dark mode").click()
+        expect(page.get_by_role("button", name="Light mode")).to_be_visible()
         dark = ground_of(page)
         assert dark != light
         expect(figure).to_be_visible()
@@ -462,8 +462,8 @@ def test_dark_follows_the_system_and_the_switch(browser: Browser, address: str) 
     with watched(browser, color_scheme="dark") as page:
         open_report(page, address)
         assert ground_of(page) == dark
-        page.get_by_role("button", name="Show on light ground").click()
-        expect(page.get_by_role("button", name="Show on dark ground")).to_be_visible()
+        page.get_by_role("button", name="Light mode").click()
+        expect(page.get_by_role("button", name="Dark mode")).to_be_visible()
         assert ground_of(page) == light
 
 

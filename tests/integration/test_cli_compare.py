@@ -101,7 +101,7 @@ def test_repeats_are_shown_as_answers(tmp_path: Path) -> None:
 
     out = call("compare", run("base.jsonl", [1, 1, 0]), run("tuned.jsonl", [1, 0, 0])).out
     assert "tuned forgot 1 of the 2 answers that base had right" in " ".join(out.split())
-    assert "Rests on 1 item with 3 pairs of answers" in out
+    assert "Based on 1 item with 3 pairs of answers" in out
     assert re.search(r"^all items +1 ", out, re.MULTILINE)
 
 

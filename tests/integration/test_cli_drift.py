@@ -168,7 +168,7 @@ def test_quick_profile(models: list[Path]) -> None:
     ("options", "said"),
     [
         (["--taxonomy", "captrak"], "there is no taxonomy 'captrak'"),
-        (["--judge", "ftp://x", "m"], "is no address of a judge"),
+        (["--judge", "ftp://x", "m"], "is not a server address"),
         (["--profile", "slow"], "is not one of"),
         (["--aggregator", "mean"], "is not one of"),
     ],
@@ -339,7 +339,7 @@ def test_pairs_of_several_bases(small: list[Path], tmp_path: Path) -> None:
                  "--out", out)  # fmt: skip
     assert "Drift from base, b (captrack, default)" in text
     assert "c (from b): " in text
-    assert "Probability of being the largest" in text
+    assert "Probability of being largest" in text
     with out.open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert {(row["base"], row["model"]) for row in rows} == {("base", "sft"), ("b", "c")}

@@ -80,7 +80,7 @@ def test_a_written_comparison(runs: list[Path], tmp_path: Path) -> None:
     call("compare", *runs[:2], "--out", tmp_path / "result")
     done = call("report", tmp_path / "result", "--out", tmp_path / "report.html")
     assert done.code == 0
-    assert "holds no questions, options, prompts or responses" in done.err
+    assert "contains no questions, options, prompts or responses" in done.err
     payload = payload_in((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert payload["items"][0]["columns"]["item"] == ["i1", "i2"]
     assert "question" not in payload["items"][0]["columns"]

@@ -169,7 +169,10 @@ def test_published_does_not_guess_the_stage(stages: Path, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("name", "forced", "said"),
-    [("base", "chat", "base model was asked in a chat"), ("tuned", "few-shot", "tuned model was")],
+    [
+        ("base", "chat", "base model was evaluated in a chat"),
+        ("tuned", "few-shot", "tuned model was"),
+    ],
 )
 def test_a_model_asked_otherwise_than_its_stage_warns(
     name: str, forced: str, said: str, stages: Path, tmp_path: Path

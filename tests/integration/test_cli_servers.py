@@ -206,7 +206,7 @@ def closed_port() -> str:
 def test_no_server_at_all() -> None:
     with pytest.raises(NetworkError, match="cannot be reached") as raised:
         servers.connect_server(closed_port(), QUICK)
-    assert "that the server runs" in raised.value.hint
+    assert "that the server is running" in raised.value.hint
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_a_run_that_is_stopped_goes_on(llama: str, questions: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["--engine", "ray"], "spreads its work itself"),
+        (["--engine", "ray"], "--engine has no effect on a server"),
         (["--engine", "slurm"], "there is no engine"),
         (["--actors", "2"], "--engine ray"),
         (["--requests-per-minute", "0"], "out of range"),

@@ -225,7 +225,7 @@ def test_the_first_lines_are_verdict_and_one_number(
     assert lines[0] == f" {badge}  base -> tuned"
     assert lines[1].startswith(number)
     assert lines[1].endswith("(95% interval; margin 2%).")
-    assert any(line.startswith("Rests on 100 items; estimator ") for line in lines)
+    assert any(line.startswith("Based on 100 items; estimator ") for line in lines)
     accuracy = 100 * sum(after) / len(after)
     change = f"{accuracy - 100:.1f}%"
     assert any(f"-> {accuracy:.1f}% ({change})" in line for line in lines)

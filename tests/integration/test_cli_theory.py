@@ -97,7 +97,7 @@ def test_simulate_takes_batches_dimensions_and_modes(tmp_path: Path) -> None:
         (("--method", "sft", "--start-weight", "1"), "start_weight is 1"),
         (("--method", "kl-rl", "--temperature", "0"), "temperature is 0"),
         (("--method", "ttt-discover", "--eta", "high"), "--eta is 'high'"),
-        (("--method", "sft", "--geometry", "euclid", "--until", "9"), "could not be followed"),
+        (("--method", "sft", "--geometry", "euclid", "--until", "9"), "the integration stopped"),
     ],
 )
 def test_bad_numbers_end_in_two_lines(arguments: tuple[object, ...], said: str) -> None:
@@ -183,7 +183,7 @@ def test_conditions_take_separation_and_mass_from_an_overlap(tmp_path: Path) -> 
     [
         (("sft", "--eta", 1), "--eta is not a parameter of sft"),
         (("rl", "--temperature", 1, "--old-share", 0.2), "both determine the target"),
-        (("rl", "--separation", 0.6), "0 starts the new component where it belongs"),
+        (("rl", "--separation", 0.6), "0 starts the new component at the new mode"),
         (("ttt-discover", "--eta", 1e300, "--slope", 1e-12), "eta is 1e+300"),
         (("sft", "--fraction", 1), "fraction is 1"),
         (("rl", "--gap", 2), "only with a KL penalty"),

@@ -237,7 +237,7 @@ def test_markdown_says_who_drifted_most_and_what_steps_undid() -> None:
     words = as_markdown(make_drift_payload(deep_chain()))
     assert "**model-1 drifted most (size " in words
     assert "|  | model-1 | model-2 |" in words
-    assert "| Probability of being the largest | 1.00 | 0.00 |" in words
+    assert "| Probability of being largest | 1.00 | 0.00 |" in words
     assert "**What the step model-1 → model-2 undid**" in words
     assert re.search(r"\| Mathematics \\\[maths\\\] \| .* \| \+100% \|", words)
     assert "- **undone**: " in words

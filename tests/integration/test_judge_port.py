@@ -193,7 +193,7 @@ def test_a_refused_question_is_missing_and_not_asked_again() -> None:
 def test_a_row_of_failures_ends_the_whole() -> None:
     with judge_server(lambda _: Answer(status=500, raw="down")) as server:
         port = open_judge(server.url, "m", patience=Patience(attempts=1, in_a_row=5, at_once=1))
-        with pytest.raises(NetworkError, match="5 questions in a row"):
+        with pytest.raises(NetworkError, match="5 requests in a row"):
             asked(port, 100)
     assert len(server.asked) == 5
 

@@ -183,7 +183,7 @@ def test_drift_is_printed_drawn_and_given_as_json(models: Path, tmp_path: Path) 
     parents = (models / "base", models / "tuned")
     done = call("merge", "drift", *parents, "--figure", tmp_path / "drift.svg")
     assert done.code == 0
-    assert "Weights moved by" in done.out
+    assert "Relative weight change" in done.out
     assert (tmp_path / "drift.svg").read_text().startswith("<svg")
     found = json.loads(call("merge", "drift", *parents, "--json", "--no-ranks").out)
     assert found["total"]["relative"] > 0
@@ -197,7 +197,7 @@ def test_models_of_a_sweep_are_asked_alike(tmp_path: Path) -> None:
     done = call("merge", "sweep", "base,stage=base", "tuned,stage=tuned", *settings)
     assert done.code == 2
     assert "a sweep evaluates all models with the same settings" in done.err
-    assert "write base, and set it for all of them: --stage base." in " ".join(done.err.split())
+    assert "use base, and set --stage base for all models." in " ".join(done.err.split())
     done = call("merge", "sweep", "base", "tuned", "--protocol", "published", *settings)
     assert "nothing says which a model of the sweep is" in done.err
     assert "Hint: add --stage base or --stage tuned.\n" in done.err
@@ -206,4 +206,4 @@ def test_models_of_a_sweep_are_asked_alike(tmp_path: Path) -> None:
 
 def test_a_base_asked_in_a_chat_is_noted(models: Path, tmp_path: Path) -> None:
     done = call(*arguments(models, tmp_path / "sweep", "--stage", "base", "--chat", "--dry-run"))
-    assert "Note: a base model was asked in a chat" in done.err
+    assert "Note: a base model was evaluated in a chat" in done.err

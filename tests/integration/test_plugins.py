@@ -179,7 +179,7 @@ def test_a_broken_merge_method_is_named(
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("accuracy = 3\n", "is no forgetmap.report.FigurePlugin"),
+        ("accuracy = 3\n", "is not a forgetmap.report.FigurePlugin"),
         (
             "import forgetmap.report as r\naccuracy = r.FigurePlugin('x', lambda p: p.no_such)\n",
             "the figure 'accuracy' cannot be drawn: .*no_such",

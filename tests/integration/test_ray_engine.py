@@ -207,7 +207,7 @@ def test_a_cluster_without_room_is_given_up(
     actors: RayBackend, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("forgetmap.evaluation.backends.ray.ROOM_SECONDS", 0.5)
-    with pytest.raises(ModelError, match="no room for an actor"):
+    with pytest.raises(ModelError, match="could not start an actor"):
         open_ray(find_model(str(model)), LoadOptions(device="cpu"), actors=1)
 
 

@@ -422,7 +422,7 @@ def test_without_namespaces_nothing_is_run(tmp_path: Path) -> None:
         [sys.executable, "-c", NO_NAMESPACES, str(written)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.stdout.startswith("refused: programs cannot be locked in on this system"), done
+    assert done.stdout.startswith("refused: programs cannot be isolated on this system"), done
     assert "namespace" in done.stdout
     assert "Hint: " in done.stdout
     assert not written.exists()

@@ -142,8 +142,8 @@ def open_model(
     if hasattr(model, "loglikelihood") and hasattr(model, "generate"):
         return model, ModelIdentity(name, salt=salt or "")
     raise UsageError(
-        f"a {type(model).__name__} without its tokenizer cannot answer",
-        hint="pass tokenizer= with a live model, or give a path or hub id.",
+        f"a live {type(model).__name__} needs its tokenizer",
+        hint="pass tokenizer= with a live model, or a path or hub id instead.",
     )
 
 
@@ -162,13 +162,13 @@ def _open_on_engine(
         )
     _check_tensor_parallel(source, kind, options)
     if actors is not None and kind != RAY:
-        raise UsageError("actors belong to a cluster", hint="add --engine ray.")
+        raise UsageError("--actors needs a cluster", hint="add --engine ray.")
     if kind == LOCAL:
         return BACKENDS.get(source.via)(source, options)
     if source.via == "server":
         raise UsageError(
-            "a server spreads its work itself",
-            hint="leave out --engine; --concurrency says how much it is asked at once.",
+            "--engine has no effect on a server",
+            hint="remove --engine; set the number of concurrent requests with --concurrency.",
         )
     from forgetmap.evaluation.backends.ray import open_ray
 
@@ -183,11 +183,12 @@ def _check_tensor_parallel(source: ModelSource, engine: str, options: LoadOption
         return
     if source.via in {"transformers", "server"}:
         raise UsageError(
-            f"--tensor-parallel is for vLLM in this process, and {source} is not run by it",
-            hint="put vllm: before the model; a server is told how many GPUs when it is started.",
+            f"--tensor-parallel needs vLLM in this process, and {source} does not use it",
+            hint="put vllm: before the model; set the number of GPUs of a server when you start "
+            "it.",
         )
     if engine == RAY:
         raise UsageError(
-            "an actor of Ray has one GPU, so a model is not spread over several there",
-            hint="leave out --engine ray, or start a server with several GPUs and ask that.",
+            "a Ray actor has one GPU, so it cannot split a model across several",
+            hint="remove --engine ray, or start a server with several GPUs and use its address.",
         )

@@ -52,11 +52,11 @@ class _GgufHeader:
     def check(self) -> None:
         version = self._number("<I")
         if version not in VERSIONS:
-            raise self._refusal(f"it has version {version:,}, not 2 or 3")
+            raise self._refusal(f"it has version {version:,}, expected 2 or 3")
         tensors, entries = self._number("<Q"), self._number("<Q")
-        for what, count in (("tensors", tensors), ("entries of metadata", entries)):
+        for what, count in (("tensors", tensors), ("metadata entries", entries)):
             if count > min(MAX_ENTRIES, self._size):
-                raise self._refusal(f"its header claims {count:,} {what}")
+                raise self._refusal(f"its header declares {count:,} {what}")
         for _ in range(entries):
             self._text("a name")
             self._value(self._number("<I"), 0)
@@ -67,15 +67,15 @@ class _GgufHeader:
         self._text("a name")
         dimensions = self._number("<I")
         if dimensions > MAX_DIMENSIONS:
-            raise self._refusal(f"a tensor claims {dimensions:,} dimensions")
+            raise self._refusal(f"a tensor declares {dimensions:,} dimensions")
         values = 1
         for _ in range(dimensions):
             values *= self._number("<Q")
         if values > MAX_VALUES_PER_BYTE * self._size:
-            raise self._refusal(f"a tensor claims {values:,} values")
+            raise self._refusal(f"a tensor declares {values:,} values")
         self._skip(4, "a type")
         if self._number("<Q") > self._size:
-            raise self._refusal("a tensor begins after the end of the file")
+            raise self._refusal("a tensor starts after the end of the file")
 
     def _value(self, kind: int, depth: int) -> None:
         if kind == _STRING:
@@ -85,15 +85,15 @@ class _GgufHeader:
         elif kind in _WIDTHS:
             self._skip(_WIDTHS[kind], "a value")
         else:
-            raise self._refusal(f"its header has a value of the unknown type {kind:,}")
+            raise self._refusal(f"its header contains a value of the unknown type {kind:,}")
 
     def _array(self, depth: int) -> None:
         if depth >= MAX_DEPTH:
-            raise self._refusal(f"its header has arrays in one another, deeper than {MAX_DEPTH}")
+            raise self._refusal(f"its header contains arrays nested deeper than {MAX_DEPTH}")
         kind, count = self._number("<I"), self._number("<Q")
         self._elements += count
         if self._elements > MAX_ELEMENTS:
-            raise self._refusal(f"its header claims an array of {count:,} elements")
+            raise self._refusal(f"its header declares an array of {count:,} elements")
         if kind in _WIDTHS:
             self._skip(count * _WIDTHS[kind], f"an array of {count:,} elements")
             return
@@ -113,12 +113,12 @@ class _GgufHeader:
     def _skip(self, count: int, what: str) -> None:
         if count > self._size - self._at:
             raise self._refusal(
-                f"its header claims {what} where {self._size - self._at:,} are left"
+                f"its header declares {what}, but {self._size - self._at:,} bytes are left"
             )
         self._at += count
 
     def _refusal(self, fact: str) -> ModelError:
         return ModelError(
             f"The GGUF file {self._path} is damaged: {fact}.",
-            hint="copy or convert it again; the file may be cut off.",
+            hint="copy or convert it again; it may be truncated.",
         )

@@ -86,11 +86,11 @@ def check_lengths(jobs: Sequence[Job], settings: ResolvedSettings, backend: Back
         length, worst = max(long, key=lambda pair: pair[0])
         tasks = sorted({job.task.name for _, job in long})
         raise UsageError(
-            f"{len(long):,} prompts are longer than the context of {backend.context:,} tokens, in "
-            f"{', '.join(tasks[:3])}{' and others' if len(tasks) > 3 else ''}; "
-            f"item {worst.item.id!r} has {length:,}",
-            hint="leave out what does not fit with --skip-too-long, leave out these tasks with "
-            "--tasks, or ask with fewer examples: --shots 0.",
+            f"{len(long):,} prompts exceed the context length of {backend.context:,} tokens, in "
+            f"{', '.join(tasks[:3])}{' and others' if len(tasks) > 3 else ''}; item "
+            f"{worst.item.id!r} has {length:,}",
+            hint="skip these items with --skip-too-long, exclude the tasks with --tasks, or use "
+            "fewer examples: --shots 0.",
         )
     return lengths
 
@@ -166,8 +166,8 @@ def _check(task: Task, item: Item) -> None:
         raise
     except ValueError as error:
         raise UsageError(
-            f"item {item.id!r} of task {task.name!r} cannot be judged: {error}",
-            hint="give it a right answer of its kind, or leave the task out with --tasks.",
+            f"item {item.id!r} of task {task.name!r} cannot be graded: {error}",
+            hint="correct its right answer, or exclude the task with --tasks.",
         ) from error
 
 
@@ -178,7 +178,7 @@ def _check_scorers(task: Task, suite: Suite) -> None:
     if task.follows is not None and all(other.name != task.follows for other in suite.tasks):
         raise UsageError(
             f"the task {task.name!r} continues the conversations of {task.follows!r}",
-            hint=f"add {task.follows} to --tasks, or leave {task.name} out.",
+            hint=f"add {task.follows} to --tasks, or remove {task.name}.",
         )
 
 
@@ -204,7 +204,7 @@ def _check_ids(task: Task, items: Sequence[Item]) -> None:
     for item in items:
         if item.id in seen:
             raise UsageError(
-                f"task {task.name!r} has two items {item.id!r}", hint="give each its own id."
+                f"task {task.name!r} has two items {item.id!r}", hint="give each item a unique id."
             )
         seen.add(item.id)
 

@@ -154,7 +154,7 @@ class Journal(Generic[Kept]):
                 else:
                     self._take(line)
         if not has_head and not self.done:
-            raise self._unusable("not a line of it is whole, or it is of another version")
+            raise self._unusable("no line is complete, or it has another version")
         self.damaged += not has_head
         if self.damaged:
             self._mend()
@@ -166,9 +166,9 @@ class Journal(Generic[Kept]):
         head = read_line(line)
         if head is not None and head.get("fingerprint") != self._fingerprint:
             raise OutputError(
-                f"{self.path} belongs to a run of another model, suite or setting",
-                hint="use the same model, suite and options to go on with it, another --out, or "
-                "--overwrite to start anew.",
+                f"{self.path} belongs to a run with another model, suite or setting",
+                hint="use the same model, suite and options to resume it, choose another --out, "
+                "or start again with --overwrite.",
             )
         return head is not None
 
@@ -181,7 +181,7 @@ class Journal(Generic[Kept]):
             entry = self._kind(**content)
             self.done[entry.key] = entry
         except TypeError:
-            raise self._unusable("its lines have other fields: it is of another version") from None
+            raise self._unusable("its lines have other fields, so it has another version") from None
 
     def _mend(self) -> None:
         """Leave only whole lines; the damaged file is kept beside."""
@@ -200,8 +200,8 @@ class Journal(Generic[Kept]):
 
     def _unusable(self, why: str) -> OutputError:
         return OutputError(
-            f"{self.path} cannot be gone on with: {why}",
-            hint="move it away and start anew, or use --overwrite.",
+            f"cannot resume from {self.path}: {why}",
+            hint="move it away and start again, or use --overwrite.",
         )
 
 

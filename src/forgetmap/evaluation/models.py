@@ -20,8 +20,8 @@ HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 HUB_TIMEOUT = 10.0
 WEIGHT_SUFFIXES = (".safetensors", ".bin", ".gguf", ".pt", ".pth")
 CAN_BE = (
-    "give a folder with config.json and weights, a .gguf file, a hub id such as org/name, "
-    "BASE+ADAPTER, or the address of a server: http://HOST/v1#MODEL."
+    "pass a folder with config.json and weights, a .gguf file, a hub id such as org/name, "
+    "BASE+ADAPTER, or a server address: http://HOST/v1#MODEL."
 )
 
 
@@ -58,11 +58,11 @@ def _find_weights(name: str, adapter: str | None) -> ModelSource:
 
 def _gguf(path: Path) -> ModelSource:
     if not path.is_file():
-        raise ModelError(f"There is no file {path}.", hint="check the path.")
+        raise ModelError(f"The file {path} does not exist.", hint="check the path.")
     with path.open("rb") as file:
         magic = file.read(len(MAGIC))
     if magic != MAGIC:
-        raise ModelError(f"{path} is a file, but not a GGUF file.", hint=CAN_BE)
+        raise ModelError(f"{path} is not a GGUF file.", hint=CAN_BE)
     check_gguf(path)
     return ModelSource(str(path.parent), gguf=path.name)
 
@@ -72,7 +72,7 @@ def _folder(path: Path) -> ModelSource:
         return ModelSource(str(path))
     if (path / "adapter_config.json").is_file():
         return replace(find_model(_base_of(path / "adapter_config.json")), adapter=str(path))
-    raise ModelError(f"The folder {path} has no config.json, so it is no model.", hint=CAN_BE)
+    raise ModelError(f"The folder {path} has no config.json, so it is not a model.", hint=CAN_BE)
 
 
 def _hub(name: str) -> ModelSource:
@@ -106,7 +106,7 @@ def _on_hub(repo: str, file: str, revision: str | None) -> bool:
         ) from error
     except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError) as error:
         raise ModelError(
-            f"Neither this machine nor the hub has a model {repo}"
+            f"The model {repo} is neither on this machine nor on the hub"
             + (f" at {revision}." if revision else "."),
             hint="check the spelling; for a private model, log in: hf auth login.",
         ) from error
@@ -114,8 +114,9 @@ def _on_hub(repo: str, file: str, revision: str | None) -> bool:
         return False
     except Exception as error:  # the hub's HTTP library is another one in other versions
         raise ModelError(
-            f"{repo} is no folder here, not in the cache, and the hub cannot be reached: {error}.",
-            hint="check the path or the connection, or give a folder or .gguf file.",
+            f"{repo} is not a local folder, not in the cache, and the hub cannot be reached: "
+            f"{error}.",
+            hint="check the path or the connection, or pass a folder or .gguf file.",
         ) from error
     return True
 
@@ -125,15 +126,15 @@ def _check_adapter(adapter: str) -> None:
     if path.is_dir():
         if not (path / "adapter_config.json").is_file():
             raise ModelError(
-                f"The folder {path} has no adapter_config.json, so it is no adapter.",
-                hint="give the folder that peft's save_pretrained wrote.",
+                f"The folder {path} has no adapter_config.json, so it is not an adapter.",
+                hint="pass a folder written by peft's save_pretrained.",
             )
         return
     if not HUB_ID.fullmatch(adapter) or adapter.startswith("."):
         raise ModelError(f"There is no adapter {adapter}.", hint="check the path.")
     require("huggingface_hub", "A model on the hub")
     if not _on_hub(adapter, "adapter_config.json", None):
-        raise ModelError(f"The hub repository {adapter} is no adapter.", hint="check its name.")
+        raise ModelError(f"The hub repository {adapter} is not an adapter.", hint="check its name.")
 
 
 def _base_of(config: Path) -> str:
@@ -143,8 +144,8 @@ def _base_of(config: Path) -> str:
         raise ModelError(f"{config} cannot be read: {error}.", hint="save it again.") from error
     if not isinstance(base, str) or not base:
         raise ModelError(
-            f"{config} does not say which base the adapter is for.",
-            hint="name the base: BASE+ADAPTER.",
+            f"{config} does not name the base model of the adapter.",
+            hint="write BASE+ADAPTER.",
         )
     return base
 
@@ -198,7 +199,7 @@ def _name_parts(model: Any) -> list[str]:
     """What was typed, in parts: folders of a path, owner and name of a hub id."""
     if not isinstance(model, str | Path):
         raise UsageError(
-            "only paths, hub ids and addresses can be taken here",
+            "expected paths, hub ids or addresses",
             hint="evaluate live models one by one with fm.evaluate, then compare the runs.",
         )
     return [part for part in re.split(r"[/\\#]", str(model)) if part] or ["model"]

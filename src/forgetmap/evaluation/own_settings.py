@@ -78,7 +78,7 @@ def split_model(model: Any) -> AskedModel:
     for part in parts:
         setting, value = _read(part.strip(), model)
         if setting in own:
-            raise UsageError(f"{model!r} sets {setting} twice", hint=f"leave out one {setting}=...")
+            raise UsageError(f"{model!r} sets {setting} twice", hint=f"remove one {setting}=...")
         own[setting] = value
     return AskedModel(name, own)
 
@@ -98,8 +98,8 @@ def refuse_own_settings(models: Iterable[Any], why: str) -> None:
         if asked.own:
             options = " ".join(_option(name, value) for name, value in asked.own.items())
             raise UsageError(
-                f"{model!r} has settings of its own, but {why}",
-                hint=f"write {asked.model}, and set it for all of them: {options}.",
+                f"{model!r} has its own settings, but {why}",
+                hint=f"use {asked.model}, and set {options} for all models.",
             )
 
 
@@ -113,20 +113,20 @@ def _read(part: str, model: str) -> tuple[str, Any]:
     name, equals, text = part.partition("=")
     if not equals or name not in _READERS:
         raise UsageError(
-            f"{part!r} in {model!r} is nothing that can be set for one model",
-            hint=f"{did_you_mean(name, _READERS)}it can be {', '.join(_READERS)}.",
+            f"{part!r} in {model!r} is not a setting of a single model",
+            hint=f"{did_you_mean(name, _READERS)}the settings are {', '.join(_READERS)}.",
         )
     choices = _CHOICES.get(name)
     if choices is not None and text not in choices:
         raise UsageError(
-            f"{part!r} in {model!r} is no {name}",
-            hint=f"give {name}={f' or {name}='.join(choices)}.",
+            f"{part!r} in {model!r} is not a valid {name}",
+            hint=f"use {name}={f' or {name}='.join(choices)}.",
         )
     try:
         return name, _READERS[name][1](text)
     except ValueError as error:
         raise UsageError(
-            f"{part!r} in {model!r} is not a number", hint=f"give a number, such as {name}=1."
+            f"{part!r} in {model!r} is not a number", hint=f"use a number, such as {name}=1."
         ) from error
 
 
@@ -135,6 +135,7 @@ def _is_chat(style: Style, settings: Settings) -> bool:
     if style == other:
         raise UsageError(
             f"the protocol {settings.protocol} has no style {style}",
-            hint="plain is for --protocol same, few-shot for --protocol published, chat for both.",
+            hint="use plain with --protocol same, few-shot with --protocol published, and chat "
+            "with both.",
         )
     return style == "chat"

@@ -58,7 +58,7 @@ def worked_examples(item: Item, task: Task, settings: ResolvedSettings) -> Seque
         if not task.examples:
             raise UsageError(
                 f"the task {task.name!r} has no worked examples for few-shot prompts",
-                hint="leave it out with --tasks, use --protocol same, or set --shots 0.",
+                hint="exclude it with --tasks, use --protocol same, or set --shots 0.",
             )
         return task.examples[: settings.shots]
     lessons = task.lessons or format_lessons(task.kind, options=len(item.options) or 4)
@@ -92,7 +92,7 @@ def _question(item: Item, task: Task) -> str:
         if len(item.options) > len(ascii_uppercase):
             raise UsageError(
                 f"item {item.id!r} of {task.name!r} has {len(item.options)} options",
-                hint="at most 26 can be lettered; leave the item out.",
+                hint="remove the item, or reduce its options to 26.",
             )
         lines += [
             f"{x}) {option}" for x, option in zip(ascii_uppercase, item.options, strict=False)

@@ -132,8 +132,8 @@ def is_complete(out: Path, fingerprint: str, *, overwrite: bool) -> bool:
     if read_run(out).info.fingerprint == fingerprint:
         return True
     raise OutputError(
-        f"{out} is a run of another model, suite or setting",
-        hint="choose another --out, or --overwrite it.",
+        f"{out} belongs to a run with another model, suite or setting",
+        hint="choose another --out, or add --overwrite.",
     )
 
 
@@ -169,7 +169,7 @@ def _answer_turns(
         second = second_turn(job, first, settings, backend)
         requests.append(second or job)
         if second is None and job.key not in journal.done:
-            error = error_answer(job, "the first turn got no answer")
+            error = error_answer(job, "the first turn has no answer")
             journal.add(error)
             progress(error)
     _answer_all(backend, requests, settings, journal, progress)
@@ -217,9 +217,9 @@ def _check_room(out: Path, tokens: int) -> None:
     free, needed = shutil.disk_usage(folder).free, tokens * BYTES_PER_TOKEN
     if free < needed:
         raise OutputError(
-            f"{folder} has {free / 2**20:,.0f} MiB left, and the run needs about "
+            f"{folder} has {free / 2**20:,.0f} MiB left, but the run needs about "
             f"{needed / 2**20:,.0f} MiB",
-            hint="make room, or choose an --out on another disk.",
+            hint="free some space, or choose an --out on another disk.",
         )
 
 

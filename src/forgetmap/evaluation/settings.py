@@ -23,13 +23,13 @@ NEXT_QUESTION = ("\nQuestion:",)
 
 
 BASE_IN_CHAT = (
-    "a base model was asked in a chat, for which it was not trained: what it seems to lack or to "
-    "have forgotten may be the form of the answer (published: base models are asked few-shot, "
-    "without a template)."
+    "a base model was evaluated in a chat, for which it was not trained: apparent forgetting "
+    "may be due to the answer format (published: base models get few-shot prompts without a "
+    "template)."
 )
 TUNED_FEW_SHOT = (
-    "a tuned model was asked few-shot without its chat template (published: tuned models are asked "
-    "zero-shot in a chat)."
+    "a tuned model was evaluated few-shot without its chat template (published: tuned models "
+    "get zero-shot chat prompts)."
 )
 
 
@@ -78,8 +78,8 @@ class Settings:
             if fault:
                 raise UsageError(
                     f"{name} is out of range",
-                    hint="temperature is finite and 0 or more, top-p above 0 and at most 1, "
-                    "repeats and max-new-tokens 1 or more, shots 0 or more.",
+                    hint="use a finite temperature of 0 or more, top-p above 0 and at most 1, "
+                    "repeats and max-new-tokens of 1 or more, and shots of 0 or more.",
                 )
 
     @property
@@ -140,13 +140,13 @@ def resolve(settings: Settings, backend: Backend) -> ResolvedSettings:
     if style == "chat" and not backend.has_chat_template:
         raise UsageError(
             "the model has no chat template",
-            hint="leave out --chat, or give a model whose tokenizer has a chat template."
+            hint="remove --chat, or use a model whose tokenizer has a chat template."
             if settings.chat
-            else "ask this tuned model without one: MODEL,stage=tuned,style=few-shot.",
+            else "evaluate this tuned model without one: MODEL,stage=tuned,style=few-shot.",
         )
     if settings.system_prompt is not None and style != "chat":
         raise UsageError(
-            "a system prompt needs a chat", hint="add --chat, or leave out --system-prompt."
+            "a system prompt needs a chat", hint="add --chat, or remove --system-prompt."
         )
     resolved = ResolvedSettings(
         protocol=settings.protocol,
@@ -183,10 +183,9 @@ def find_style(settings: Settings, model: str = "the model", *, alike: bool = Fa
         return "chat" if settings.chat else "plain"
     if settings.chat is None and settings.stage is None:
         raise UsageError(
-            f"published asks base and tuned models in different ways, and nothing says which "
-            f"{model} is",
+            f"the protocol published needs to know whether {model} is a base or a tuned model",
             hint="add --stage base or --stage tuned"
-            + ("." if alike else "; for one model alone, MODEL,stage=base."),
+            + ("." if alike else "; for a single model, write MODEL,stage=base."),
         )
     is_chat = settings.stage == "tuned" if settings.chat is None else settings.chat
     return "chat" if is_chat else "few-shot"
@@ -212,8 +211,8 @@ def _check_sampling(resolved: ResolvedSettings) -> ResolvedSettings:
     """Greedy answers repeat themselves, and so do likelihoods: one of each is enough."""
     if resolved.repeats > 1 and resolved.decoding.temperature == 0:
         raise UsageError(
-            f"{resolved.repeats} greedy answers to an item are all the same",
-            hint="set --temperature above 0, or leave out --repeats.",
+            f"{resolved.repeats} greedy answers to an item would be identical",
+            hint="set --temperature above 0, or remove --repeats.",
         )
     if resolved.by_likelihood and resolved.decoding.temperature > 0:
         return replace(resolved, by_likelihood=False)

@@ -193,4 +193,4 @@ def _date(payload: Payload) -> str:
 
 
 def _redacted(payload: Payload) -> str:
-    return " Texts are left out or blackened." if payload.redacted else ""
+    return " Texts are left out or redacted." if payload.redacted else ""

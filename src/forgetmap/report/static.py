@@ -86,7 +86,9 @@ def write_figure(
     """
     format_ = path.suffix.lstrip(".").lower()
     if format_ not in get_args(Format):
-        raise UsageError(f"{path.name} is no kind of picture", hint="call it .svg, .png or .pdf.")
+        raise UsageError(
+            f"{path.name} is not a picture format", hint="use the extension .svg, .png or .pdf."
+        )
     content = picture(
         figure, records or [], cast("Format", format_), theme, words=words, ground=ground
     )

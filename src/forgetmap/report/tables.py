@@ -30,7 +30,8 @@ WriteCell = Callable[[PairDetail, str, Effect], str]
 """Pair, category and effect as a cell."""
 PRINTED_WORDS = (
     "mean over tasks and seeds in percent of all items, clipped at 0 per task and seed as "
-    "published; ± is the standard deviation over seeds, in brackets the most that accuracy allows"
+    "published; ± is the standard deviation over seeds, in brackets the maximum that accuracy "
+    "allows"
 )
 INTERVAL_WORDS = (
     "percent of all items, adjusted for chance and not clipped, with {} % intervals over items"

@@ -187,7 +187,7 @@ def grade_likelihoods(
             hint="pass one of each per option, in the order of the options.",
         )
     if any(math.isnan(value) or value == math.inf for value in logprobs):
-        return grade_missing("a log-likelihood is not a number")
+        return grade_missing("a log-likelihood is not a finite number")
     if normalise == "tokens" and min(tokens) < 1:
         return grade_missing("an option has no tokens")
     lengths = _lengths(tokens, options, normalise)

@@ -36,7 +36,7 @@ _JUDGES = {
 def _check_scorer(value: object) -> Scorer:
     complete = all(hasattr(value, part) for part in ("name", "version", "fields"))
     if not complete or not any(hasattr(value, method) for method in _METHODS):
-        raise TypeError("it lacks name, version, fields or a way to score (see docs/scorers.md)")
+        raise TypeError("it lacks name, version, fields or a scoring method (see docs/scorers.md)")
     return cast("Scorer", value)
 
 

@@ -281,8 +281,8 @@ def _matrix(
     if (counts > 1).any():
         row = int(first[counts > 1][0])
         raise DuplicateKeyError(
-            f"{model} has two results of item {rows.columns['item'][row]!r} of {rows.tasks[row]}",
-            hint="its logs overlap: leave out one of them, or give repeats different numbers.",
+            f"{model} has two results for item {rows.columns['item'][row]!r} of {rows.tasks[row]}",
+            hint="remove one of the overlapping logs, or give repeats different numbers.",
         )
     right = np.full((int(repeats.max(initial=0)) + 1, size), np.nan)
     right[repeats, places] = np.where(np.isnan(scores), np.nan, scores >= correct_at)

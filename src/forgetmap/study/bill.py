@@ -210,16 +210,16 @@ def _total(values: Sequence[float | None], unit: float, name: str, digits: int) 
 
 def _notes(rates: BillRates, *, is_known: bool) -> list[str]:
     if not is_known:
-        return ["Give `items`, the number of items of the suite, for tokens and GPU hours."]
+        return ["Set `items`, the number of items of the suite, to estimate tokens and GPU hours."]
     kinds = ", ".join(rates.tokens)
     tokens = (
-        f"Tokens per answer: measured in this study where answers are {kinds}, else assumed."
+        f"Tokens per answer: measured in this study for {kinds} answers, assumed otherwise."
         if kinds
         else "Tokens per answer: assumed, not measured."
     )
     return [
         rates.speed.sentence,
-        f"{tokens} Weights in two bytes. `forgetmap run MODEL --dry-run` measures one model.",
+        f"{tokens} Weights in two bytes. Use `forgetmap run MODEL --dry-run` to measure one model.",
     ]
 
 

@@ -65,9 +65,9 @@ class Budget:
             for name in self._limits:
                 if self._cost(plan, name) is None:
                     raise UsageError(
-                        f"nobody knows how many {_WORDS[name]} {plan.id} would take, so that the "
-                        "limit cannot be kept",
-                        hint="give the study `items`, and the model its `size`; or leave out the "
+                        f"the number of {_WORDS[name]} of {plan.id} is unknown, so the limit "
+                        "cannot be checked",
+                        hint="set `items` of the study and `size` of the model, or remove the "
                         "limit.",
                     )
 
@@ -80,7 +80,7 @@ class Budget:
             left = limit - self._taken[name]
             if costs[name] > left:
                 self.refusal = (
-                    f"{plan.id} would take about {_number(costs[name])} {_WORDS[name]}, and "
+                    f"{plan.id} would take about {_number(costs[name])} {_WORDS[name]}, but "
                     f"{_number(max(left, 0.0))} of {_number(limit)} are left"
                 )
                 return False

@@ -49,25 +49,27 @@ PRETRAINING, TUNING = "domain pretraining", "instruction tuning"
 REASONING = "reasoning from base"
 LITTLE, MUCH = "reasoning from instruct, low data", "reasoning from instruct, high data"
 PROMPT = (
-    "all of these pairs are asked few-shot before and zero-shot in a chat after; of MMLU, base "
-    "models answer without reasoning and tuned ones with it."
+    "all of these pairs use few-shot prompts before and zero-shot chat prompts after; on MMLU, "
+    "base models answer without reasoning and tuned models with it."
 )
 FAILED_FORM = (
-    "answers that could not be read count as forgotten; the authors name OpenCodeReasoning and "
+    "unreadable answers count as forgotten; the authors name OpenCodeReasoning and "
     "Qwen2.5-Math-Instruct."
 )
 MISLABELLED = (
-    "the printed ceilings of the models that merges are compared with equal those of "
-    "Qwen2.5-Coder-7B and its Instruct, not those of the models named."
+    "the printed ceilings of the reference models of merges equal those of Qwen2.5-Coder-7B and "
+    "its Instruct, not those of the named models."
 )
 FEW_TASKS = (
-    "Culture is two tasks; of Knowledge, object counting asks for letters that only the few-shot "
-    "prompt explains."
+    "Culture consists of two tasks; in Knowledge, object counting asks for letters that only "
+    "the few-shot prompt explains."
 )
-MMLU_ONLY = "merges of OpenThinker were scored on MMLU alone, so that they are left out here."
+MMLU_ONLY = "merges of OpenThinker were scored on MMLU alone and are left out."
 MORE_DRIFT = "Instruction tuning drifts more than DPO."
-RECOVERY = "DPO brings back part of the drift of instruction tuning."
-NO_ITEMS = "item error is in no published number: intervals of means are too narrow by it."
+RECOVERY = "DPO reverses part of the drift of instruction tuning."
+NO_ITEMS = (
+    "the published numbers do not include item error, so the intervals of means are too narrow."
+)
 
 
 def published_findings(level: float = LEVEL) -> PublishedFindings:
@@ -129,7 +131,7 @@ def _pretraining(table: StudyTable, level: float) -> StudyFinding:
     return _sizes_of_effects(
         table, PRETRAINING, level,
         id="pretraining",
-        claim="Domain pretraining brings moderate forgetting and low to moderate transfer.",
+        claim="Domain pretraining causes moderate forgetting and low to moderate transfer.",
         wanted=[
             ("forgetting", TOTAL, LOW, MODERATE),
             ("backward_transfer", TOTAL, 0.0, MODERATE),
@@ -143,7 +145,7 @@ def _tuning(table: StudyTable, group: str, level: float) -> StudyFinding:
     return _sizes_of_effects(
         table, group, level,
         id=group.replace(" ", "-"),
-        claim=f"{group.capitalize()} brings moderate to large transfer in maths and logic, and "
+        claim=f"{group.capitalize()} causes moderate to large transfer in maths and logic, and "
         "low to moderate forgetting.",
         wanted=[
             ("backward_transfer", "Math", LOW, 1.0),
@@ -158,9 +160,10 @@ def _little_data(table: StudyTable, level: float) -> StudyFinding:
     return _sizes_of_effects(
         table, LITTLE, level,
         id="little-data",
-        claim="With little data on instruct models both forgetting and transfer are small.",
+        claim="With little data, training from instruct models causes little forgetting and "
+        "little transfer.",
         wanted=[("forgetting", TOTAL, 0.0, LOW), ("backward_transfer", TOTAL, 0.0, LOW)],
-        confounds=["three of five pairs have one model before (32B).", NO_ITEMS],
+        confounds=["three of five pairs have the same model before (32B).", NO_ITEMS],
     )  # fmt: skip
 
 
@@ -172,7 +175,7 @@ def _reasoning_transfers_more(table: StudyTable, level: float) -> StudyFinding |
     contrast, (first, second) = found
     return StudyFinding(
         id="reasoning-transfer",
-        claim="Reasoning from base brings more backward transfer than instruction tuning.",
+        claim="Reasoning training from base causes more backward transfer than instruction tuning.",
         answer=sign_answer(contrast, below=False),
         sentence=f"The difference is {interval(contrast, signed_points)}; "
         f"{int(first.sum())} pairs against {int(second.sum())}.",
@@ -228,13 +231,13 @@ def _much_data(table: StudyTable) -> StudyFinding:
     large = [label for label, value in zip(labels, values, strict=True) if value > MODERATE]
     return StudyFinding(
         id="much-data",
-        claim="With much data on instruct models effects are mixed.",
+        claim="With much data, training from instruct models has mixed effects.",
         answer="yes" if low and large else "cannot tell",
-        sentence=f"Forgetting goes from {points(values.min())} to {points(values.max())}: low in "
-        f"{listed(low)}; large in {listed(large)}. Seeds alone spread by at most 1.5 points.",
+        sentence=f"Forgetting ranges from {points(values.min())} to {points(values.max())}: low "
+        f"in {listed(low)}; large in {listed(large)}. Seeds alone vary by at most 1.5 points.",
         evidence=[],
         confounds=[
-            "the largest value (Open Math 2) is of a base model asked few-shot before.",
+            "the largest value (Open Math 2) belongs to a base model with few-shot prompts before.",
             FAILED_FORM,
         ],
     )
@@ -311,14 +314,14 @@ def _captrack(drift: PublishedDrift, level: float) -> list[StudyFinding]:
     ift, dpo, both = (
         np.abs(drift.models[f"Qwen3 80B {name}"]) for name in ("IFT", "DPO", "IFT+DPO")
     )
-    one = "one model, one domain, no items: nothing is known about other models."
-    relative = "a mean of relative changes: a metric that is low before counts most."
-    family = "All released values are of one family."
-    size = "All released values are of one size."
+    one = "one model and one domain without items: nothing is known about other models."
+    relative = "a mean of relative changes: metrics with low values before count most."
+    family = "All released values belong to one family."
+    size = "All released values belong to one size."
     return [
         _drift_gap("algorithms", MORE_DRIFT, ift - dpo, level, [one, relative]),
         _drift_gap("recovery", RECOVERY, ift - both, level, [one, relative]),
-        _untold("drift-size", "Size gives no protection from drift.", size),
+        _untold("drift-size", "Size does not protect from drift.", size),
         _untold("families", "Families drift differently.", family),
     ]  # fmt: skip
 

@@ -30,7 +30,7 @@ def parse_size(size: Any) -> Any:
     if match:
         return float(match["number"]) * _UNITS[match["unit"]]
     if isinstance(size, str) and size != UNKNOWN:
-        raise ValueError(f'{size!r} is no size: write "7B" or "135M", or "{UNKNOWN}"')
+        raise ValueError(f'{size!r} is not a size; write "7B" or "135M", or "{UNKNOWN}"')
     return float(size) if isinstance(size, int) and not isinstance(size, bool) else size
 
 
@@ -54,7 +54,7 @@ class AskedAs(_StudySection):
     temperature: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     top_p: float | None = Field(default=None, gt=0, le=1)
     max_new_tokens: int | None = Field(default=None, ge=1)
-    limit: int | None = Field(default=None, ge=1, description="Most items of a task.")
+    limit: int | None = Field(default=None, ge=1, description="Maximum number of items per task.")
 
 
 class StudyProtocol(AskedAs):
@@ -77,26 +77,28 @@ class StudyModel(AskedAs):
     logs: Names = ()
     family: Name | None = None
     series: Name | None = Field(
-        default=None, description="Models made alike at several sizes [default: its family]."
+        default=None,
+        description="Name of the series of comparable models at several sizes "
+        "[default: its family].",
     )
-    size: Size | None = Field(default=None, description="Billions of parameters.")
+    size: Size | None = Field(default=None, description="Number of parameters in billions.")
     stage: Name | None = None
     parent: Name | None = None
-    label: str = Field(default="", description="Of the pair with its parent.")
-    data: Literal["low", "high"] | None = Field(default=None, description="Scale of its data.")
-    domains: Names = Field(default=(), description="What it was trained on.")
+    label: str = Field(default="", description="Stage of the pair with its parent.")
+    data: Literal["low", "high"] | None = Field(default=None, description="Amount of its data.")
+    domains: Names = Field(default=(), description="Its training data.")
     method: Name | None = Field(default=None, description="SFT, DPO, RL, ...")
     assumed: tuple[Literal["domains", "method", "data", "size"], ...] = Field(
-        default=(), strict=False, description="Fields whose values nobody has checked."
+        default=(), strict=False, description="Fields whose values are not checked."
     )
 
     @model_validator(mode="after")
     def _has_one_source(self) -> Self:
         sources = [name for name in ("path", "hub", "server") if getattr(self, name) is not None]
         if len(sources) > 1:
-            raise ValueError(f"it has both {sources[0]} and {sources[1]}: give one of them")
+            raise ValueError(f"it has both {sources[0]} and {sources[1]}; keep only one")
         if not sources and not self.logs:
-            raise ValueError("nobody knows where it is: give path, hub, server or logs")
+            raise ValueError("it has no source; add path, hub, server or logs")
         return self
 
     @property
@@ -116,7 +118,7 @@ class StudyPair(_StudySection):
     before: Name
     after: Name
     label: str = ""
-    group: str = Field(default="", description="Pairs shown together.")
+    group: str = Field(default="", description="Title of pairs that are shown together.")
 
 
 class StudyMerge(_StudySection):
@@ -135,11 +137,11 @@ class StudyMerge(_StudySection):
     def _has_one_recipe(self) -> Self:
         by_weight = self.method is not None and self.weight is not None and len(self.models) == 2
         if self.recipe is None and not by_weight and not self.logs:
-            raise ValueError("nobody knows how it is made: give recipe, or method, models, weight")
+            raise ValueError("it has no source; add recipe, or method, models and weight")
         if self.recipe is not None and (self.method is not None or self.weight is not None):
-            raise ValueError("it has a recipe and a method or weight: give one of them")
+            raise ValueError("it has a recipe and a method or weight; keep only one")
         if not self.references and not self.models:
-            raise ValueError("there is nothing to compare it with: give references")
+            raise ValueError("it has no reference; add references")
         return self
 
     @property

@@ -38,8 +38,10 @@ class PrintedValues(Value):
 
     category: str
     forgetting: float | None
-    forgetting_sd: float | None = Field(description="Over seeds; null with a single one.")
-    forgetting_max: float | None = Field(description="The most that accuracy before allows.")
+    forgetting_sd: float | None = Field(
+        description="Standard deviation over seeds; null with a single seed."
+    )
+    forgetting_max: float | None = Field(description="Maximum that accuracy before allows.")
     backward_transfer: float | None
     backward_transfer_sd: float | None
     backward_transfer_max: float | None
@@ -50,9 +52,11 @@ class TaskChange(Value):
 
     task: str
     category: str
-    options: float | None = Field(description="Of its items; null for open-ended ones.")
+    options: float | None = Field(description="Number of options; null for open-ended items.")
     items: int
-    answers: int = Field(description="Over all repeats; the four counts below add up to it.")
+    answers: int = Field(
+        description="Number of answers over all repeats; the sum of the four counts below."
+    )
     kept: int
     forgotten: int
     gained: int
@@ -69,9 +73,9 @@ class CategoryChange(Value):
     category: str
     tasks: int | None
     items: int | None
-    forgotten: int | None = Field(description="Answers, over all repeats.")
+    forgotten: int | None = Field(description="Number of answers over all repeats.")
     gained: int | None
-    acc_before: float | None = Field(description="Mean over tasks; of the total over categories.")
+    acc_before: float | None = Field(description="Mean over tasks; for the total, over categories.")
     acc_after: float | None
     forgetting: Estimate
     backward_transfer: Estimate

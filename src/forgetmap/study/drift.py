@@ -88,7 +88,7 @@ def measure_drift(
     routes = _routes(study, single)
     wanted = list(dict.fromkeys([*((pair.before, pair.after) for pair in single), *routes]))
     if taxonomy is None or not wanted:
-        return Notice("no_drift", "drift: no pair has one run of each of its two models.")
+        return Notice("no_drift", "drift: no pair has a run of both models.")
     inputs = [tuple((name, runs[name][0]) for name in pair) for pair in wanted]
     try:
         result = drift_pairs(inputs, taxonomy=taxonomy)  # type: ignore[arg-type]
@@ -98,7 +98,7 @@ def measure_drift(
     if sizes is None:
         return Notice(
             "no_drift",
-            "drift was not measured: there is no capability that all pairs have intervals for.",
+            "drift was not measured: no capability has intervals for all pairs.",
         )
     return _study_drift(study, single, routes, sizes, result)
 

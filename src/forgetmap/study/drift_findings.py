@@ -19,8 +19,8 @@ from forgetmap.text import counted
 
 Labels = Callable[[PairFacts], Hashable]
 """What pairs are compared by; None of pairs that have no such fact."""
-_MANY = "{} comparisons: each interval is at {:.4g} %, so that all hold together at {:g} %."
-_APART = "no two of these pairs have the same model before: models differ as well."
+_MANY = "{} comparisons: each interval has the level {:.4g} %, so that all hold together at {:g} %."
+_APART = "no two of these pairs have the same model before, so the models differ as well."
 
 
 def find_drift_effects(drift: StudyDrift, level: float = LEVEL) -> list[StudyFinding]:
@@ -106,10 +106,10 @@ def recovers(chains: Sequence[DriftChain], level: float = LEVEL) -> Iterator[Stu
         )
         yield StudyFinding(
             id=f"drift-recovery:{step} after {before}",
-            claim=f"{step} after {before} brings back part of the drift.",
+            claim=f"{step} after {before} reverses part of the drift.",
             answer=sign_answer(contrast, below=True),
-            sentence=f"The drift from the first model changes by {interval(contrast, effect_size)}"
-            f" with the second training; {counted(len(here), 'model')}.",
+            sentence="The second training changes the drift from the first model by "
+            f"{interval(contrast, effect_size)}; {counted(len(here), 'model')}.",
             evidence=[
                 NamedEstimate(
                     name="change of drift by the second training",
@@ -162,7 +162,7 @@ def _each_two(
 
 def _sentence(contrast: Contrast, rows: tuple[Flags, Flags]) -> str:
     answer: Answer = sign_answer(contrast, below=False)
-    ending = " More or less cannot be told." if answer == "cannot tell" else ""
+    ending = " It is unclear whether it is more or less." if answer == "cannot tell" else ""
     first, second = (int(side.sum()) for side in rows)
     return (
         f"Mean drift differs by {interval(contrast, effect_size)}; {counted(first, 'pair')} "

@@ -12,7 +12,7 @@ from forgetmap.stats import Contrast, Reals, clustered_contrast, fixed_contrast
 from forgetmap.study.pair_table import TOTAL, Effect, Flags, StudyTable
 
 METHOD = "least squares over pairs, CR2 by lineage"
-OF_THESE = "mean of these pairs, items drawn anew"
+OF_THESE = "mean of these pairs, items resampled"
 
 
 def mean_effect(
@@ -131,7 +131,9 @@ def as_estimate(contrast: Contrast | None, method: str = METHOD) -> Estimate:
         return Estimate.missing(method, "no pair has a value")
     if np.isnan(contrast.error):
         return Estimate(
-            value=contrast.value, method=method, reason="one lineage shows no spread between them"
+            value=contrast.value,
+            method=method,
+            reason="a single lineage does not show the variation between lineages",
         )
     return Estimate(value=contrast.value, low=contrast.low, high=contrast.high, method=method)
 

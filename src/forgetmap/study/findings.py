@@ -30,8 +30,8 @@ from forgetmap.study.result import (
 from forgetmap.study.words import interval, points, signed_points
 from forgetmap.text import counted, listed
 
-ASSUMED = "the {} of {} of these {} are assumed: no source of the study gives them."
-STYLE = "{} of {} pairs change the style of the prompt: what seems forgotten may be the prompt."
+ASSUMED = "the {} of {} of these {} are assumed, because no source of the study gives them."
+STYLE = "{} of {} pairs change the prompt style: apparent forgetting may be due to the prompt."
 FROM_BASE, FROM_INSTRUCT = " from base", " from instruct"
 MIN_LINEAGES = 5
 """Fewer of them, and intervals are wide whatever the number of pairs."""
@@ -110,7 +110,7 @@ def larger_forget_less(table: StudyTable, level: float = LEVEL) -> StudyFinding 
     ending = {
         "yes": "larger models forget less",
         "no": "larger models forget more",
-        "cannot tell": "whether larger models forget less cannot be told",
+        "cannot tell": "it is unclear whether larger models forget less",
     }[answer]
     return StudyFinding(
         id="size",
@@ -129,7 +129,7 @@ def little_data_forgets_less(table: StudyTable, level: float = LEVEL) -> StudyFi
     return _compare(
         table, rows, level,
         id="data",
-        claim="Training on little data forgets less than training on much.",
+        claim="Training on little data forgets less than training on much data.",
         what="Less data",
         below=True,
         within=[fact.stage for fact in table.facts],
@@ -180,14 +180,14 @@ def style_matters(table: StudyTable, level: float = LEVEL) -> StudyFinding | Non
     finding = _compare(
         table, rows, level,
         id="style",
-        claim="Pairs that change the style of the prompt seem to forget more.",
-        what="A change of style",
+        claim="Pairs that change the prompt style appear to forget more.",
+        what="A change of prompt style",
         below=False,
         within=None,
     )  # fmt: skip
     if finding is None:
         return None
-    return finding.model_copy(update={"confounds": ["stages differ with the style."]})
+    return finding.model_copy(update={"confounds": ["stages differ along with the prompt style."]})
 
 
 def not_catastrophic(
@@ -267,7 +267,7 @@ def _compare(
     contrast, (first, second) = found
     both = first | second
     answer = sign_answer(contrast, below=below)
-    ending = "" if answer != "cannot tell" else " More or less cannot be told."
+    ending = "" if answer != "cannot tell" else " It is unclear whether it is more or less."
     return StudyFinding(
         id=id,
         claim=claim,
@@ -329,8 +329,11 @@ def _notices(table: StudyTable, everything: Flags) -> Iterator[Notice]:
     if not table.covariance:
         yield Notice(
             "no_items",
-            "items are not known: what all pairs share through them is in no interval of a mean, "
-            "which is too narrow by that.",
+            "the items are unknown: the intervals of means do not include the dependence of "
+            "pairs through common items, so they are too narrow.",
         )
     if lineages(table, everything) < MIN_LINEAGES:
-        yield Notice("few_lineages", "few lineages: intervals are wide, however many pairs.")
+        yield Notice(
+            "few_lineages",
+            "few lineages: the intervals are wide, regardless of the number of pairs.",
+        )

@@ -53,13 +53,14 @@ def merging_reduces(merges: MergeChanges, level: float = LEVEL) -> StudyFinding:
     less, more = merges.surely_less, merges.surely_more
     answer: Answer = "no" if more else "yes" if less == count else "cannot tell"
     number = len(set(merges.lineages))
-    confounds = [f"all merges are of {counted(number, 'lineage')}."] if number < count else []
+    confounds = [f"all merges belong to {counted(number, 'lineage')}."] if number < count else []
     return StudyFinding(
         id="merging",
         claim="Merging reliably forgets less than the later model.",
         answer=answer,
-        sentence=f"Of {counted(count, 'merge')}, {less} surely forget less than the later model, "
-        f"{more} surely more; the mean change is {interval(contrast, signed_points)}.",
+        sentence=f"Of {counted(count, 'merge')}, {less} forget significantly less than the later "
+        f"model, {more} significantly more; the mean change is "
+        f"{interval(contrast, signed_points)}.",
         evidence=[
             NamedEstimate(
                 name="mean change of forgetting by merging",

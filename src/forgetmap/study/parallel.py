@@ -56,7 +56,7 @@ def run_in_processes(
         UsageError: `parallel` is below 1.
     """
     if parallel < 1:
-        raise UsageError(f"{parallel} models at a time are none", hint="give 1 or more.")
+        raise UsageError(f"--parallel is {parallel}", hint="use 1 or more.")
     open_plans = [plan for plan in plans if plan.state == "missing"]
     lanes: dict[str, list[PlannedRun]] = {}
     for plan in open_plans:
@@ -139,7 +139,7 @@ class _Processes:
                     self._ledger.fail(plan, error)
         except Exception as error:  # noqa: BLE001  # whatever a library raises is of this model
             reason = f"{type(error).__name__}: {error}"
-            hint = f"`forgetmap run {plan.source or plan.id} ...` shows where."
+            hint = f"find the reason with `forgetmap run {plan.source or plan.id} ...`."
             with self._lock:
                 self._ledger.fail(plan, ModelError(reason, hint=hint))
         else:
@@ -150,7 +150,7 @@ class _Processes:
         """Start a process, unless all is to end."""
         with self._lock:
             if self._is_stopped:
-                raise WorkerError("the study was stopped", hint="run the same command to go on.")
+                raise WorkerError("the study was stopped", hint="run the same command to resume.")
             worker = WorkerProcess(light=False, environment=environment)
             self._workers.add(worker)
             return worker

@@ -24,8 +24,8 @@ class PlacedValue(Value):
     category: str
     effect: Effect
     value: float = Field(description="Share of all items, adjusted for chance as published.")
-    more_than: int = Field(description="Published pairs with less.")
-    of: int = Field(description="Published pairs with a value.")
+    more_than: int = Field(description="Number of published pairs with a smaller value.")
+    of: int = Field(description="Number of published pairs with a value.")
     nearest: str = Field(description="The published pair with the nearest value.")
 
 
@@ -86,8 +86,8 @@ def place_values(
         notices.append(
             Notice(
                 "other_tasks",
-                "none of the categories is one of the published study: totals are over other "
-                "tasks, so that ranks say little.",
+                "none of the categories belongs to the published study: totals are over other "
+                "tasks, so ranks are not comparable.",
             )
         )
     return Placement(

@@ -91,7 +91,7 @@ def plan_runs(
     """
     if study.suite is None:
         raise UsageError(
-            f"{study.name} has no suite, so that nobody knows what to ask",
+            f"{study.name} has no suite",
             hint=f'add suite = "basics" to {study.origin}.',
         )
     names = [model.id for model in study.models] + [merge.id for merge in study.merges]
@@ -124,8 +124,8 @@ def find_servers(study: Study, addresses: Sequence[str]) -> dict[str, str]:
         here = {model.id: each for model in study.models for each in _names(model) & served}
         if not here:
             raise UsageError(
-                f"{given} has no model of {study.name}, but {', '.join(sorted(served)) or 'none'}",
-                hint=f"say which it is: --server ID={given}#NAME.",
+                f"{given} has no model of {study.name}, only {', '.join(sorted(served)) or 'none'}",
+                hint=f"specify it with --server ID={given}#NAME.",
             )
         base, _ = split_address(given)
         found |= {model: f"{base}#{each}" for model, each in here.items()}
@@ -149,10 +149,10 @@ def require_source(study: Study, plan: PlannedRun) -> None:
     if not study.is_missing(model.path):
         return
     raise FieldError(
-        f"{plan.id!r} is not there: no folder or file {model.path}",
+        f"{plan.id!r} does not exist: no folder or file {model.path}",
         file=study.origin or None,
         line=model_line(study, plan.id, "path"),
-        hint="correct the path, bring the model back, or give `logs` of it.",
+        hint="correct the path, restore the model, or add its `logs`.",
     )
 
 

@@ -14,13 +14,13 @@ from forgetmap.study.declaration import UNKNOWN, Study, StudyModel, StudyPair
 from forgetmap.study.toml_file import HINT, TomlFile, TomlPath, parse_toml, read_toml_file
 
 _MESSAGES = {
-    "extra_forbidden": "there is no such field",
-    "tuple_type": "it is a list: [...], or tables [[...]]",
-    "model_type": "it is a table: [...]",
-    "missing": "it must not be missing",
+    "extra_forbidden": "unknown field",
+    "tuple_type": "expected a list: [...], or tables [[...]]",
+    "model_type": "expected a table: [...]",
+    "missing": "missing field",
     "too_short": "there is none",
 }
-_HINT = f"docs/studies.md lists all fields; {HINT}"
+_HINT = f"see docs/studies.md for all fields; {HINT}"
 
 
 def read_study(path: str | Path) -> Study:
@@ -117,7 +117,7 @@ def _faults(study: Study) -> Iterator[Fault]:
     yield from _repeated_pairs(study)
     yield from _missing_sizes(study)
     if not study.pairs and not study.merges:
-        yield (), "there is no pair", "give a model a `parent`, or name pairs: [[pair]]."
+        yield (), "there are no pairs", "add a `parent` to a model, or list pairs: [[pair]]."
 
 
 def _repeated_ids(study: Study) -> Iterator[Fault]:
@@ -128,7 +128,7 @@ def _repeated_ids(study: Study) -> Iterator[Fault]:
     ]
     for path, name in ids:
         if name in seen:
-            yield path, f"two models are called {name!r}", "rename one."
+            yield path, f"two models have the id {name!r}", "rename one."
         seen.add(name)
 
 
@@ -159,7 +159,11 @@ def _cycles(study: Study) -> Iterator[Fault]:
             name = parents[name]
         if name == model.id:
             way = " <- ".join([*line, model.id])
-            yield ("model", index, "parent"), f"parents form a circle: {way}", "correct one parent."
+            yield (
+                ("model", index, "parent"),
+                f"the parents form a cycle: {way}",
+                "correct one parent.",
+            )
 
 
 def _repeated_pairs(study: Study) -> Iterator[Fault]:
@@ -168,7 +172,7 @@ def _repeated_pairs(study: Study) -> Iterator[Fault]:
         if pair.before == pair.after:
             yield ("pair", index, "after"), f"{pair.after!r} is compared with itself", "correct it."
         if (pair.before, pair.after) in seen:
-            yield ("pair", index, "before"), "this pair is named twice", "leave out one of them."
+            yield ("pair", index, "before"), "this pair is listed twice", "remove one of them."
         seen.add((pair.before, pair.after))
 
 
@@ -186,5 +190,5 @@ def _missing_sizes(study: Study) -> Iterator[Fault]:
                 yield (
                     ("model", study.models.index(model)),
                     f"{model.id!r} has no size, but {name} in {group!r} has a trend with size",
-                    f'add size = "7B", or size = "{UNKNOWN}" to leave it out of the trend.',
+                    f'add size = "7B", or size = "{UNKNOWN}" to exclude it from the trend.',
                 )

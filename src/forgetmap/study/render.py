@@ -27,7 +27,9 @@ SUPPORT: dict[Answer, str] = {
 }
 """The badge of an answer."""
 PAIR_HEADS = ("pair", "group", "items", "forgetting", "backward transfer")
-DRIFT_LEGEND = "Size of drift: root mean square of effects on capabilities, in either direction."
+DRIFT_LEGEND = (
+    "Size of drift: root mean square of the effects on capabilities, in either direction."
+)
 """How a size of drift is to be read."""
 HEADS = ("group", "pairs", "lineages", "forgetting", "backward transfer")
 
@@ -85,7 +87,8 @@ def tell_status(status: StudyStatus) -> Blocks:
 def tell_gaps(gaps: Sequence[StudyGap]) -> Blocks:
     """Which models have no run, and what is missing for it."""
     return [
-        Line(f"no run of {gap.model}; missing for it: {listed(gap.pairs, 'pairs') or 'nothing'}.",
+        Line(f"no run of {gap.model}; missing because of that: "
+            f"{listed(gap.pairs, 'pairs') or 'nothing'}.",
              "warning", lead="!")
         for gap in gaps
     ]  # fmt: skip
@@ -100,10 +103,10 @@ def tell_published(result: PublishedFindings) -> Blocks:
         for finding in paper.findings:
             blocks += _tell(finding)
         if paper.further:
-            blocks += [Line("Not claimed, but asked of the same values", "strong"), Line()]
+            blocks += [Line("Not claimed, but tested on the same values", "strong"), Line()]
         for finding in paper.further:
             blocks += _tell(finding)
-    legend = "Low is below 5 points, moderate up to 15, large above: the papers give no numbers."
+    legend = "Low is below 5 points, moderate up to 15, large above; the papers give no numbers."
     return [
         *blocks,
         _totals(result.groups),
@@ -155,6 +158,6 @@ def _totals(groups: Sequence[GroupEffect]) -> Sheet:
 
 def _legend(level: float) -> str:
     return (
-        f"In parentheses: {100 * level:g} % intervals for pairs such as these; pairs whose models "
+        f"In parentheses: {100 * level:g} % intervals for pairs like these; pairs whose models "
         "descend from one model are one cluster."
     )

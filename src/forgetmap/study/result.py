@@ -29,8 +29,10 @@ class StudyFinding(Value):
     claim: str
     answer: Answer
     sentence: str
-    evidence: list[NamedEstimate] = Field(description="What the answer rests on, first the main.")
-    confounds: list[str] = Field(description="What else could have made it so.")
+    evidence: list[NamedEstimate] = Field(
+        description="Estimates behind the answer, the main one first."
+    )
+    confounds: list[str] = Field(description="Alternative explanations.")
 
 
 class GroupEffect(Value):
@@ -40,9 +42,9 @@ class GroupEffect(Value):
     category: str
     pairs: int
     lineages: int
-    forgetting: Estimate = Field(description="Mean over pairs such as these.")
+    forgetting: Estimate = Field(description="Mean over pairs like these.")
     backward_transfer: Estimate
-    forgetting_of_these: Estimate = Field(description="Mean of these pairs, items drawn anew.")
+    forgetting_of_these: Estimate = Field(description="Mean of these pairs, items resampled.")
     backward_transfer_of_these: Estimate
 
 
@@ -51,8 +53,8 @@ class PaperFindings(Value):
 
     paper: str
     source: dict[str, str]
-    findings: list[StudyFinding] = Field(description="What the paper claims.")
-    further: list[StudyFinding] = Field(description="What else its values can be asked.")
+    findings: list[StudyFinding] = Field(description="Claims of the paper.")
+    further: list[StudyFinding] = Field(description="Further questions to its values.")
 
 
 class PairDrift(Value):
@@ -60,7 +62,7 @@ class PairDrift(Value):
 
     before: str
     after: str
-    size: float = Field(description="Root mean square of effects in either direction, less noise.")
+    size: float = Field(description="Root mean square of effects in either direction, minus noise.")
 
 
 class FindingsResult(Value):
@@ -75,10 +77,10 @@ class FindingsResult(Value):
     findings: list[StudyFinding]
     groups: list[GroupEffect]
     notices: list[Notice]
-    drift: list[StudyFinding] = Field(
-        default=[], description="Of capabilities, where the study measures any."
+    drift: list[StudyFinding] = Field(default=[], description="Drift of capabilities, if measured.")
+    drift_sizes: list[PairDrift] = Field(
+        default=[], description="Drift of the pairs for which it was measured."
     )
-    drift_sizes: list[PairDrift] = Field(default=[], description="Of the pairs it was measured of.")
 
 
 class PairResults(Value):
@@ -88,8 +90,8 @@ class PairResults(Value):
     after: str
     label: str
     group: str
-    items: int = Field(description="That both models answered.")
-    shared: float = Field(description="Their share of what either answered.")
+    items: int = Field(description="Number of items answered by both models.")
+    shared: float = Field(description="Share of these among the items answered by either model.")
     forgetting: dict[str, Estimate] = Field(description="By category, the total first.")
     backward_transfer: dict[str, Estimate]
 
@@ -106,11 +108,11 @@ class ModelStatus(Value):
 
     model: str
     state: Literal["logs", "done", "stopped", "failed", "missing"]
-    line: int | None = Field(default=None, description="Of the study, where it is a file.")
-    answers: int = Field(default=0, description="So far, of a run that is not complete.")
-    reason: str = Field(default="", description="Why the last attempt failed.")
-    hint: str = Field(default="", description="What to do about it.")
-    next: str = Field(default="", description="The command that tries it again.")
+    line: int | None = Field(default=None, description="Line in the study file, if it is a file.")
+    answers: int = Field(default=0, description="Number of answers so far, for an incomplete run.")
+    reason: str = Field(default="", description="Error of the last attempt.")
+    hint: str = Field(default="", description="How to fix the error.")
+    next: str = Field(default="", description="Command to try again.")
 
 
 class StudyStatus(Value):
@@ -118,13 +120,13 @@ class StudyStatus(Value):
 
     schema_version: int = FINDINGS_VERSION
     study: str
-    models: int = Field(description="Merges among them.")
+    models: int = Field(description="Number of merges among them.")
     with_runs: int
-    pairs: int = Field(description="Those of merges among them.")
-    ready: int = Field(description="Pairs whose two models have runs.")
+    pairs: int = Field(description="Number of pairs of merges among them.")
+    ready: int = Field(description="Number of pairs with runs of both models.")
     gaps: list[StudyGap]
     runs: list[ModelStatus] = Field(description="Every model, then every merge.")
-    next: str = Field(description="The command to go on with.")
+    next: str = Field(description="Next command.")
 
 
 class StudyResult(Value):
@@ -133,7 +135,7 @@ class StudyResult(Value):
     schema_version: int = FINDINGS_VERSION
     study: str
     pairs: list[PairResults]
-    gaps: list[StudyGap] = Field(description="Models without a run: shown, never counted as 0.")
+    gaps: list[StudyGap] = Field(description="Models without a run; listed, never counted as 0.")
     findings: FindingsResult
 
 

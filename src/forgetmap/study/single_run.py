@@ -102,7 +102,7 @@ def _explain(error: ForgetmapError, plan: PlannedRun) -> ForgetmapError:
     journal = plan.folder.parent / f".{plan.folder.name}.journal.jsonl"
     for path in (plan.folder, journal):
         if isinstance(error, OutputError) and error.message.startswith(f"{path} "):
-            hint = f"remove {path} to evaluate {plan.id} anew, or choose another --out."
+            hint = f"remove {path} to evaluate {plan.id} again, or choose another --out."
             return OutputError(error.message, hint=hint)
     return error
 

@@ -114,15 +114,15 @@ class Speed:
     def sentence(self) -> str:
         """What the seconds rest on."""
         if self.tokens_per_second is not None:
-            size = "" if self.of_billions is None else f" by a model of {self.of_billions:g}B"
-            return f"Speed: {self.tokens_per_second:,.0f} tokens per second{size}, as you say."
+            size = "" if self.of_billions is None else f" for a model of {self.of_billions:g}B"
+            return f"Speed: {self.tokens_per_second:,.0f} tokens per second{size}, as given."
         basis = f"Speed: from the data sheet of {self.gpu}"
         if not self.measured:
             return f"{basis}, not measured; give --gpu or --tokens-per-second."
         runs = "run" if self.measured == 1 else "runs"
         return (
-            f"{basis}, times {self.slower:.2g} for the seconds that {self.measured} {runs} of this "
-            "study took."
+            f"{basis}, times {self.slower:.2g}, from the duration of {self.measured} {runs} of "
+            "this study."
         )
 
 
@@ -167,6 +167,6 @@ def _read_speed(text: str) -> tuple[float, float | None]:
         match, size = None, None
     if match is None or float(match["number"]) == 0 or size == UNKNOWN:
         raise UsageError(
-            f"{text!r} is no speed", hint="give a number such as 2500, or 7B=2500 for that size."
+            f"{text!r} is not a speed", hint="use a number such as 2500, or 7B=2500 for that size."
         )
     return float(match["number"]), size if isinstance(size, float) else None

@@ -22,8 +22,8 @@ class GroupSummary(Value):
     name: str
     pairs: int
     before_models: int
-    sizes: list[float] = Field(description="Of the models after, in billions of parameters.")
-    changed_style: int = Field(description="Pairs whose two models are asked in different styles.")
+    sizes: list[float] = Field(description="Sizes of the models after, in billions of parameters.")
+    changed_style: int = Field(description="Pairs whose models have different prompt styles.")
 
 
 class SeriesSummary(Value):
@@ -48,7 +48,7 @@ class StudySummary(Value):
     merge_pairs: int
     groups: list[GroupSummary]
     series: list[SeriesSummary]
-    missing_logs: list[str] = Field(description="Logs that are named and do not exist.")
+    missing_logs: list[str] = Field(description="Listed logs that do not exist.")
     notices: list[Notice]
 
 
@@ -124,8 +124,8 @@ def _notices(study: Study) -> Iterator[Notice]:
     changed = sum(changes_style(study, pair) for pair in study.pairs)
     if changed:
         message = (
-            f"in {changed} of {counted(len(study.pairs), 'pair')} the two models are asked in "
-            "different styles: what seems forgotten or gained there may be the prompt."
+            f"in {changed} of {counted(len(study.pairs), 'pair')} the two models have different "
+            "prompt styles: apparent forgetting or gains may be due to the prompt."
         )
         yield Notice("style_changes", message)
     missing = _missing_logs(study)
@@ -139,7 +139,7 @@ def _notices(study: Study) -> Iterator[Notice]:
     assumed = Counter(name for model in study.models for name in model.assumed)
     if assumed:
         parts = [f"{name} of {counted(count, 'model')}" for name, count in assumed.items()]
-        yield Notice("assumed", f"assumed and not checked: {', '.join(parts)}.")
+        yield Notice("assumed", f"assumed, not checked: {', '.join(parts)}.")
     shares = Counter(pair.before for pair in study.pairs)
     if shares and len(shares) < len(study.pairs):
         message = (

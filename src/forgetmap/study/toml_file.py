@@ -12,7 +12,7 @@ from forgetmap.errors import MissingInputError, UnreadableError
 
 TomlPath = tuple[str | int, ...]
 """Keys and positions that lead to a value, from the top."""
-HINT = "`forgetmap study init empty --out study.toml` writes a study to start from."
+HINT = "create a study to start from with `forgetmap study init empty --out study.toml`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,11 @@ def read_toml_file(path: Path) -> TomlFile:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise MissingInputError("there is no such file", file=str(path), hint=HINT) from None
+        raise MissingInputError("the file does not exist", file=str(path), hint=HINT) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableError(f"not a TOML file: {error}", file=str(path), hint=HINT) from None
+        raise UnreadableError(
+            f"not a valid TOML file: {error}", file=str(path), hint=HINT
+        ) from None
     return parse_toml(text, str(path))
 
 
@@ -61,7 +63,7 @@ def parse_toml(text: str, file: str) -> TomlFile:
     try:
         value = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UnreadableError(f"not a TOML file: {error}", file=file, hint=HINT) from None
+        raise UnreadableError(f"not a valid TOML file: {error}", file=file, hint=HINT) from None
     return TomlFile(value, _find_lines(text), file)
 
 

@@ -46,7 +46,7 @@ def batch_size(old_weight: float, chance: float = 0.01, replay: float = 0.0) -> 
     missed = float(formulas.starvation(old_weight, size, replay))
     return TrainingAdvice(
         "How many samples must a batch have so that it hardly ever lacks old behaviour?",
-        f"{size:,} samples: a batch then contains none with probability {missed:.2g}.",
+        f"{size:,} samples: a batch then contains no old behaviour with probability {missed:.2g}.",
         {"batch": size, "chance": missed, "without_replay": formulas.batch_for(chance, old_weight)},
         (
             "samples of a batch are independent",
@@ -55,14 +55,14 @@ def batch_size(old_weight: float, chance: float = 0.01, replay: float = 0.0) -> 
         (
             "batches of several completions per prompt: count prompts, not completions",
             "stratified replay, where every batch contains old data by construction",
-            "a wish for faster recovery: replay narrows its spread, not its median (P5)",
+            "for faster recovery: replay reduces its spread, not its median (P5)",
         ),
         ("P3", "P4", "P5"),
     )
 
 
 REPLAY_ASSUMES = (
-    "training runs to its optimum; before that more is left",
+    "training runs to its optimum; before that, more is left",
     "the replayed data are unbiased: a shifted buffer shifts the old behaviour as far (P1)",
 )
 REPLAY_NOT_FOR = (
@@ -86,7 +86,7 @@ def replay_fraction(keep: float, base: float | None = None) -> TrainingAdvice:
     sentence = (
         f"Replay {fraction:.1%} of the training data."
         if possible
-        else f"Not possible: what is replayed contains only {pure:.1%} old behaviour."
+        else f"Not possible: the replayed data contain only {pure:.1%} old behaviour."
     )
     if not keep:
         sentence = "Replay nothing: new data alone drive the old mass to 0."
@@ -148,7 +148,7 @@ def kl_strength(
     values: dict[str, float | int | bool | None] = {"expected_reward": expected}
     sentence = f"Expected reward: a KL coefficient of at least {expected:.3g}."
     if not gap:
-        sentence = "None is needed: rewards of old and new are equal, so that no mass moves."
+        sentence = "None is needed: the rewards of old and new are equal, so no mass moves."
     if eta is not None:
         mixtures.check_positive(eta, "eta")
         tilted = formulas.strength_for(start, math.exp(-eta * gap), floor)
@@ -190,7 +190,7 @@ def oapl_refreshes(
     count = formulas.oapl_refreshes(start, floor, drop) if drop else None
     left = float(formulas.oapl_weight(start, drop, count or 0))
     sentence = (
-        f"Any number: rewards of old and new are equal, so that {left:.3g} of old mass stays."
+        f"Any number: the rewards of old and new are equal, so {left:.3g} of the old mass stays."
         if count is None
         else f"{count} refreshes; {left:.3g} of old mass is then left."
     )
@@ -223,15 +223,15 @@ def sdft_anchor(shown: int, tried: int, keep: float, level: float = 0.95) -> Tra
     mixtures.check_share(keep, "keep")
     if not 0 <= shown <= tried or tried < 1:
         raise UsageError(
-            f"{shown} of {tried} completions cannot be",
-            hint="give counts with 0 <= shown <= tried.",
+            f"{shown} of {tried} completions is not possible",
+            hint="use counts with 0 <= shown <= tried.",
         )
     lower = _lower_limit(shown, tried, level)
     enough = lower >= keep
     verdict = "Enough" if enough else "Not shown to be enough"
     return TrainingAdvice(
         "Does the teacher that has seen the demonstrations keep the old behaviour?",
-        f"{verdict}: at least {lower:.1%} (one-sided {level:.0%} limit), wanted {keep:.1%}.",
+        f"{verdict}: at least {lower:.1%} (one-sided {level:.0%} bound), required {keep:.1%}.",
         {"observed": shown / tried, "lower_limit": lower, "enough": enough},
         (
             "the student ends where the demonstration-conditioned teacher is (SD1)",
@@ -262,7 +262,7 @@ def _check_floor(start: float, floor: float) -> None:
         raise FieldError(
             f"a floor of {floor:g} is not below the start of {start:g}",
             field="floor",
-            hint="ask for less than the model has.",
+            hint="use a floor below the start.",
         )
 
 
@@ -271,5 +271,6 @@ def _check_gap(gap: float) -> None:
         raise FieldError(
             f"gap is {gap:g}, but must be at least 0 and finite",
             field="gap",
-            hint="give reward of new minus reward of old; where that is negative, the old gains.",
+            hint="use the reward of new minus the reward of old; if it is negative, the old "
+            "mass grows.",
         )

@@ -49,7 +49,7 @@ class ModeSpace:
                 raise FieldError(
                     f"{name} is {value}, but must be {least} to {most}",
                     field=name,
-                    hint=f"give {least + 1}, for example.",
+                    hint=f"use {least + 1}, for example.",
                 )
 
     @property
@@ -192,8 +192,8 @@ def simulate_batches(
         )
     if setting.geometry != "logit":
         raise UsageError(
-            f"batches move in the logit geometry, not in {setting.geometry}",
-            hint="leave the geometry out, or the batches.",
+            f"batches support the logit geometry, not {setting.geometry}",
+            hint="remove the geometry, or the batches.",
         )
     mixtures.check_positive(until, "until")
     where = space or ModeSpace()
@@ -205,8 +205,8 @@ def simulate_batches(
             kept.append((float(step), state))
         if not np.isfinite(state).all():
             raise ConvergenceError(
-                f"training left every bound within {step} steps",
-                hint="take larger batches, or end earlier.",
+                f"training diverged within {step} steps",
+                hint="use larger batches, or an earlier end.",
             )
     times, states = zip(*kept, strict=True)
     path = Trajectory(np.array(times), np.stack(states, axis=-1))
@@ -385,7 +385,7 @@ def _discover(problem: _Problem, steps: int) -> Iterator[Floats]:
     """Entropic advantages within each batch, and a KL penalty to the model before."""
     given = problem.parameters
     if given.batch < 2:
-        raise UsageError("advantages need at least 2 samples", hint="give --batch 16, for example.")
+        raise UsageError("advantages need at least 2 samples", hint="use --batch 16, for example.")
 
     def gradient(state: Floats) -> Floats:
         x = problem.own(state)

@@ -48,8 +48,8 @@ class ChenToy:
     def __post_init__(self) -> None:
         if self.method not in {"sft", "rl"} or self.rate <= 0 or not 0 < self.slow <= 1:
             raise UsageError(
-                "the toy takes sft or rl, a positive rate and a slow factor of at most 1",
-                hint="give for example method='sft', rate=0.15.",
+                "the toy model needs sft or rl, a positive rate and a slow factor of at most 1",
+                hint="use for example method='sft', rate=0.15.",
             )
 
     def drops(self, seeds: int = 5, seed: int = 0, most: int = 20_000) -> Floats:
@@ -70,7 +70,7 @@ class ChenToy:
             if not np.isnan(drops).any():
                 return drops
         raise ConvergenceError(
-            f"the new mode was not gained within {most} steps", hint="raise the learning rate."
+            f"the new mode was not learned within {most} steps", hint="raise the learning rate."
         )
 
     def _step(self, model: Floats, random: np.random.Generator) -> Floats:

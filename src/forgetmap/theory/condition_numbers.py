@@ -123,7 +123,7 @@ def _check_between(value: float, name: str, between: tuple[float, float], limits
         raise FieldError(
             f"{name} is {value:g}, but must be {limits}",
             field=name,
-            hint=f"give a number such as {_example_of(name)}.",
+            hint=f"use a number such as {_example_of(name)}.",
         )
 
 
@@ -132,7 +132,7 @@ def _check_offset(offset: float, separation: float) -> None:
         raise FieldError(
             f"offset is {offset:g}, but must be below the separation of {separation:g} and finite",
             field="offset",
-            hint="give a smaller one; 0 starts the new component where it belongs.",
+            hint="use a smaller one; 0 starts the new component at the new mode.",
         )
 
 

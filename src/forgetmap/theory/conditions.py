@@ -124,7 +124,7 @@ def check_conditions(
     """
     if method not in CHECKS:
         raise UsageError(
-            f"there are no conditions of {method!r}",
+            f"there are no conditions for {method!r}",
             hint=f"choose one of {', '.join(METHODS_WITH_CONDITIONS)}.",
         )
     given = numbers or ConditionNumbers()
@@ -151,7 +151,7 @@ def separation_of_overlap(overlap: float) -> float:
         raise FieldError(
             f"overlap is {overlap:g}, but must be at least 0 and below 1",
             field="overlap",
-            hint="an overlap of 1 means one behaviour: there is no old one to keep apart.",
+            hint="use an overlap below 1; 1 means that old and new are the same.",
         )
     return min(effective_separation(overlap), mixtures.MOST_SEPARATION - FAR)
 
@@ -493,5 +493,5 @@ def _check_below_start(given: ConditionNumbers) -> None:
         raise FieldError(
             f"a floor of {given.floor:g} is not below the start of {given.start:g}",
             field="floor",
-            hint="ask for less than the model has: this method can only lose old mass.",
+            hint="use a floor below the start; this method can only lose old mass.",
         )

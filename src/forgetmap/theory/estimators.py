@@ -109,10 +109,10 @@ def log_ratio(
     neither = np.isneginf(p) & np.isneginf(q)
     if neither.any():
         raise FieldError(
-            "both models give this completion probability 0, so it cannot have been sampled",
+            "both models assign this completion the probability 0, so it cannot have been sampled",
             field="log_p",
             line=_first(neither),
-            hint="leave out what neither model can write.",
+            hint="remove completions that neither model can write.",
         )
     return np.asarray(p - q, dtype=np.float64)
 
@@ -130,7 +130,7 @@ def check_log_probs(values: ArrayLike, name: str) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.size == 0:
         raise FieldError(
-            "no log-probabilities", field=name, hint="give those of at least one completion."
+            "no log-probabilities", field=name, hint="pass those of at least one completion."
         )
     for wrong, what in (
         (np.isnan(array), "not a number"),
@@ -142,7 +142,7 @@ def check_log_probs(values: ArrayLike, name: str) -> Floats:
                 f"value {line} is {what} ({array.ravel()[line - 1]:g})",
                 field=name,
                 line=line,
-                hint="give natural logarithms of probabilities, not logits, losses or densities.",
+                hint="use natural logarithms of probabilities, not logits, losses or densities.",
             )
     return np.minimum(array, 0.0)
 
@@ -154,11 +154,11 @@ def _check_tokens(tokens_p: ArrayLike | None, tokens_q: ArrayLike | None) -> Non
     if p.shape != q.shape or (p != q).any():
         line = _first(p != q) if p.shape == q.shape else 1
         raise FieldError(
-            f"completion {line} has another number of tokens under P than under Q: the models "
-            "cut text into other tokens",
+            f"completion {line} has different numbers of tokens under P and Q, so the tokenisers "
+            "differ",
             field="tokens_q",
             line=line,
-            hint="compare models that share a tokeniser; ratios of other tokens mean nothing.",
+            hint="compare models with the same tokeniser.",
         )
 
 
@@ -239,7 +239,7 @@ def classifier_overlap_terms(new_probability: ArrayLike) -> Floats:
         raise FieldError(
             "a probability lies outside [0, 1]",
             field="new_probability",
-            hint="give calibrated probabilities.",
+            hint="use calibrated probabilities.",
         )
     return 2 * np.sqrt(chance * (1 - chance))
 
@@ -302,7 +302,7 @@ def token_kl(log_p: ArrayLike, log_q: ArrayLike) -> Floats:
         raise FieldError(
             f"the vocabularies differ: log_p has shape {p.shape}, log_q has {q.shape}",
             field="log_q",
-            hint="compare models that share a tokeniser.",
+            hint="compare models with the same tokeniser.",
         )
     for name, logs in (("log_p", p), ("log_q", q)):
         _check_sums_to_one(logs, name)
@@ -336,10 +336,10 @@ def _check_sums_to_one(logs: Floats, name: str) -> None:
     off = np.abs(np.exp(logs).sum(axis=-1) - 1) > 1e-3  # half precision
     if off.any():
         raise FieldError(
-            "the probabilities of all tokens do not add up to 1",
+            "the probabilities of all tokens do not sum to 1",
             field=name,
             line=_first(off),
-            hint="give the whole vocabulary, or use top_token_kl for the likeliest tokens.",
+            hint="pass the whole vocabulary, or use top_token_kl for the most likely tokens.",
         )
 
 
@@ -399,13 +399,13 @@ def _checked_budget(base_mass: ArrayLike, kl: ArrayLike) -> tuple[Floats, Floats
         raise FieldError(
             "a probability lies outside [0, 1]",
             field="base_mass",
-            hint="give the share of completions that show the behaviour.",
+            hint="use the share of completions that show the behaviour.",
         )
     if not (budget >= 0).all():
         raise FieldError(
             "a KL divergence is negative or not a number",
             field="kl",
-            hint="use an upper confidence limit, or 0 where the estimate fell below.",
+            hint="use an upper confidence bound, or 0 if the estimate is negative.",
         )
     return mass, budget
 
@@ -420,9 +420,9 @@ def old_mass(log_old: ArrayLike, log_new: ArrayLike) -> OldMass:
     ratio = np.asarray(log_old, dtype=np.float64) - np.asarray(log_new, dtype=np.float64)
     if ratio.size == 0 or np.isnan(ratio).any():
         raise FieldError(
-            "no ratio of old to new can be made of these",
+            "no log-ratio can be computed from these",
             field="log_old",
-            hint="score at least one completion with both models, NaN left out.",
+            hint="score at least one completion with both models, without NaN.",
         )
     odds = np.exp(_limited(ratio))
     mass = _root_of_score(odds)
@@ -457,7 +457,7 @@ def mean(terms: ArrayLike) -> SampleEstimate:
     """The mean of independent terms."""
     values = np.asarray(terms, dtype=np.float64).ravel()
     if values.size == 0:
-        raise FieldError("no terms to average", field="terms", hint="give at least one completion.")
+        raise FieldError("no terms to average", field="terms", hint="pass at least one completion.")
     error = values.std(ddof=1) / math.sqrt(values.size) if values.size > 1 else math.nan
     return SampleEstimate(
         float(values.mean()), float(error), values.size, effective_size(np.abs(values))
@@ -500,7 +500,7 @@ class Running:
     def estimate(self) -> SampleEstimate:
         """The mean so far."""
         if self.samples == 0:
-            raise FieldError("no terms to average", field="terms", hint="add some first.")
+            raise FieldError("no terms to average", field="terms", hint="add terms first.")
         many = self.samples > 1
         error = math.sqrt(self.squares / (self.samples - 1) / self.samples) if many else math.nan
         size = self.total**2 / self.total_squares if self.total_squares else 0.0
@@ -528,9 +528,9 @@ def over_prompts(
     _, groups = np.unique(np.asarray(prompts).ravel(), return_inverse=True)
     if values.size == 0 or values.size != groups.size:
         raise FieldError(
-            f"{values.size} terms belong to {groups.size} prompts",
+            f"{values.size} terms, but {groups.size} prompts",
             field="prompts",
-            hint="name the prompt of each term.",
+            hint="pass the prompt of each term.",
         )
     means = np.bincount(groups, values) / np.bincount(groups)
     drawn = _resampled_means(means, replicates, np.random.default_rng(seed))
@@ -575,5 +575,5 @@ def _limited(ratio: ArrayLike) -> Floats:
 def _check_share(share: float, name: str) -> None:
     if not 0 < share < 1:
         raise FieldError(
-            f"a share of {share:g} lies outside 0 to 1", field=name, hint="give 0.5, for example."
+            f"a share of {share:g} lies outside 0 to 1", field=name, hint="use 0.5, for example."
         )

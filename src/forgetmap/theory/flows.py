@@ -209,8 +209,8 @@ def descend(
             times.append(float(step))
     if not np.isfinite(model).all():
         raise ConvergenceError(
-            f"stochastic descent left every bound within {steps} steps of {rate:g}",
-            hint="take smaller steps or larger batches.",
+            f"stochastic descent diverged within {steps} steps of {rate:g}",
+            hint="use smaller steps or larger batches.",
         )
     return Trajectory(np.asarray(times), np.stack(kept, axis=-1))
 
@@ -223,7 +223,7 @@ def _check_times(times: Floats) -> None:
         or (np.diff(times) < 0).any()
     ):
         raise UsageError(
-            "times must be finite, grow, and end after 0", hint="give for example [1, 10, 100]."
+            "times must be finite, grow, and end after 0", hint="use for example [1, 10, 100]."
         )
 
 
@@ -234,8 +234,8 @@ def _check_solved(solution: Any, times: Floats) -> None:
     reached = float(np.asarray(solution.t)[sound][-1]) if sound.any() else 0.0
     why = solution.message if solution.status < 0 else "a parameter became infinite"
     raise ConvergenceError(
-        f"the flow could not be followed beyond t = {reached:g} of {times[-1]:g}: {why}",
-        hint="end earlier, ask for less precision, or use the logit geometry: in `euclid` mass "
+        f"the integration stopped at t = {reached:g} of {times[-1]:g}: {why}",
+        hint="use an earlier end, less precision, or the logit geometry; with `euclid`, mass "
         "vanishes in finite time.",
     )
 

@@ -67,7 +67,7 @@ class Setting:
         mixtures.check_share(self.old_share, "old_share")
         mixtures.check_share(self.start_weight, "start_weight")
         if not np.isfinite(np.asarray(self.start_offset, float)).all():
-            raise UsageError("start_offset must be finite", hint="give 1, for example.")
+            raise UsageError("start_offset must be finite", hint="use 1, for example.")
 
     @property
     def start(self) -> Floats:
@@ -195,7 +195,7 @@ class Distillation:
     def __post_init__(self) -> None:
         anchor = np.asarray(self.anchor, float)
         if not ((anchor >= 0) & (anchor <= 1)).all():
-            raise UsageError("an anchor lies outside 0 to 1", hint="give 0.2, for example.")
+            raise UsageError("an anchor lies outside 0 to 1", hint="use 0.2, for example.")
         mixtures.check_positive(self.refresh, "refresh")
 
 
@@ -370,8 +370,8 @@ def minimiser(objective: Objective, start: Floats, trained: Mask = "joint") -> F
     steepest = float(np.abs(objective.gradient(start)[free]).max())
     if not np.isfinite(minimum.fun) or size > FLAT * max(steepest, FLAT):
         raise ConvergenceError(
-            f"no minimum was found: the gradient is still {size:.1e}",
-            hint="raise the temperatures; tiny ones make the loss a cliff.",
+            f"no minimum found: the gradient is still {size:.1e}",
+            hint="raise the temperatures; very small ones make the loss too steep.",
         )
     return full_model(minimum.x)
 
@@ -407,7 +407,7 @@ class Sampled:
         if not 0 <= self.replay < 1:
             raise UsageError(
                 f"a replay fraction of {self.replay:g} lies outside 0 to 1",
-                hint="give 0 for none, below 1 in any case.",
+                hint="use 0 for none, or a value below 1.",
             )
 
     def reverse(self, model: Floats, random: np.random.Generator) -> Floats:

@@ -185,26 +185,26 @@ def overlap(mean: Floats, covariance: Floats, other_mean: Floats, other: Floats)
 
 def check_share(value: ArrayLike, name: str) -> None:
     """Raise where a share is not strictly between 0 and 1."""
-    hint = "give a number such as 0.5; 0 or 1 would leave nothing to learn."
+    hint = "use a number such as 0.5; 0 or 1 would leave nothing to learn."
     _check(value, name, (0.0, 1.0), "strictly between 0 and 1", hint)
 
 
 def check_part(value: ArrayLike, name: str) -> None:
     """Raise where a part is not at least 0 and below 1."""
-    none, hint = np.nextafter(0.0, -1.0), "give 0 for none."
+    none, hint = np.nextafter(0.0, -1.0), "use 0 for none."
     _check(value, name, (none, 1.0), "at least 0 and below 1", hint)
 
 
 def check_separation(value: ArrayLike, name: str = "separation") -> None:
     """Raise where a separation is not between 0 and what double precision can tell apart."""
-    hint = "give a number such as 5: it counts standard deviations of one mode."
+    hint = "use a number such as 5, in standard deviations of one mode."
     limits = f"above 0 and below {MOST_SEPARATION:g}"
     _check(value, name, (0.0, MOST_SEPARATION), limits, hint)
 
 
 def check_positive(value: ArrayLike, name: str) -> None:
     """Raise where a temperature, rate or time is not positive and finite."""
-    _check(value, name, (0.0, np.inf), "above 0 and finite", "give a positive number such as 1.")
+    _check(value, name, (0.0, np.inf), "above 0 and finite", "use a positive number such as 1.")
 
 
 def _check(

@@ -41,7 +41,8 @@ class Grid:
         """The mean of function(x) for Gaussian x."""
         if len(mean) != 1:
             raise UsageError(
-                f"a grid has one dimension, not {len(mean)}", hint="use GaussHermite or MonteCarlo."
+                f"a grid supports one dimension, not {len(mean)}",
+                hint="use GaussHermite or MonteCarlo.",
             )
         z = np.linspace(-self.reach, self.reach, self.points)
         values = function(mean + np.sqrt(covariance[0, 0]) * z[:, None])
@@ -59,7 +60,7 @@ class GaussHermite:
         if len(mean) > 2:
             raise UsageError(
                 f"{self.nodes} nodes to the power of {len(mean)} are too many points",
-                hint="use MonteCarlo beyond two dimensions.",
+                hint="use MonteCarlo in more than two dimensions.",
             )
         z, weights = _hermite(self.nodes)
         corners = np.stack(np.meshgrid(*[z] * len(mean), indexing="ij"), axis=-1)

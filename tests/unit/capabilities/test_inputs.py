@@ -60,8 +60,8 @@ def test_what_makes_no_sense() -> None:
         plan_drift(["base"], [("a", "b")])
     with pytest.raises(UsageError, match="a chain needs at least three models"):
         plan_drift(["base", "sft"], chain=True)
-    with pytest.raises(UsageError, match="2 models are called 'x'"):
+    with pytest.raises(UsageError, match="2 models have the name 'x'"):
         plan_drift(["base", "x=a", "x=b"])
-    with pytest.raises(UsageError, match="2 models are called 'sft'") as caught:
+    with pytest.raises(UsageError, match="2 models have the name 'sft'") as caught:
         column_names(plan_drift(["base", "sft", "x"]), ["base", "sft", "sft"])
     assert "NAME=PATH" in str(caught.value.hint)

@@ -40,4 +40,4 @@ def test_one_task_is_all_there_is() -> None:
 def test_clusters_are_counted_in_what_it_rests_on() -> None:
     passages = [f"passage {number // 5}" for number in range(100)]
     summary = first_screen(("only", 100, 30), cluster=passages)
-    assert summary.rests_on.startswith("Rests on 100 items in 20 clusters; estimator raw")
+    assert summary.rests_on.startswith("Based on 100 items in 20 clusters; estimator raw")

@@ -66,7 +66,7 @@ def test_a_damaged_first_line_loses_no_answer(path: Path) -> None:
     path.write_bytes(b"x" + path.read_bytes())
     journal = reopen(path)
     assert (journal.damaged, len(journal.done)) == (1, 1_000)
-    with pytest.raises(OutputError, match="belongs to a run of another"):
+    with pytest.raises(OutputError, match="belongs to a run with another"):
         Journal(path, "another run", Answer)
 
 
@@ -79,7 +79,7 @@ def test_a_damaged_first_line_loses_no_answer(path: Path) -> None:
 )  # fmt: skip
 def test_what_is_no_journal_is_a_typed_error_and_left_alone(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "journal").write_bytes(content)
-    with pytest.raises(OutputError, match="not a line of it is whole"):
+    with pytest.raises(OutputError, match="no line is complete"):
         Journal(tmp_path / "journal", "run", Answer)
     assert (tmp_path / "journal").read_bytes() == content
 

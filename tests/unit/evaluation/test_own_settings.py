@@ -90,8 +90,8 @@ def test_where_all_are_asked_alike_the_option_for_all_is_named() -> None:
     with pytest.raises(UsageError, match="all are asked alike") as caught:
         refuse_own_settings(["base", told], "all are asked alike")
     assert caught.value.hint == (
-        "write m, and set it for all of them: --stage base --no-chat --shots 2 --max-new-tokens 9 "
-        "--temperature 0.5 --top-p 0.9."
+        "use m, and set --stage base --no-chat --shots 2 --max-new-tokens 9 "
+        "--temperature 0.5 --top-p 0.9 for all models."
     )
     with pytest.raises(UsageError) as caught:
         refuse_own_settings(["m,style=chat"], "all are asked alike")

@@ -137,7 +137,7 @@ def test_a_run_that_is_being_written_is_not_written_twice(tmp_path: Path) -> Non
 def test_a_journal_of_another_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoppedError):
         run(tmp_path / "a", on_progress=stop_after(3))
-    with pytest.raises(OutputError, match="belongs to a run of another"):
+    with pytest.raises(OutputError, match="belongs to a run with another"):
         run(tmp_path / "a", Settings(max_new_tokens=9))
 
 
@@ -238,7 +238,7 @@ def one_task(*items: Item, kind: Any = "option") -> Suite:
 @pytest.mark.parametrize(
     ("suite", "said"),
     [
-        (one_task(Item("1", "long " * CONTEXT, "a"), kind="text"), "longer than the context"),
+        (one_task(Item("1", "long " * CONTEXT, "a"), kind="text"), "exceed the context length"),
         (one_task(Item("1", "q", "z", ("a", "b"))), "gold"),
         (one_task(Item("1", "q", "", ()), kind="text"), "gold|right answer"),
         (one_task(*choice_items(1), *choice_items(1)), "two items '0'"),
@@ -298,7 +298,7 @@ def test_a_live_model_and_a_folder_answer_alike(tmp_path: Path) -> None:
 
 
 def test_a_module_without_tokenizer_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="without its tokenizer"):
+    with pytest.raises(UsageError, match="needs its tokenizer"):
         fm.evaluate(torch.nn.Linear(1, 1), "basics", tmp_path / "a")
 
 

@@ -203,7 +203,7 @@ def test_without_a_first_answer_the_second_is_missing(tmp_path: Path) -> None:
     assert {place for place, _, _ in missing} == {"first/1", "second/1"}
     assert len(missing) == 18 + 18 + 1  # all fields of style twice, and the rating
     assert all(rows[key]["score"] is None for key in missing)
-    assert texts_of(path)["second", "1", 0]["error"] == "the first turn got no answer"
+    assert texts_of(path)["second", "1", 0]["error"] == "the first turn has no answer"
     assert rows["second/2", "words", "style@1"]["score"] is not None
     assert (steps[-1].done, steps[-1].failed) == (ANSWERS, 2)
     check_run(fm.open_run(path))
@@ -314,7 +314,9 @@ def test_a_first_answer_that_fills_the_context_leaves_the_second_missing(tmp_pat
     talk = Suite("talk", SUITE.tasks[1:3])
     path = run(tmp_path / "a", Settings(), talk)
     texts, scores = texts_of(path), scores_of(path)
-    full = [n for n in range(N) if "context is 256" in (texts["second", str(n), 0]["error"] or "")]
+    full = [
+        n for n in range(N) if "context length 256" in (texts["second", str(n), 0]["error"] or "")
+    ]
     assert full
     for n in full:
         assert scores[f"second/{n}", "words", "style@1"]["score"] is None

@@ -32,7 +32,7 @@ def test_a_card_says_verdict_number_where_and_how(tmp_path: Path) -> None:
     assert (summary.action, summary.verdict) == ("made", "lost")
     assert text.startswith(f"{BEGIN}\n")
     assert text.endswith(f"{END}\n")
-    for part in ("## Forgetting", "95% interval; margin 2%", "Rests on", "### Limits", __version__):
+    for part in ("## Forgetting", "95% interval; margin 2%", "Based on", "### Limits", __version__):
         assert part in text
     assert "`forgetmap compare base tuned`" in text
     rows = [line for line in text.splitlines() if line.startswith(r"| task\|")]

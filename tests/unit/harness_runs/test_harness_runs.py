@@ -249,7 +249,7 @@ WRONG = {
     "--output_path of lm-eval is set by": ["--tasks", "a", "--", "--output_path", "x"],
     "--log_s of lm-eval is set by": ["--tasks", "a", "--", "--log_s"],
     "contains the API key": ["--tasks", "a", "--", "--header=sesame"],
-    "are all the same": ["--tasks", "a", "--repeats", "2"],
+    "would be identical": ["--tasks", "a", "--repeats", "2"],
     "is not an executable program": ["--tasks", "a", "--harness-python", "no/such/python"],
 }
 

@@ -56,7 +56,7 @@ def test_a_recipe_names_files_beside_it_and_can_be_sent_to_other_processes(folde
     ("old", "new", "line", "field", "message"),
     [
         ("name", "named", 1, "named", "did you mean name?"),
-        ('pool = "pool.jsonl"', "", None, "pool", "must not be missing"),
+        ('pool = "pool.jsonl"', "", None, "pool", "missing key"),
         ('far = "far.jsonl"', 'far = "far.jsonl"\ntarget = 1.5', 8, "target", "less than or equal"),
         ('name = "mine"', 'name = ""', 1, "name", "it is empty"),
         ('far = "far.jsonl"', 'far = "far.jsonl"\nrates = 0.1', 8, "rates", "list of numbers"),
@@ -92,7 +92,7 @@ def test_what_is_no_recipe(folder: Path) -> None:
     with pytest.raises(InputError, match="line 1"):
         read_recipe(folder / "recipe.toml")
     (folder / "recipe.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="not a TOML file"):
+    with pytest.raises(InputError, match="not a valid TOML file"):
         read_recipe(folder / "recipe.toml")
 
 

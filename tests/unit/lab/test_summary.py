@@ -165,8 +165,7 @@ def test_a_seed_that_diverged_is_missing_not_lost() -> None:
     assert found.differences[0].difference.value == pytest.approx(-0.20)
     assert found.categories[0].forgetting.value == pytest.approx(8 / 125)
     assert result.notices[0] == (
-        "2 runs diverged and are excluded from the means: l2sp-0-rate9-seed0, "
-        "l2sp-0-rate0.1-seed2."
+        "2 runs diverged and are excluded from the means: l2sp-0-rate9-seed0, l2sp-0-rate0.1-seed2."
     )
     assert any(notice.startswith("L2-SP: not every seed reached") for notice in result.notices)
     assert (result.known_near, result.methods[-1].method) == (100, "l2sp")

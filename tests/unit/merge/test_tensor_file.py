@@ -23,7 +23,7 @@ def tensor(shape: Any, stop: int = 8) -> bytes:
 
 
 ABSURD = {
-    "length": (file_of(b"{}", 1 << 60), "its header claims 1,152,921,504,606,846,976"),
+    "length": (file_of(b"{}", 1 << 60), "header claims 1,152,921,504,606,846,976"),
     "depth": (file_of(b'{"w": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"), "not JSON"),
     "digits": (tensor([1]).replace(b"[1]", b"[" + b"9" * 5_000 + b"]"), "header"),
     "size": (tensor([1 << 70]), "invalid shape"),

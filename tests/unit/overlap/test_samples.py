@@ -96,7 +96,7 @@ def test_completions_cut_at_different_lengths_are_refused(other: CompletionSampl
 
 
 def test_arrays_of_other_tokens_are_refused() -> None:
-    with pytest.raises(FieldError, match="another number of tokens"):
+    with pytest.raises(FieldError, match="different numbers of tokens"):
         table_of_arrays(
             [0, 0], [True, False], [-1, -2], [-2, -1], tokens_before=[2, 3], tokens_after=[2, 4]
         )

@@ -130,5 +130,5 @@ def test_a_name_starts_no_title_list_or_quotation(tmp_path: Path, name: str) -> 
 
 def test_a_redacted_report_says_so(tmp_path: Path) -> None:
     comparison = fm.compare(*with_texts(tmp_path))
-    assert "left out or blackened" in as_markdown(make_payload(comparison, texts=False))
-    assert "left out or blackened" not in as_markdown(make_payload(comparison))
+    assert "left out or redacted" in as_markdown(make_payload(comparison, texts=False))
+    assert "left out or redacted" not in as_markdown(make_payload(comparison))

@@ -62,7 +62,7 @@ def test_a_bill_says_what_it_rests_on(tmp_path: Path) -> None:
     bills = [bill_of(study, plans[1], rates).gpu_hours or 0 for rates in (fast, slow)]
     assert bills[1] == pytest.approx(3 * 44_900 * 1150 / 1000 / 3600)
     assert bills[0] < (bill_of(study, plans[1]).gpu_hours or 0) < bills[1]
-    assert "as you say" in blocks_to_text(tell_bill(study, plans, slow), 120)
+    assert "as given" in blocks_to_text(tell_bill(study, plans, slow), 120)
 
 
 def test_writing_is_bound_by_memory_and_reading_by_arithmetic() -> None:
@@ -135,4 +135,4 @@ def test_without_the_number_of_items_only_weights_are_known(tmp_path: Path) -> N
     assert (bill.answers, bill.gpu_hours, bill.disk) == (None, None, 2e9)
     text = blocks_to_text(tell_bill(study, [plan]), 100)
     assert "2 models" not in text
-    assert "Give `items`" in text
+    assert "Set `items`" in text

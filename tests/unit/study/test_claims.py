@@ -24,7 +24,7 @@ def test_larger_models_forget_less_cannot_be_told(findings: dict[str, StudyFindi
     estimate = size.evidence[0].estimate
     limits = [estimate.value, estimate.low, estimate.high]
     assert limits == pytest.approx([-0.0082, -0.0190, 0.0026], abs=1e-4)
-    assert any("8 of 17 pairs change the style" in one for one in size.confounds)
+    assert any("8 of 17 pairs change the prompt style" in one for one in size.confounds)
 
 
 @pytest.mark.parametrize(

@@ -66,21 +66,21 @@ def test_sizes_are_billions(size: str, billions: float | None) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "field", "message"),
     [
-        (TWO.replace('path = "models/base"', 'pth = "x"'), 4, "model[1].pth", "no such field"),
+        (TWO.replace('path = "models/base"', 'pth = "x"'), 4, "model[1].pth", "unknown field"),
         (TWO.replace('path = "models/base"\n', ""), 2, "model[1]", "where it is"),
         (TWO + 'path = "here"\n', 7, "model[2]", "both path and hub"),
         (TWO.replace('"1B"', '"big"'), 6, "model[1].size", "no size"),
         (TWO.replace("1.5", "-1"), 11, "model[2].size", "greater than 0"),
         (TWO + 'data = "much"\n', 14, "model[2].data", "'low' or 'high'"),
-        (TWO + "domains = 3\n", 14, "model[2].domains", "it is a list"),
+        (TWO + "domains = 3\n", 14, "model[2].domains", "expected a list"),
         (TWO + 'style = "loud"\n', 14, "model[2].style", "'plain', 'chat'"),
         ("margin = 2\n" + TWO, 1, "margin", "less than 1"),
-        ('origin = "me"\n' + TWO, 1, "origin", "no such field"),
+        ('origin = "me"\n' + TWO, 1, "origin", "unknown field"),
         (TWO + "[protocol]\nrepeats = 0\n", 15, "protocol.repeats", "greater than or equal"),
-        ('name = "x"\n', 1, "model", "must not be missing"),
-        ('name = "x"\nmodel = 3\n', 2, "model", "it is a list"),
+        ('name = "x"\n', 1, "model", "missing field"),
+        ('name = "x"\nmodel = 3\n', 2, "model", "expected a list"),
         ('name = "x"\nmodel = [{id = 5}]\n', 2, "model[1].id", "valid string"),
-        (f"protocol = 3\n{TWO}", 1, "protocol", "it is a table"),
+        (f"protocol = 3\n{TWO}", 1, "protocol", "expected a table"),
     ],
 )  # fmt: skip
 def test_a_field_that_cannot_be_used_is_refused(
@@ -93,7 +93,7 @@ def test_a_field_that_cannot_be_used_is_refused(
 
 def test_two_models_with_one_id() -> None:
     error = refused(TWO.replace('id = "tuned"', 'id = "base"').replace('parent = "base"\n', ""))
-    assert (error.line, error.message) == (8, "two models are called 'base'")
+    assert (error.line, error.message) == (8, "two models have the id 'base'")
     merge = '[[merge]]\nid = "base"\nmethod = "linear"\nmodels = ["base", "tuned"]\nweight = 0.5\n'
     assert refused(TWO + merge).line == 15
 
@@ -136,8 +136,8 @@ def test_a_trend_with_a_missing_size() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ('models = ["base", "tuned"]\n', "how it is made"),
-        ('recipe = "r.yaml"\n', "nothing to compare it with"),
+        ('models = ["base", "tuned"]\n', "it has no source"),
+        ('recipe = "r.yaml"\n', "it has no reference"),
         ('recipe = "r.yaml"\nweight = 0.5\nmodels = ["base", "tuned"]\n', "give one of them"),
     ],
 )

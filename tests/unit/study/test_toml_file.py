@@ -77,7 +77,7 @@ def test_no_toml_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UnreadableError, match="line 1"):
         read_toml_file(tmp_path / "study.toml")
     (tmp_path / "study.toml").write_bytes(b"name = '\xff'\n")
-    with pytest.raises(UnreadableError, match="not a TOML file"):
+    with pytest.raises(UnreadableError, match="not a valid TOML file"):
         read_toml_file(tmp_path / "study.toml")
     with pytest.raises(MissingInputError, match="study init"):
         read_toml_file(tmp_path / "none.toml")

@@ -325,7 +325,7 @@ def test_a_floor_above_the_start_is_refused_where_mass_only_falls(method: Condit
 
 
 def test_an_unknown_method_is_refused() -> None:
-    with pytest.raises(ForgetmapError, match="no conditions of 'dpo'"):
+    with pytest.raises(ForgetmapError, match="no conditions for 'dpo'"):
         check_conditions("dpo")  # type: ignore[arg-type]
 
 

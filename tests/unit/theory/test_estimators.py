@@ -74,7 +74,7 @@ def test_pooling_weighs_both_models_alike_whatever_their_numbers() -> None:
         ([-1.0, -1.0], [-1.0, 0.5], "log_q.*above 0"),
         ([-1.0], [-1.0, -2.0], "shape"),
         ([], [], "no log-probabilities"),
-        ([-np.inf], [-np.inf], "both models give this completion probability 0"),
+        ([-np.inf], [-np.inf], "both models assign this completion the probability 0"),
     ],
 )
 def test_bad_log_probabilities_are_named(log_p: list[float], log_q: list[float], said: str) -> None:
@@ -83,11 +83,11 @@ def test_bad_log_probabilities_are_named(log_p: list[float], log_q: list[float],
 
 
 def test_other_tokenisations_are_noticed() -> None:
-    with pytest.raises(FieldError, match="completion 2 has another number of tokens"):
+    with pytest.raises(FieldError, match="completion 2 has different numbers of tokens"):
         estimators.log_ratio([-1.0, -2.0], [-1.0, -2.0], [3, 4], [3, 5])
     with pytest.raises(FieldError, match="vocabularies differ"):
         estimators.token_kl(np.log([[0.5, 0.5]]), np.log([[0.4, 0.3, 0.3]]))
-    with pytest.raises(FieldError, match="do not add up to 1"):
+    with pytest.raises(FieldError, match="do not sum to 1"):
         estimators.token_kl(np.log([[0.5, 0.2]]), np.log([[0.4, 0.6]]))
 
 

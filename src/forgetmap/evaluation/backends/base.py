@@ -238,7 +238,9 @@ OpenBackend = Callable[[ModelSource, LoadOptions], Backend]
 
 def _check_opener(entry: object) -> OpenBackend:
     if not callable(entry):
-        raise TypeError("a backend is a function from a model source and options to a backend")
+        raise TypeError(
+            "a backend must be a function of a model source and options that returns a backend"
+        )
     return cast("OpenBackend", entry)
 
 

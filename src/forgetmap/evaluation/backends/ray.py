@@ -167,7 +167,7 @@ class RayActors:
                 left += len(again) - 1
                 waiting.extendleft(again)
                 if not again:
-                    yield batch.indices[0], Failure("Each actor that was asked this died of it.")
+                    yield batch.indices[0], Failure("Every actor that received this item died.")
 
     def _batches(self, requests: Sequence[Any], most: int) -> list[Batch]:
         """Neighbours stay together: they begin alike, and what is shared is computed once."""
@@ -218,9 +218,9 @@ class RayActors:
             check_alive(self._ray)
             if time.monotonic() > end:
                 raise ModelError(
-                    f"The Ray cluster had no room for an actor in {ROOM_SECONDS:,.0f} s.",
-                    hint="wait until others are done (ray status), or ask for smaller actors: "
-                    "more --actors share the processors.",
+                    f"The Ray cluster could not start an actor within {ROOM_SECONDS:,.0f} s.",
+                    hint="wait for other jobs (ray status), or use smaller actors: more "
+                    "--actors share the processors.",
                 )
 
     def _load(self, actor: Any) -> None:
@@ -231,16 +231,17 @@ class RayActors:
         check_alive(self._ray)
         if "No module named 'forgetmap" in str(error):
             raise ModelError(
-                "The machines of the cluster have no forgetmap.",
-                hint=f'install it on each: pip install "forgetmap[run,ray]=={__version__}".',
+                "forgetmap is not installed on the machines of the cluster.",
+                hint="install it on each machine: pip install "
+                f'"forgetmap[run,ray]=={__version__}".',
             ) from error
         self._deaths += 1
         if self._deaths >= MAX_DEATHS:
             raise ModelError(
-                f"{self._deaths} actors died one after the other, the last one of: "
+                f"{self._deaths} actors died in a row; the last error: "
                 f"{' '.join(str(error).split())[:300]}",
-                hint="if the memory is used up, take fewer --actors or a smaller --batch. Every "
-                "answer so far is kept.",
+                hint="if memory ran out, use fewer --actors or a smaller --batch. All answers "
+                "so far are kept.",
             ) from error
         self._ray.kill(actor)
         self._load(self._spec.start())
@@ -347,7 +348,7 @@ def _with_absolute_paths(source: ModelSource) -> ModelSource:
 def _check_version(profile: ModelProfile) -> None:
     if profile.version != __version__:
         raise ModelError(
-            f"The actors have forgetmap {profile.version}, and this is {__version__}.",
+            f"The actors have forgetmap {profile.version}, but this process has {__version__}.",
             hint="install the same version on every machine of the cluster.",
         )
 
@@ -359,5 +360,5 @@ def _actor_error(error: Any) -> ForgetmapError:
     text = " ".join(str(error.cause).split())[:300]
     return ModelError(
         f"An actor failed: {type(error.cause).__name__}: {text}",
-        hint="try the same with --engine local; every answer so far is kept.",
+        hint="try --engine local; all answers so far are kept.",
     )

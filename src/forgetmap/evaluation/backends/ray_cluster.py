@@ -77,9 +77,9 @@ def check_alive(ray: Any) -> None:
             return
         time.sleep(attempt)
     raise ModelError(
-        f"The Ray cluster at {address} went away.",
-        hint="every answer so far is kept: bring the cluster back and run the same command, or go "
-        "on without one: --engine local.",
+        f"The connection to the Ray cluster at {address} was lost.",
+        hint="restart the cluster and run the same command, or continue locally: --engine "
+        "local. All answers so far are kept.",
     )
 
 
@@ -121,14 +121,14 @@ def _check_address(address: str) -> None:
     host, _, port = address.rpartition(":")
     if "/" in address or not host or not port.isdigit():
         raise UsageError(
-            f"{address} is no address of a Ray cluster",
-            hint="give that of its head, such as --engine ray:10.0.0.1:6379, or ray:auto for the "
-            "one of this machine; a client address (ray://) will not do.",
+            f"{address} is not the address of a Ray cluster",
+            hint="use the address of its head, such as --engine ray:10.0.0.1:6379, or ray:auto "
+            "for a cluster on this machine; client addresses (ray://) are not supported.",
         )
     if not _accepts_connection(address):
         raise ModelError(
             f"There is no Ray cluster at {address}.",
-            hint="start it (ray start --head), check the address, or leave it out: --engine ray "
+            hint="start it (ray start --head), check the address, or remove it: --engine ray "
             "starts one on this machine.",
         )
 
@@ -155,11 +155,11 @@ def _explain_refusal(address: str | None) -> Iterator[None]:
         reasons = f"{error} {error.__cause__}"
         if "Authentication" in reasons:
             raise ModelError(
-                f"The Ray cluster {where} does not let us in without its token.",
-                hint="put it into the environment: RAY_AUTH_MODE=token and RAY_AUTH_TOKEN.",
+                f"The Ray cluster {where} requires a token.",
+                hint="set the environment variables RAY_AUTH_MODE=token and RAY_AUTH_TOKEN.",
             ) from error
         text = " ".join(str(error).split())[:300]
         raise ModelError(
-            f"No Ray cluster {where} can be used: {text}",
-            hint="check that it runs (ray status) and has the same versions of Python and Ray.",
+            f"Cannot use a Ray cluster {where}: {text}",
+            hint="check that it is running (ray status) with the same versions of Python and Ray.",
         ) from error

@@ -50,7 +50,7 @@ class TokenizerBase:
         if not self.has_chat_template:
             raise ModelError(
                 "The model has no chat template.",
-                hint="use plain prompts for it, or a tokenizer with a chat template.",
+                hint="use plain prompts, or a tokenizer with a chat template.",
             )
         turns = [{"role": message.role, "content": message.content} for message in messages]
         with _template_explained():
@@ -101,7 +101,8 @@ class TokenizerBase:
         if not length:
             return Failure("The prompt is empty.")
         return Failure(
-            f"The prompt has {length} tokens, and the model's context is {self._context}."
+            f"The prompt has {length} tokens, more than the context length {self._context} of "
+            "the model."
         )
 
     def _with_opening(self, tokens: Tokens) -> Tokens:
@@ -137,6 +138,6 @@ def _template_explained() -> Iterator[None]:
         yield
     except Exception as error:  # a template is a program and may raise anything
         raise ModelError(
-            f"The model's chat template does not take these messages: {error}",
-            hint="leave out the system prompt, or use plain prompts.",
+            f"The chat template of the model does not accept these messages: {error}",
+            hint="remove the system prompt, or use plain prompts.",
         ) from error

@@ -27,13 +27,12 @@ FEATURE = "A model behind vllm:"
 WINDOW = 256
 """Prompts that vLLM has at once: answers are kept after each such lot."""
 CHECK = (
-    "check that vLLM knows this kind of model, that the memory holds it (--tensor-parallel spreads "
-    "it over several GPUs), that this number divides its attention heads, and that there are as "
-    "many GPUs."
+    "check that vLLM supports this architecture, that it fits into memory (--tensor-parallel "
+    "splits it across GPUs), that this number divides its attention heads, and that there are "
+    "as many GPUs."
 )
 ON_A_CPU = (
-    " On a CPU each part needs a NUMA node, or cores of its own: "
-    "VLLM_CPU_OMP_THREADS_BIND='0-3|4-7'."
+    " On a CPU, each part needs a NUMA node, or its own cores: VLLM_CPU_OMP_THREADS_BIND='0-3|4-7'."
 )
 T = TypeVar("T")
 
@@ -89,7 +88,7 @@ class VllmBackend(TokenizerBase):
 
     def _run(self, tokens: Sequence[Tokens], parameters: Sequence[Any]) -> list[Any]:
         prompts = [{"prompt_token_ids": list(one)} for one in tokens]
-        with _vllm_errors("vLLM failed", "try a smaller --batch. Every answer so far is kept."):
+        with _vllm_errors("vLLM failed", "use a smaller --batch. All answers so far are kept."):
             return list(self._engine.generate(prompts, list(parameters), use_tqdm=False))
 
     def _parameters(self, decoding: Decoding, length: int, seed: int) -> Any:
@@ -121,13 +120,13 @@ def open_vllm(source: ModelSource, options: LoadOptions) -> VllmBackend:
     """
     if options.device != "auto":
         raise UsageError(
-            f"vLLM cannot be told to use {options.device}",
-            hint="leave out --device: it runs on what it was built for.",
+            f"vLLM does not support --device {options.device}",
+            hint="remove --device; vLLM uses the device it was built for.",
         )
     if source.adapter is not None or source.gguf is not None:
         raise UsageError(
-            f"{source} is an adapter or a GGUF file, and here vLLM runs whole models only",
-            hint="leave out vllm:, or save the merged weights as a folder.",
+            f"{source} is an adapter or a GGUF file, which is not supported with vLLM",
+            hint="remove vllm:, or save the merged weights as a folder.",
         )
     vllm = _load_vllm()
     transformers = require("transformers", FEATURE, extra="vllm")
@@ -170,7 +169,9 @@ def _lots(requests: Sequence[T]) -> Iterator[Sequence[T]]:
 def _response(output: Any) -> Response | Failure:
     (completion,) = output.outputs
     if completion.finish_reason not in {"stop", "length"}:
-        return Failure(f"vLLM ended the response for another reason: {completion.finish_reason}.")
+        return Failure(
+            f"vLLM ended the response for an unknown reason: {completion.finish_reason}."
+        )
     return Response(
         text=completion.text,
         tokens_in=len(output.prompt_token_ids),

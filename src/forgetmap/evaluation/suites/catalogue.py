@@ -29,7 +29,7 @@ are asked word by word as in a full run."""
 
 def _check_suite(value: object) -> Callable[[Path | None], Suite]:
     if not callable(value):
-        raise TypeError("it is no function from a folder of data sets to a suite")
+        raise TypeError("it is not a function of a folder of data sets that returns a suite")
     return value
 
 
@@ -70,7 +70,7 @@ def load_suite(
         root: a folder whose `root/OWNER/NAME` stand in for data sets on the hub.
     """
     if limit is not None and limit < 1:
-        raise UsageError(f"a limit of {limit} leaves no items", hint="give 1 or more.")
+        raise UsageError(f"a limit of {limit} leaves no items", hint="use 1 or more.")
     suite = _find_suite(str(name_or_path), column_map, root)
     return replace(
         suite, tasks=tuple(_with_limit(task, limit) for task in _select_tasks(suite, only))
@@ -81,8 +81,8 @@ def _find_suite(name: str, column_map: Mapping[str, str] | None, root: Path | No
     if name in SUITES.names():
         if column_map:
             raise UsageError(
-                f"the suite {name!r} takes no column map",
-                hint="leave it out, or give a file or hub data set as the suite.",
+                f"the suite {name!r} does not accept a column map",
+                hint="remove it, or use a file or hub data set as the suite.",
             )
         return SUITES.get(name)(root)
     if name.startswith(HUB):
@@ -94,7 +94,7 @@ def _find_suite(name: str, column_map: Mapping[str, str] | None, root: Path | No
         return file_suite(Path(name), column_map=column_map)
     raise UsageError(
         f"there is no suite {name!r}",
-        hint=f"{_suggest(name, SUITES.names())}; or give a file, or {HUB}OWNER/NAME.",
+        hint=f"{_suggest(name, SUITES.names())}; or pass a file, or {HUB}OWNER/NAME.",
     )
 
 
@@ -202,5 +202,5 @@ def _probe_error(message: str, path: Path, line: int, field: str) -> FieldError:
         file=str(path),
         line=line,
         field=field,
-        hint="the suite has changed since the probe was chosen; choose it again.",
+        hint="choose the probe again; the suite has changed since.",
     )

@@ -91,7 +91,7 @@ def hub_suite(
 def _suite(name: str, file: str, rows: Iterable[Numbered], column_map: Mapping[str, str]) -> Suite:
     table = list(rows)
     if not table:
-        raise EmptyInputError("there is not a single item", file=file, hint="check the file.")
+        raise EmptyInputError("there are no items", file=file, hint="check the file.")
     columns = list(dict.fromkeys(column for _, row in table for column in row))
     chosen = _columns(columns, column_map, file)
     item_rows = [_item_row(chosen, row, file, line) for line, row in table]
@@ -111,7 +111,7 @@ def _columns(present: list[str], column_map: Mapping[str, str], file: str) -> di
     for field, names in column_map.items():
         if field == "gold_as":
             continue
-        _require(field, FIELDS, f"the column map names a field {field!r} that does not exist", file)
+        _require(field, FIELDS, f"the column map contains the unknown field {field!r}", file)
         several = [names] if names in present else [name.strip() for name in names.split(",")]
         for column in several:
             _require(column, present, f"there is no column {column!r}", file, field)
@@ -119,10 +119,10 @@ def _columns(present: list[str], column_map: Mapping[str, str], file: str) -> di
     for field in NEEDED:
         if field not in chosen:
             raise ColumnError(
-                f"there is no column {field!r}; the columns are {', '.join(present)}",
+                f"missing column {field!r}; the columns are {', '.join(present)}",
                 file=file,
                 field=field,
-                hint=f"say which it is: --columns {field}=COLUMN.",
+                hint=f"name it with --columns {field}=COLUMN.",
             )
     return chosen
 
@@ -154,14 +154,18 @@ def _joined(names: list[str], row: HubRow) -> Any:
 
 def _check(cells: ItemRow) -> None:
     if not cells.text("question"):
-        raise cells.fault("the item has no question", "question", "write one, or drop the item.")
+        raise cells.fault(
+            "the item has no question", "question", "add a question, or remove the item."
+        )
     if not cells.texts("gold"):
-        raise cells.fault("the item has no right answer", "gold", "give one, or drop the item.")
+        raise cells.fault(
+            "the item has no right answer", "gold", "add a right answer, or remove the item."
+        )
     if len(cells.texts("options")) == 1:
         raise cells.fault(
-            "the item has one option only",
+            "the item has only one option",
             "options",
-            f"give {MIN_OPTIONS} or more, or none for an open-ended question.",
+            f"add options ({MIN_OPTIONS} or more), or use none for an open-ended question.",
         )
 
 
@@ -199,7 +203,7 @@ UNASKED = ("text", "letter", "index")
 def _gold_indices(rows: Sequence[ItemRow], gold_as: str | None) -> list[Indices]:
     """Where the right options of each row are: one reading for the whole table, never a mixture."""
     if gold_as is not None:
-        _require(gold_as, list(READINGS), f"gold_as={gold_as!r} does not exist", rows[0].file)
+        _require(gold_as, list(READINGS), f"invalid gold_as={gold_as!r}", rows[0].file)
     chosen = [row for row in rows if row.texts("options")]
     if not chosen:
         return [()] * len(rows)
@@ -210,9 +214,9 @@ def _gold_indices(rows: Sequence[ItemRow], gold_as: str | None) -> list[Indices]
     for row, *indices in zip(chosen, *fitting.values(), strict=True):
         if len(set(indices)) > 1:
             raise row.fault(
-                f"the right answer {row.text('gold')!r} may be meant as {' or '.join(fitting)}",
+                f"the right answer {row.text('gold')!r} is ambiguous: {' or '.join(fitting)}",
                 "gold",
-                f"say how it is meant: --columns gold_as={next(iter(fitting))}.",
+                f"specify its meaning with --columns gold_as={next(iter(fitting))}.",
             )
     way = next(iter(fitting))
     return [(_read(way, row) or ()) if row.texts("options") else () for row in rows]
@@ -232,7 +236,7 @@ def _refuse_gold(rows: Sequence[ItemRow], read: Sequence[Sequence[Indices | None
     raise row.fault(
         f"the right answer {row.text('gold')!r} is not among the {count} options",
         "gold",
-        "give the text of an option, its letter, or its place counted from 0 (from 1 with "
+        "use the text of an option, its letter, or its position counted from 0 (from 1 with "
         "--columns gold_as=index1).",
     )
 
@@ -271,12 +275,12 @@ def _distinct(rows: Sequence[tuple[ItemRow, Item]]) -> Iterator[tuple[ItemRow, I
         if item.id in lines:
             has_id = bool(cells.text("id"))
             raise DuplicateKeyError(
-                f"the {'id ' + repr(item.id) if has_id else 'same item'} stands in line "
-                f"{lines[item.id]} already",
+                f"the {'id ' + repr(item.id) if has_id else 'same item'} already occurs in line "
+                f"{lines[item.id]}",
                 file=cells.file,
                 line=cells.line,
                 field="id" if has_id else "question",
-                hint="give each item of a task its own id.",
+                hint="give each item of a task a unique id.",
             )
         lines[item.id] = cells.line
         yield cells, item
@@ -289,7 +293,7 @@ def _kind(name: str, rows: Sequence[tuple[ItemRow, Item]]) -> AnswerKind:
         raise rows[odd][0].fault(
             f"task {name!r} mixes items with and without options",
             "options",
-            "give the open-ended items a task of their own.",
+            "move the open-ended items to their own task.",
         )
     if with_options[0]:
         return "option"
@@ -302,9 +306,9 @@ def _category(name: str, rows: Sequence[tuple[ItemRow, Item]]) -> str | None:
     for cells, _ in rows:
         if cells.text("category") != usual:
             raise cells.fault(
-                f"task {name!r} is in category {usual!r} and in {cells.text('category')!r}",
+                f"task {name!r} has two categories: {usual!r} and {cells.text('category')!r}",
                 "category",
-                "a task has one category; use tags for further groups.",
+                "use one category per task, and tags for additional groups.",
             )
     return usual or None
 

@@ -59,9 +59,9 @@ def load_rows(data: HubData, *, root: Path | None = None) -> list[HubRow]:
         raise MissingInputError(
             f"there is no local copy of {data.dataset}",
             file=str(root / data.dataset),
-            hint=f"fetch it: hf download --repo-type dataset {data.dataset}"
-            f"{f' --revision {EXPORT}' if data.exported else ''} "
-            f"--local-dir {root / data.dataset}; or leave out the folder to read the hub.",
+            hint="download it: hf download --repo-type dataset "
+            f"{data.dataset}{f' --revision {EXPORT}' if data.exported else ''} --local-dir "
+            f"{root / data.dataset}; or remove the folder option to read from the hub.",
         )
     require("datasets", "Reading data sets from the hub")
     with _readable(data), _quiet():
@@ -115,7 +115,7 @@ def _explained(data: HubData, error: Exception) -> InputError:
             hint=f"accept its terms at https://huggingface.co/datasets/{data.dataset}, then run: "
             "hf auth login.",
         )
-    copies = f"point --data-root or {ROOT_VARIABLE} at a folder with copies"
+    copies = f"set --data-root or {ROOT_VARIABLE} to a folder with copies"
     if isinstance(error, FileNotFoundError | ConnectionError):
         return MissingInputError(
             f"the data set cannot be found: {first}",

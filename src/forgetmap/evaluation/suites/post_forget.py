@@ -82,15 +82,15 @@ def read_items(benchmark: Benchmark, root: Path | None = None) -> tuple[Item, ..
     usable = [question for question in questions if question is not None]
     if not rows:
         raise EmptyInputError(
-            "the data set has no rows", file=str(benchmark.data), hint="fetch it again."
+            "the data set has no rows", file=str(benchmark.data), hint="download it again."
         )
     if len(usable) < len(rows) * (1 - MAX_LEFT_OUT):
         raise FieldError(
-            f"{len(rows) - len(usable):,} of {len(rows):,} rows of {benchmark.name} have no right "
-            "answer that could be used",
+            f"{len(rows) - len(usable):,} of {len(rows):,} rows of {benchmark.name} have no "
+            "usable right answer",
             file=str(benchmark.data),
             line=questions.index(None) + 1,
-            hint="is this the split with labels, and the data set the suite was made for?",
+            hint="check that this is the labelled split of the right data set.",
         )
     return tuple(_items(usable, shuffle=benchmark.shuffle))
 
@@ -144,11 +144,11 @@ def _benchmark_row(benchmark: Benchmark, number: int, row: HubRow) -> BenchmarkR
         return benchmark.read(row)
     except KeyError as error:
         raise ColumnError(
-            f"the data set has no column {error}; it has {', '.join(row)}",
+            f"missing column {error}; the columns are {', '.join(row)}",
             file=str(benchmark.data),
             line=number,
             field=str(error.args[0]),
-            hint="is this the data set the suite was made for?",
+            hint="check that this is the data set of the suite.",
         ) from None
 
 

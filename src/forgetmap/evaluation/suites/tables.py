@@ -18,7 +18,7 @@ FORMATS = ".jsonl, .json, .csv, .tsv or .parquet"
 def table_rows(path: Path) -> Iterator[tuple[int, HubRow]]:
     """Rows of a JSON-lines, JSON, CSV, TSV or Parquet file with their line, or else number."""
     if not path.is_file():
-        raise MissingInputError("there is no such file", file=str(path), hint="check the path.")
+        raise MissingInputError("the file does not exist", file=str(path), hint="check the path.")
     ending = path.suffix.lower()
     if ending == ".parquet":
         yield from _parquet(path)
@@ -28,9 +28,9 @@ def table_rows(path: Path) -> Iterator[tuple[int, HubRow]]:
     )
     if ending not in readers:
         raise UnknownFormatError(
-            f"a file of items cannot end in {ending!r}",
+            f"unsupported file extension {ending!r}",
             file=str(path),
-            hint=f"give a {FORMATS} file.",
+            hint=f"use a {FORMATS} file.",
         )
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
@@ -63,7 +63,7 @@ def _json(stream: IO[str], path: Path) -> Iterator[tuple[int, HubRow]]:
         raise UnreadableError(
             "the JSON is not a list of objects",
             file=str(path),
-            hint="give a list of objects, or one object per line in a .jsonl file.",
+            hint="use a list of objects, or one object per line in a .jsonl file.",
         )
     for number, row in enumerate(rows, start=1):
         yield number, _object(row, path, number)
@@ -78,7 +78,7 @@ def _csv(stream: IO[str], path: Path) -> Iterator[tuple[int, HubRow]]:
             f"not valid CSV: {error}",
             file=str(path),
             line=reader.line_num,
-            hint="close the quote that is left open, or copy the file again if it is truncated.",
+            hint="close the open quote, or copy the file again if it is truncated.",
         ) from None
 
 
@@ -93,10 +93,10 @@ def _csv_rows(reader: Iterable[list[str]], path: Path) -> Iterator[tuple[int, Hu
             continue
         if len(cells) != len(header):
             raise UnreadableError(
-                f"{len(cells)} cells where the header has {len(header)}",
+                f"the row has {len(cells)} cells, but the header has {len(header)}",
                 file=str(path),
                 line=start,
-                hint="a cell with the delimiter or a line break in it must be quoted.",
+                hint="quote cells that contain the delimiter or a line break.",
             )
         yield start, dict(zip(header, cells, strict=True))
 
@@ -122,8 +122,8 @@ def _object(value: object, path: Path, line: int) -> HubRow:
     if isinstance(value, dict):
         return value
     raise UnreadableError(
-        "this is not an object",
+        "the line is not an object",
         file=str(path),
         line=line,
-        hint='each item must be an object such as {"question": ..., "gold": ...}.',
+        hint='write each item as an object such as {"question": ..., "gold": ...}.',
     )

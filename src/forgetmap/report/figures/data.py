@@ -72,7 +72,7 @@ def clipped_note(payload: Payload) -> str:
     rows = payload.rows
     numbers = (number for column in (rows.value, rows.low, rows.high) for number in column)
     beyond = any(number is not None and not 0 <= number <= 1 for number in numbers)
-    return " Shares are drawn from 0% to 100%; the table has them in full." * beyond
+    return " Shares are drawn between 0% and 100%; the table has the full values." * beyond
 
 
 def rows_at(payload: Payload, levels: Sequence[Level]) -> dict[str, list[object]]:
@@ -138,7 +138,7 @@ def drawn_groups(payload: Payload, comparison: int, level: Level) -> list[str]:
 def left_out(payload: Payload, level: Level) -> str:
     """A sentence on the groups that are not drawn, or nothing."""
     more = len(points(payload, level)) - MAX_GROUPS
-    return f" The {MAX_GROUPS} with the greatest losses are drawn, {more:,} more are not." * (
+    return f" The {MAX_GROUPS} with the largest losses are drawn, {more:,} more are not." * (
         more > 0
     )
 

@@ -43,7 +43,7 @@ COLOUR: Spec = {
         "orient": "top",
     },
 }
-SCALE_TITLE = "scale === 'items' ? 'share of all items' : 'share of what there was to lose or gain'"
+SCALE_TITLE = "scale === 'items' ? 'share of all items' : 'share of what could be lost or gained'"
 
 
 def by_theme(colours: dict[Theme, str] | dict[str, str], key: str = "expr") -> Spec:

@@ -96,7 +96,7 @@ def _predicted(fit: Fit, units: BridgeUnits, notes: str) -> Figure:
     ends = [value for row in fit.predictions for value in (row.measured, row.predicted)]
     line = [{"measured": end, "predicted": end} for end in (min(0.0, *ends), max(ends))]
     x = _SHARE | {"field": "measured", "title": "measured forgetting"}
-    y = _SHARE | {"field": "predicted", "title": "predicted without the model's own method"}
+    y = _SHARE | {"field": "predicted", "title": "predicted without data of the model's own method"}
     alt = f"Root mean square error {fit.error_left_out:.3f}; of the mean {fit.error_of_mean:.3f}."
     colour = _by_method(look.MODELS)
     hollow = {"condition": {"test": "datum.extrapolated", "value": 0}, "value": 1}
@@ -115,8 +115,8 @@ def _predicted(fit: Fit, units: BridgeUnits, notes: str) -> Figure:
     return Figure(
         name="predicted_against_measured",
         title="Predicted against measured forgetting",
-        caption=f"{fit_sentence(fit, units.of)} On the line a prediction is right. Hollow: its "
-        f"divergence lies beyond those of the other methods.{notes}",
+        caption=f"{fit_sentence(fit, units.of)} Predictions on the line are exact. Hollow: the "
+        f"divergence is outside the range of the other methods.{notes}",
         alt=alt,
         table=as_table(rows),
         spec=_spec(alt, rows, layers),

@@ -39,7 +39,7 @@ class FigurePlugin:
 
 def _check_figure(value: object) -> FigurePlugin:
     if not isinstance(value, FigurePlugin):
-        raise TypeError("it is no forgetmap.report.FigurePlugin")
+        raise TypeError("it is not a forgetmap.report.FigurePlugin")
     return value
 
 

@@ -31,10 +31,10 @@ def both_curves(histories: Mapping[str, WatchHistory]) -> Figure:
     y = share_axis("forgotten, share of all items", most)
     return Figure(
         name="both_trainings",
-        title="Forgotten while training",
-        caption="The same items, asked again and again in both trainings. A dashed upright line "
-        "is the alarm of the training of its colour: surely more than the margin was forgotten. "
-        "Where a line is broken, a look is missing.",
+        title="Forgetting during training",
+        caption="The same items, evaluated repeatedly in both training runs. A dashed vertical "
+        "line is the alarm of the run of its colour: forgetting significantly exceeds the "
+        "margin. A gap in a line is a missing look.",
         alt=f"{alt}.",
         table=as_table(records),
         spec=look.base_spec(alt)
@@ -123,7 +123,7 @@ def both_categories(results: Mapping[str, ComparisonResult]) -> Figure | None:
         for name in categories
         if (own := [record["value"] for record in records if record["category"] == name])
     ]
-    alt = f"What both trainings forgot of {len(categories)} categories."
+    alt = f"Forgetting of both training runs in {len(categories)} categories."
     order: dict[str, float] = {str(span["category"]): float(span["most"]) for span in spans}
     records = [record | {"most": order[record["category"]]} for record in records]
     y: Spec = {
@@ -136,9 +136,9 @@ def both_categories(results: Mapping[str, ComparisonResult]) -> Figure | None:
     }  # fmt: skip
     return Figure(
         name="both_categories",
-        title="What both trainings forgot, by category",
+        title="Forgotten by both training runs, by category",
         caption="Right before and wrong after, as counted (luck included). The line between the "
-        "points is what protection changed.",
+        "points is the effect of protection.",
         alt=alt,
         table=as_table([{n: v for n, v in r.items() if n != "most"} for r in records]),
         spec=look.base_spec(alt)

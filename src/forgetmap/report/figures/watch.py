@@ -170,12 +170,12 @@ def _word(values: list[Record], x: Spec, text: str, align: str, dx: int) -> Spec
 def _notes(history: WatchHistory) -> str:
     notes = ""
     if missing_steps(history):
-        notes += " Grey bands: no look was taken there, and no line is drawn."
+        notes += " Grey bands: no look was taken."
     if history.alarms:
-        notes += " Dashed upright line: the alarm."
+        notes += " Dashed vertical line: the alarm."
     left = sum(look_.abandoned for look_ in history.looks)
     if left:
-        notes += f" {counted(left, 'look')} before a return to an older checkpoint left out."
+        notes += f" {counted(left, 'look')} before a return to an older checkpoint are left out."
     return notes
 
 
@@ -193,11 +193,11 @@ def curve(history: WatchHistory) -> Figure | None:
         layers += _peak(peak, x, y)
     return Figure(
         name="watch_forgotten",
-        title="Forgotten while training",
-        caption=f"{history.items:,} items, asked again and again while the model was trained. "
-        "Dashed: what was surely forgotten, at all looks together. The dotted line is the margin "
-        f"({percent(margin)}); the alarm rings when the dashed curve crosses it."
-        f"{_notes(history)}",
+        title="Forgetting during training",
+        caption=f"{history.items:,} items, evaluated repeatedly during training. Dashed: lower "
+        "bound of forgetting, valid for all looks together. The dotted line is the margin "
+        f"({percent(margin)}); the alarm is raised when the dashed curve crosses "
+        f"it.{_notes(history)}",
         alt=_curve_words(history),
         table=as_table(records),
         spec=look.base_spec(_curve_words(history))
@@ -259,12 +259,12 @@ def groups(history: WatchHistory) -> Figure | None:
     x["axis"] = x["axis"] | {"tickCount": 3}
     y = share_axis("share of items", max(_most(records), min(1.0, history.rule.margin)))
     y["axis"] = y["axis"] | {"tickCount": 4}
-    alt = f"Most was forgotten in {order[0]}: {percent(lost[order[0]])} at its worst."
+    alt = f"The largest loss is in {order[0]}: {percent(lost[order[0]])} at its worst."
     return Figure(
         name="watch_categories",
-        title="Forgotten while training, by category",
-        caption="As above, a picture for each category over the training steps; the one that lost "
-        "most stands first. Dashed upright line: the alarm rang for this category.",
+        title="Forgetting during training, by category",
+        caption="One panel per category over the training steps; the largest loss comes first. "
+        "Dashed vertical line: the alarm of this category.",
         alt=alt,
         table=as_table(records),
         spec=panels(
@@ -305,13 +305,13 @@ def accuracy(history: WatchHistory) -> Figure | None:
     records = _records(history, {ACCURACY: lambda group: group.accuracy})
     if not any(record["value"] is not None for record in records):
         return None
-    x, y = step_axis(history), share_axis("right, of all items", 1.0)
+    x, y = step_axis(history), share_axis("accuracy, all items", 1.0)
     alt = f"Accuracy ends at {percent(history.curve[-1].total.accuracy)}."
     layers = [*_marks(history, x, words=False), *_lines(x, y, {ACCURACY: look.KEPT})]
     return Figure(
         name="watch_accuracy",
-        title="Accuracy while training",
-        caption=f"Share of the same items that is right.{_notes(history)}",
+        title="Accuracy during training",
+        caption=f"Accuracy on the same items.{_notes(history)}",
         alt=alt,
         table=as_table(records),
         spec=look.base_spec(alt)
@@ -331,10 +331,10 @@ def divergence(history: WatchHistory) -> Figure | None:
     }  # fmt: skip
     colours = {TO_START: "#CC79A7", FROM_START: "#E69F00"}
     last = history.curve[-1].total.kl_to_start
-    alt = "How far answers moved from those of the start model."
+    alt = "Divergence of the answers from those of the start model."
     alt += "" if last is None else f" At the end {last:.3g} nats."
     exact = (
-        "" if history.kl_is_exact else " Rare tokens are taken as one, so each is a lower limit."
+        "" if history.kl_is_exact else " Rare tokens are grouped, so each value is a lower bound."
     )
     layers = [*_marks(history, x, words=False), *_lines(x, y, colours)]
     return Figure(

@@ -78,15 +78,15 @@ def _compared(result: LabResult) -> Page:
     note = f"{words.DIFFERENCE_LEGEND} Ratio: the one by the other."
     legend = f'<p class="faint words">{escaped(note)}</p>'
     every = {
-        "Settings that were chosen": table_of(words.settings_sheet(result)),
+        "Chosen settings": table_of(words.settings_sheet(result)),
         "By category": "".join(map(table_of, words.lab_category_sheets(result))),
-        "KL, the bound of the theory, and the early peak": table_of(words.divergence_sheet(result))
+        "KL, theoretical bound, and early peak": table_of(words.divergence_sheet(result))
         + f'<p class="faint words">{escaped(words.KL_LEGEND)}</p>',
         f"All {len(result.runs):,} runs": table_of(words.runs_sheet(result)),
     }
     tables = (
         section("Every method at its best setting", methods)
-        + section("Against plain fine-tuning", differences + legend)
+        + section("Compared with plain fine-tuning", differences + legend)
         + section("Every number", "".join(folded(name, html) for name, html in every.items()))
     )
     title = words.lab_title(result)

@@ -55,8 +55,8 @@ def report_html(payload: AnyPayload) -> str:
     if isinstance(payload, LabPayload):
         return fill_shell(lab_page(payload), vega_bundle())
     raise UsageError(
-        "forgetting against divergence has no page of its own",
-        hint="write its figures with `write_figures`, or give it to a payload as `bridge`.",
+        "forgetting against divergence has no separate page",
+        hint="write its figures with `write_figures`, or pass it to a payload as `bridge`.",
     )
 
 

@@ -56,7 +56,7 @@ class SectionsPage:
             name: of the file that `Everything as JSON` gives.
             result_json: what is in it.
         """
-        footer = escaped(f"Made with forgetmap {__version__}. Nothing leaves this file.")
+        footer = escaped(f"Made with forgetmap {__version__}. This file sends no data.")
         rows = json.dumps([part.rows for part in self._pictures], allow_nan=False)
         figures = ",".join(as_json(part.figures) for part in self._pictures)
         words = escaped(title)

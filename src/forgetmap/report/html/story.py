@@ -38,9 +38,9 @@ from forgetmap.text import Sheet, share, shorten
 from forgetmap.train import WatchHistory
 
 CONTENTS = {
-    "watched": "What the training looked like from inside",
+    "watched": "During training",
     "forgotten": "What plain fine-tuning forgot",
-    "protected": "The same training, protected",
+    "protected": "The same training with protection",
     "merges": "Merging instead",
     "how": "How we know",
 }
@@ -143,7 +143,7 @@ def _start(
     )
     ratio = None if not lost["plain"] else lost["protected"] / lost["plain"]
     number = None if ratio is None else KeyNumber(
-        f"{ratio:.2f}\u00d7", f"as much forgotten by {protected.name} as by {plain.name}"
+        f"{ratio:.2f}\u00d7", f"{protected.name} and {plain.name} forgot the same number"
     )  # fmt: skip
     links = "".join(
         f'<li><a href="#{name}">{escaped(words)}</a></li>' for name, words in CONTENTS.items()
@@ -263,7 +263,9 @@ def _merges(page: SectionsPage, sweep: SweepResult) -> str:
 
 def _facts(plain: WatchedTraining, sweep: SweepResult) -> dict[str, str]:
     return watch_facts(plain.history) | {
-        "Verdict": "Before and after are compared item by item; the interval takes luck and noise "
-        "out, and the verdict holds the loss against the margin.",
+        "Verdict": (
+            "Before and after are compared item by item; the interval accounts for luck and "
+            "noise, and the verdict compares the loss with the margin."
+        ),
         "Merges": sweep.rule,
     }

@@ -38,7 +38,7 @@ NO_SCRIPT = "Figures need JavaScript; every number is in the tables below."
 def sweep_page(result: SweepResult) -> Page:
     """The parts of the page."""
     title = escaped(title_of(result))
-    footer = escaped(f"Made with forgetmap {__version__}. Nothing leaves this file.")
+    footer = escaped(f"Made with forgetmap {__version__}. This file sends no data.")
     return Page(
         kind="sweep",
         title=title,
@@ -72,8 +72,8 @@ def _pair_summary(result: SweepResult, pair: PairResult, *, several: bool) -> st
     names = f"{result.base} → {pair.tuned}"
     outside, inside = scope_words(result)
     facts = (
-        f"The tuned model forgot {pair.lost:,} items{outside} and gained {pair.gained:,}{inside}; "
-        f"{pair.items:,} items in all, suite {result.suite}."
+        f"The tuned model forgot {pair.lost:,} items{outside} and gained "
+        f"{pair.gained:,}{inside}; {pair.items:,} items in total, suite {result.suite}."
     )
     parts = [
         f'<p class="names">{escaped(names)}</p>',
@@ -111,8 +111,8 @@ def _pair_tables(result: SweepResult, pair: PairResult) -> str:
 def _every(pair: PairResult) -> str:
     """All limits, both comparisons, categories and barriers."""
     parts = {
-        "All limits: each on its own, and for all merges at once": table_of(limits_sheet(pair)),
-        "Against both parents": table_of(parents_sheet(pair)),
+        "All intervals: separate, and simultaneous for all merges": table_of(limits_sheet(pair)),
+        "Compared with both parents": table_of(parents_sheet(pair)),
         "Along the path, by category": "".join(
             f"<h3>{escaped(sheet.heads[0])}</h3>{table_of(sheet)}"
             for sheet in category_sheets(pair)

@@ -87,9 +87,9 @@ function totalWords(payload, state, total) {
   const count = items?.columns?.task?.length;
   const all = Object.values(items?.total ?? {}).reduce((sum, size) => sum + size, 0);
   const part = count !== undefined && count < all
-    ? ` This report holds ${counted(count)} of ${counted(all)} ${payload.capabilities ? "changes, some of every metric, of gradual values the largest" : "flips, some of every task"}.` : "";
+    ? ` This report contains ${counted(count)} of ${counted(all)} ${payload.capabilities ? "changes, some of every metric, the largest first" : "flips, some of every task"}.` : "";
   const cut = items?.shortened
-    ? ` ${counted(items.shortened)} long texts lost their middle, so that the file can be mailed.` : "";
+    ? ` ${counted(items.shortened)} long texts are shortened in the middle to limit the file size.` : "";
   return `${counted(total)} ${total === 1 ? "item" : "items"}.${part}${cut}`;
 }
 
@@ -115,7 +115,7 @@ function listItems(filters) {
 function emptyList(state) {
   const filtered = FILTERS.some((name) => state[name]);
   return make("p", { class: "empty" }, filtered
-    ? "No item passes these filters: clear some of them."
+    ? "No item matches these filters. Clear some of them."
     : "No items are listed for this comparison.");
 }
 

@@ -124,12 +124,12 @@ function metricTable(cells, state) {
     { head: "notes", sort: "note", text: true, file: ["polarity", "scale", "needs", "weight", "scorer", "note"],
       show: metricNotes },
   ];
-  return titledTable("Metrics", "Means and change are those of the metric itself (points of a share, else its own unit); the drift is an effect, turned so that positive is better, or more where any change is drift.", columns, cells);
+  return titledTable("Metrics", "Means and change are in units of the metric (percentage points for shares); drift is an effect: positive is better, or more where any change is drift.", columns, cells);
 }
 
 /** What explains a capability and counts in no average. */
 function deepDiveTable(cells) {
-  return titledTable("Deep dive", "Metrics that explain the capability; they count in no average.", [
+  return titledTable("Deep dive", "Metrics that explain the capability; they do not count in any average.", [
     METRIC_NAME,
     { head: "before", sort: "before", file: ["before"], show: (cell) => meanOf(cell.before, cell) },
     { head: "after", sort: "after", file: ["after"], show: (cell) => meanOf(cell.after, cell) },
@@ -157,10 +157,10 @@ function formTable(cells) {
     form_points: cell.form.points, form_low: cell.form.low, form_high: cell.form.high }));
   const change = (head, names) => ({ head, sort: names[1], file: names,
     show: (cell) => `${percent(cell[names[0]])} → ${percent(cell[names[1]])}` });
-  return titledTable("Form and ability",
-    "Strict counts only answers in the demanded form. Form is the change of the strict less the change of the lenient share, in points: below 0, answers are still right but no longer where they should be.",
-    [METRIC_NAME, change("right in any form", ["before", "after"]),
-      change("right as demanded", ["strict_before", "strict_after"]),
+  return titledTable("Format and ability",
+    "Strict counts only answers in the requested format. Format is the change of the strict minus the change of the lenient share, in percentage points: below 0, answers are still right but no longer in the requested format.",
+    [METRIC_NAME, change("right in any formatat", ["before", "after"]),
+      change("right as requested", ["strict_before", "strict_after"]),
       { head: "form", sort: "form_points", file: ["form_points", "form_low", "form_high"],
         show: (cell) => withLimits(cell.form_points, 1, { low: cell.form_low, high: cell.form_high }) }],
     records);
@@ -170,7 +170,7 @@ function distanceTable(cells) {
   const records = cells.filter((cell) => cell.distance).map((cell) => ({
     ...cell, ...Object.fromEntries(Object.entries(cell.distance).map(([name, value]) => [`distance_${name}`, value])) }));
   return titledTable("Distance between distributions",
-    "Wasserstein: how far a value moved on average in the best matching, of counts in log(1 + count), of ratings in shares of their range. By chance: what it is if before and after are exchanged at random.",
+    "Wasserstein: mean distance between the values before and after in the best matching, for counts in log(1 + count), for ratings in shares of their range. By chance: its value if before and after are swapped at random.",
     [METRIC_NAME,
       { head: "distance", sort: "distance_value", file: ["distance_value", "distance_low", "distance_high"],
         show: (cell) => [make("b", {}, cell.distance_value.toFixed(3)), make("span", { class: "limits" },
@@ -186,7 +186,7 @@ function targetCard({ capabilities: { result } }, find, state) {
   const targets = result.capabilities.filter((cell) => cell.model === model && cell.group === "TARGET");
   if (!targets.length) return null;
   return make("section", { class: "card", "aria-label": "Target tasks" },
-    make("h2", {}, "Beside it: what the model was trained for"),
+    make("h2", {}, "For comparison: the tasks the model was trained for"),
     make("dl", { class: "counts" }, targets.map((cell) => {
       const row = find(state, "capability", cell.id);
       return [make("dt", {}, cell.name), make("dd", {}, driftCell(row))];

@@ -3,7 +3,7 @@
 const MOST_MODELS_LISTED = 8;
 const MOST_IDS = 12;
 const STATES = {
-  sure: "beyond chance", open: "may be chance", noise: "within the noise of the model before",
+  sure: "significant", open: "may be chance", noise: "within the noise of the model before",
   off: "no value on this scale", none: "no data",
 };
 const DIRECTION_WORDS = {
@@ -75,12 +75,12 @@ function comparedNames({ models, bases, before }, index) {
 /** Of several models how far each drifted in all, and how likely it drifted most. */
 function rankingTable({ ranking }) {
   if (!ranking) return null;
-  return titledTable("Size of all drift",
-    "Root mean square of the drift of capabilities, in either direction, less noise; and the probability that no other model drifted as far.", [
+  return titledTable("Total size of drift",
+    "Root mean square of the drift of capabilities, in either direction, minus noise; and the probability that no other model drifted as far.", [
       { head: "model", sort: "model", text: true, file: ["model"], show: ({ model }) => model },
       { head: "size", sort: "size", file: ["size"], show: ({ size }) => make("b", {}, size.toFixed(2)) },
       { head: "95% interval", sort: "low", file: ["low", "high"], show: ({ low, high }) => `${low.toFixed(2)} to ${high.toFixed(2)}` },
-      { head: "probability of being the largest", sort: "largest", file: ["largest"], show: ({ largest }) => largest.toFixed(2) },
+      { head: "probability of being largest", sort: "largest", file: ["largest"], show: ({ largest }) => largest.toFixed(2) },
     ], ranking.models);
 }
 
@@ -89,7 +89,7 @@ function undoneTable({ recoveries }) {
   const share = (value) => signedNumber(100 * value, 0, "%");
   const records = recoveries.map((entry) => ({ ...entry, step: `${entry.between} → ${entry.model}` }));
   return titledTable("What later steps undid",
-    "Share of the drift from the first model that a step took back, of capabilities that had drifted: 100% is back where it was, below 0 the step went further.", [
+    "Share of the drift from the first model that a step undid, over capabilities that had drifted: 100% is a complete return, below 0 the step drifted further.", [
       { head: "step", sort: "step", text: true, file: ["step"], show: ({ step }) => step },
       { head: "capability", sort: "id", text: true, file: ["id", "name"], show: ({ id, name }) => `${name} [${id}]` },
       { head: "drift before", sort: "drift", file: ["drift"], show: ({ drift }) => signedNumber(drift) },
@@ -123,7 +123,7 @@ function groupCard(row, cell, state) {
 /** How sure a cell is; an effect without limits says nothing about chance. */
 function surenessOf({ state, scale, value, low }) {
   const unknown = state === "open" && value !== null && low === null && (scale === "effect" || scale === "published");
-  return unknown ? "no interval, so it is open how sure that is" : STATES[state];
+  return unknown ? "no interval, so the uncertainty is unknown" : STATES[state];
 }
 
 /** What to know before believing these numbers. */
@@ -152,9 +152,9 @@ function withheldCard({ capabilities, redacted }, rows, model, isCalm) {
   return make("section", { class: "card", "aria-label": "Coverage" },
     make("h2", {}, "What was measured"),
     make("p", {}, `Metrics with a value: ${rows.map((row) => `${row.id} ${row.coverage}`).join(", ")}.`,
-      here.length ? " Nothing is put in for the others:" : ""),
+      here.length ? " The others are left empty:" : ""),
     here.length > 0 && make("ul", { class: "warnings" }, here.map(withheldLine)),
-    isCalm && make("p", { class: "faint" }, "Nothing found that speaks against these numbers."),
+    isCalm && make("p", { class: "faint" }, "No cautions."),
     isCalm && redacted && make("p", { class: "faint" }, REDACTED));
 }
 
@@ -201,7 +201,7 @@ function renderDriftTables(root, payload, find, state) {
     make("div", { class: "bar" },
       chooser("by", "Rows", levels.map((name) => [name, DRIFT_LEVELS[name]]), level, (by) => goTo({ by })),
       make("span", { class: "push" }, tableDownloads(`drift-by-${level}`, () => driftFile(records, models)))),
-    make("p", { class: "faint" }, `${sentence(wordsOfScale(payload, state))}; 95% interval below; * beyond chance, ~ within the noise of the model before.`),
+    make("p", { class: "faint" }, `${sentence(wordsOfScale(payload, state))}; 95% interval below; * significant, ~ within the noise of the model before.`),
     tableRegion(caption, [first, ...columns], records));
 }
 

@@ -106,7 +106,7 @@ function figureCard(figure, records) {
 /** What is not done after a while has failed. */
 function withTimeout(promise, most) {
   return new Promise((resolve, reject) => {
-    const late = setTimeout(() => reject(new Error("it takes too long")), most);
+    const late = setTimeout(() => reject(new Error("it took too long")), most);
     promise.then(resolve, reject).finally(() => clearTimeout(late));
   });
 }
@@ -147,7 +147,7 @@ async function drawVega(drawing, figure, frame, records, state) {
 }
 
 async function refuseToLoad() {
-  throw new Error("a report loads nothing");
+  throw new Error("a report loads no external data");
 }
 
 /** Nothing is evaluated, nothing is loaded, no link is followed, no style is put into the page. */
@@ -231,7 +231,7 @@ function showNumbers(root, figure, records) {
     text: typeof records[0][name] !== "number",
     show: (record) => plainCell(record[name]),
   }));
-  if (!columns.length) return root.replaceChildren(make("p", {}, "No numbers for this choice."));
+  if (!columns.length) return root.replaceChildren(make("p", {}, "No numbers for this selection."));
   root.replaceChildren(sortableTable(figure.title, columns, records));
 }
 

@@ -12,8 +12,8 @@ async function renderItem(root, payload, items, state) {
   if (state.item !== currentState().item) return;
   const context = { result: pairsOf(payload)[state.comparison], history: payload.histories };
   root.replaceChildren(...(item ? itemParts(item, index, context, items, state) : [
-    make("h1", { tabindex: "-1" }, "No such item"),
-    make("p", {}, "This report does not hold the item of this link."),
+    make("h1", { tabindex: "-1" }, "Item not found"),
+    make("p", {}, "This report does not contain the item of this link."),
     button("Back to the list", closeItem),
   ]));
   root.querySelector("h1").focus();
@@ -77,7 +77,7 @@ function markupSwitch(item) {
 
 async function stepItem(items, index, state, by) {
   const { rows } = await items.query({ ...selectionOf(state), offset: index + by, limit: 1 });
-  if (!rows.length) return announce("That was the last one.");
+  if (!rows.length) return announce("This is the last item.");
   goTo({ item: itemKey(rows[0]), page: Math.floor((index + by) / PAGE_SIZE) });
 }
 
@@ -150,7 +150,7 @@ function responseParts(response, answer) {
   return [
     make("h3", {}, "Response"),
     thoughts.map(thinkingPart),
-    isEmpty ? make("p", { class: "faint" }, "Nothing was said aloud.") : longText(answer),
+    isEmpty ? make("p", { class: "faint" }, "No answer after the thinking.") : longText(answer),
   ];
 }
 

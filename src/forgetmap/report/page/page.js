@@ -18,7 +18,7 @@ async function startPage({ payload, figures, items }) {
   const [summary, pictures, tables, capability, flips] = [
     part("summary", "Summary"), part("pictures", "Figures"), part("tables", "Groups"),
     part("capability", "Capability"), part("flips", "Items, one by one")];
-  const switches = make("div", { id: "switches", class: "bar", role: "group", "aria-label": "What the numbers are" });
+  const switches = make("div", { id: "switches", class: "bar", role: "group", "aria-label": "Definitions" });
   const overview = make("div", { id: "overview" }, summary, switches, pictures, tables, capability, flips);
   const itemView = make("article", { id: "item", hidden: true, "aria-label": "Item" });
   const main = document.getElementById("main");
@@ -146,7 +146,7 @@ function renderTop(payload, state) {
     make("p", { class: "title" }, payload.title),
     make("div", { class: "bar" },
       button(isDark(state) ? "Light" : "Dark", () => goTo({ theme: isDark(currentState()) ? "light" : "dark" }),
-        { id: "theme", "aria-label": isDark(state) ? "Show on light ground" : "Show on dark ground" }),
+        { id: "theme", "aria-label": isDark(state) ? "Light mode" : "Dark mode" }),
       helpButton()));
   if (focused) document.getElementById(focused)?.focus();
 }
@@ -182,7 +182,7 @@ function footer(payload) {
   const date = payload.made ? `, ${payload.made}` : "";
   const take = () => download("report.json", "application/json", JSON.stringify(payload));
   return make("footer", { class: "faint" }, `Made with forgetmap ${payload.version}${date}. `,
-    "Nothing here leaves this machine. ",
+    "This report sends no data. ",
     (payload.capabilities || payload.items.some((table) => table.columns.task)) && button("Everything as JSON", take, { class: "quiet" }));
 }
 

@@ -39,7 +39,7 @@ function sectionsSwitches(state) {
   document.getElementById("switches").replaceChildren(
     button(isDark(state) ? "Light" : "Dark",
       () => goTo({ theme: isDark(currentState()) ? "light" : "dark" }),
-      { id: "theme", "aria-label": isDark(state) ? "Show on light ground" : "Show on dark ground" }),
+      { id: "theme", "aria-label": isDark(state) ? "Light mode" : "Dark mode" }),
     helpButton());
   if (focused) document.getElementById(focused)?.focus();
 }

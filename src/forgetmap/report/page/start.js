@@ -15,7 +15,7 @@ async function startReport() {
 
 startReport().catch((problem) => {
   document.getElementById("loading")?.replaceChildren(
-    `This report cannot be opened here: ${problem.message}. Use a current browser, or make it again.`,
+    `This report cannot be opened here: ${problem.message}. Use a current browser, or create the report again.`,
   );
   throw problem;
 });

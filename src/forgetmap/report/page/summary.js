@@ -98,7 +98,7 @@ function estimatorTable(estimators, level) {
     text("", (row) => row.decides && "decides"),
   ];
   return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Estimators" },
-    plainTable("What each estimator says of all items", columns, estimators));
+    plainTable("All items by each estimator", columns, estimators));
 }
 
 /** Of several comparisons, what came out of each, and the way there. */
@@ -190,7 +190,7 @@ function accuracyCard(payload, { total, pairing, stages }) {
       accuracyBar("before", total.acc_before), accuracyBar("after", total.acc_after)),
     known && make("p", {}, withTerms(`Accuracy change ${signedPercent(total.acc_after - total.acc_before)}.`)),
     make("p", {}, withTerms(`Gained ${gainWords(total)}.`)),
-    isCalm && make("p", { class: "faint" }, "Nothing found that speaks against these numbers."),
+    isCalm && make("p", { class: "faint" }, "No cautions."),
     isCalm && payload.redacted && make("p", { class: "faint" }, REDACTED));
 }
 
@@ -239,9 +239,9 @@ function whyUnknown(total, estimator, direction) {
 function floorWords(total, scale, estimator) {
   const floor = total.noise_floor;
   if (floor.value === null) return `No noise floor: ${floor.reason ?? "needs repeats of a model"}.`;
-  const note = takesFloorOut(total, estimator) ? " It is taken out already." : "";
+  const note = takesFloorOut(total, estimator) ? " It is already subtracted." : "";
   const of = scale === "items" ? "" : " of all items";
-  return `Noise floor ${percent(floor.value)}${of}: how often two runs of one model flip one way.${note}`;
+  return `Noise floor ${percent(floor.value)}${of}: the share of answers that flip one way between two runs of the same model.${note}`;
 }
 
 function takesFloorOut(total, estimator) {

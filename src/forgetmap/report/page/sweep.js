@@ -40,7 +40,7 @@ function sweepSwitches(result, state) {
   document.getElementById("switches").replaceChildren(
     button(isDark(state) ? "Light" : "Dark",
       () => goTo({ theme: isDark(currentState()) ? "light" : "dark" }),
-      { id: "theme", "aria-label": isDark(state) ? "Show on light ground" : "Show on dark ground" }),
+      { id: "theme", "aria-label": isDark(state) ? "Light mode" : "Dark mode" }),
     helpButton());
   if (focused) document.getElementById(focused)?.focus();
 }

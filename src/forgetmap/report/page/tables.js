@@ -2,7 +2,7 @@
 
 const MOST_TABLE_ROWS = 300;
 const NO_ESTIMATE = { value: null, low: null, high: null };
-const RANKED = " Where most was lost stands first: by the probability that the loss exceeds the margin.";
+const RANKED = " Sorted by the probability that the loss exceeds the margin.";
 const UNSORTED = { name: "", down: false };
 
 /** Finds the estimate of a group under the reader's choice. */

@@ -48,8 +48,8 @@ MAX_PACKED_BYTES = 10_000_000
 """Bytes of all items in gzip, so that the file stays below 15 MB; the longest texts are cut."""
 RESULT, FLIPS, HISTORIES = "comparison.json", "flips.parquet", "histories.parquet"
 MISSING_IN_FOLDER = (
-    "a written comparison holds no questions, options, prompts or responses, and of a chain only "
-    "its ends: name the runs themselves for a report with everything."
+    "a saved comparison contains no questions, options, prompts or responses, and of a chain "
+    "only its ends: use the runs themselves for a complete report."
 )
 """What a report from a folder cannot show."""
 
@@ -163,7 +163,7 @@ def _title(results: Sequence[ComparisonResult]) -> str:
     if first.stages is not None:
         return " → ".join([first.before.name, *(stage.name for stage in first.stages)])
     if len(results) > 1:
-        return f"{len(results)} models against {first.before.name}"
+        return f"{len(results)} models compared with {first.before.name}"
     return f"{first.after.name} against {first.before.name}"
 
 
@@ -271,9 +271,9 @@ def payload_from_folder(
 def _read_results(path: Path) -> list[ComparisonResult]:
     if not path.is_file():
         raise UnknownFormatError(
-            f"there is no {RESULT} in it",
+            f"the folder contains no {RESULT}",
             file=str(path.parent),
-            hint="name a folder that `forgetmap compare --out` wrote, or two runs to compare.",
+            hint="pass a folder written by `forgetmap compare --out`, or two runs to compare.",
         )
     content = path.read_bytes()
     try:
@@ -282,9 +282,9 @@ def _read_results(path: Path) -> list[ComparisonResult]:
         return [ComparisonResult.model_validate_json(content)]
     except ValidationError as error:
         raise UnreadableError(
-            f"is no comparison of this version of forgetmap: {error.errors()[0]['msg']}",
+            f"not a comparison of this version of forgetmap: {error.errors()[0]['msg']}",
             file=str(path),
-            hint="write it again with `forgetmap compare --out`.",
+            hint="create it again with `forgetmap compare --out`.",
         ) from None
 
 

@@ -24,8 +24,8 @@ from forgetmap.report.payloads.schema import (
 from forgetmap.text import signed
 
 SCALES: dict[DriftScale, str] = {
-    "effect": "effect, the same for all kinds of metrics",
-    "points": "percentage points, of shares",
+    "effect": "effect, comparable across metrics",
+    "points": "percentage points, for shares",
     "relative": "relative change in %",
 }
 PUBLISHED: dict[DriftScale, str] = {"published": "relative change in %, averaged as published"}
@@ -43,7 +43,7 @@ DIGITS: dict[DriftScale, int] = {"effect": 2, "points": 1, "relative": 1, "publi
 UNITS: dict[DriftScale, str] = {"effect": "", "points": "", "relative": "%", "published": "%"}
 WHY_OFF: dict[DriftScale, str] = {
     "points": "no share, so no percentage points",
-    "relative": "no relative change: too near to nothing or to guessing before",
+    "relative": "no relative change: the value before is too close to 0 or to guessing",
 }
 
 

@@ -25,30 +25,32 @@ BASELINES = ("best learning rate", "equal compute")
 NEEDS = {"nothing": "no old data", "prompts": "old prompts", "examples": "old examples"}
 REPAIRS = {"targeted": "targeted replay", "random": "random replay", "none": "new examples alone"}
 LEGEND = {
-    "needs": "of the old data: nothing, prompts without answers, or examples with answers",
+    "needs": "old data the method needs: none, prompts without answers, or examples with answers",
     "new task": "share of the new examples known at the end",
-    "lost": "of the items that the start model knew, the share that is wrong after training",
-    "near, far": "near: the relations of the new task asked of other things; far: other categories",
-    "compute": "tokens through the model, a backward pass counted twice; plain fine-tuning is 1",
-    "*": "on the Pareto front: no other loses less for as little compute",
+    "lost": "share of the items known by the start model that are wrong after training",
+    "near, far": "near: the relations of the new task with other subjects; far: other categories",
+    "compute": "tokens through the model, a backward pass counts twice; plain fine-tuning is 1",
+    "*": "on the Pareto front: no other method loses less with as little compute",
 }
 DIFFERENCE_LEGEND = (
-    "Points: share lost by the method less by plain fine-tuning, seed by seed; below 0 the method "
-    "forgets less."
+    "Points: share lost by the method minus share lost by plain fine-tuning, by seed; below 0 "
+    "the method forgets less."
 )
 KL_LEGEND = (
-    "KL in nats per answer token. Bound: what the theory allows at most to be lost, "
+    "KL in nats per answer token. Bound: upper bound of the theory for the loss, "
     "sqrt(KL(model||start) / 2) on old questions. Peak: the largest share lost at any look."
 )
 REPAIR_LEGEND = {
-    "recovered": "of what was forgotten, the share that is right again",
+    "recovered": "share of the forgotten items that are right again",
     "new task": "share of the new examples known after the repair, and its change",
 }
 MERGE_LEGEND = {
-    "trained on": "share of the new examples that was trained",
-    "moved": "length of the change of the weights over the length of the start's",
-    "undone": "share of the loss that the best merge with 95% of the gain undoes, on items that "
-    "did not choose it",
+    "trained on": "share of the new examples used for training",
+    "moved": "norm of the weight change divided by the norm of the start model",
+    "undone": (
+        "share of the loss undone by the best merge with 95% of the gain, on items that did not "
+        "choose it"
+    ),
     "at": "share of the trained model in that merge",
 }
 
@@ -62,7 +64,7 @@ class KeyNumber(NamedTuple):
 
 def lab_title(result: LabResult) -> str:
     """What the report is called."""
-    return f"{len(result.methods)} ways to train, compared: {result.recipe}"
+    return f"{len(result.methods)} training methods compared: {result.recipe}"
 
 
 def repair_title(result: RepairResult) -> str:
@@ -85,7 +87,7 @@ def lab_number(result: LabResult) -> KeyNumber:
     best, plain = result.methods[0], plain_of(result)
     against = ""
     if plain is not None and plain is not best:
-        against = f", against {share(plain.lost_near.value)} by {plain.title}"
+        against = f", compared with {share(plain.lost_near.value)} by {plain.title}"
     return KeyNumber(
         share(best.lost_near.value),
         f"of the known near items lost by {best.title}{_limits_words(best.lost_near)}{against}",
@@ -106,8 +108,8 @@ def merge_drift_number(result: MergeDriftResult) -> KeyNumber:
     """How much more is undone where drift is small."""
     return KeyNumber(
         share(result.small.value),
-        f"of the loss undone where drift is small{_limits_words(result.small)}; "
-        f"{share(result.large.value)} where it is large{_limits_words(result.large)}",
+        f"of the loss undone with small drift{_limits_words(result.small)}; "
+        f"{share(result.large.value)} with large drift{_limits_words(result.large)}",
     )
 
 
@@ -264,21 +266,32 @@ def lab_facts(result: LabResult) -> dict[str, str]:
     """How we know: what is held equal, and what is measured on."""
     tried = len(result.runs)
     return {
-        "Same start": f"All methods start from one model of {result.parameters:,} parameters, "
-        f"which knows {share(result.start_score)} of the new examples.",
-        "Matched score": "Training ends when it knows "
-        f"{percent(result.target, 0)} of the new examples, so that nobody forgets less by "
-        "learning less.",
-        "Settings": f"Learning rate and strength of every method were chosen on seed "
-        f"{result.development_seed}, which is not among those reported; {tried:,} runs in all.",
-        "Seeds": f"Numbers are means over {_seeds(result.seeds)}, with 95% t intervals over "
-        "seeds; differences are taken seed by seed.",
-        "Items": f"No method saw the items that are measured. Near: {result.items_near:,} items "
-        f"of the relations that the new task uses, asked of other things; {result.known_near:,} "
-        f"known at the start. Far: {result.items_far:,} items of other categories; "
-        f"{result.known_far:,} known.",
-        "Baselines": "Plain fine-tuning at its best learning rate, and at the best rate that it "
-        "can afford with the method's compute.",
+        "Same start": (
+            f"All methods start from one model of {result.parameters:,} parameters, which knows "
+            f"{share(result.start_score)} of the new examples."
+        ),
+        "Matched score": (
+            f"Training stops when the model knows {percent(result.target, 0)} of the new "
+            "examples, so that no method forgets less by learning less."
+        ),
+        "Settings": (
+            "Learning rate and strength of every method were chosen on seed "
+            f"{result.development_seed}, which is not reported; {tried:,} runs in total."
+        ),
+        "Seeds": (
+            f"Numbers are means over {_seeds(result.seeds)}, with 95% t intervals over seeds; "
+            "differences are computed by seed."
+        ),
+        "Items": (
+            f"No method was trained on evaluation items. Near: {result.items_near:,} items with "
+            f"the relations of the new task and other subjects; {result.known_near:,} known at "
+            f"the start. Far: {result.items_far:,} items of other categories; "
+            f"{result.known_far:,} known."
+        ),
+        "Baselines": (
+            "Plain fine-tuning at its best learning rate, and at the best rate it can afford "
+            "with the compute of the method."
+        ),
     }
 
 
@@ -324,16 +337,15 @@ def repair_sentences(result: RepairResult) -> list[str]:
     """What the intervals say."""
     return [
         (
-            "Targeted less random replay, recovered share: "
-            f"{_points(result.targeted_less_random.value)} points"
-            f"{_point_limits(result.targeted_less_random)} in the targeted domains, "
+            "Targeted minus random replay, recovered share: "
+            f"{_points(result.targeted_less_random.value)} "
+            f"points{_point_limits(result.targeted_less_random)} in the targeted domains, "
             f"{_points(result.untouched_difference.value)}"
             f"{_point_limits(result.untouched_difference)} in the others."
         ),
         (
-            f"Training had lost {share(result.lost_before.value)}"
-            f"{_limits_words(result.lost_before)} of the known items; most in "
-            f"{listed(result.domains)}."
+            f"Training lost {share(result.lost_before.value)}{_limits_words(result.lost_before)} "
+            f"of the known items; most in {listed(result.domains)}."
         ),
     ]
 
@@ -341,13 +353,19 @@ def repair_sentences(result: RepairResult) -> list[str]:
 def repair_facts(result: RepairResult) -> dict[str, str]:
     """How we know."""
     return {
-        "Start": "The model that forgot, of each seed; it is trained on, and what it had learned "
-        "stays among the examples.",
-        "Same size": "At every seed targeted and random replay have as many rows, at most "
-        f"{result.rows:,}, written by the model before it forgot; no row asks an item that is "
-        "measured.",
-        "Domains": "The targeted domains are those that lost most on a development seed, which is "
-        "not reported.",
+        "Start": (
+            "The model that forgot, for each seed; it is trained further, with its new examples "
+            "included."
+        ),
+        "Same size": (
+            "For every seed, targeted and random replay have the same number of rows, at most "
+            f"{result.rows:,}, written by the model before it forgot; no row contains an "
+            "evaluation item."
+        ),
+        "Domains": (
+            "The targeted domains are those with the largest losses on a development seed, "
+            "which is not reported."
+        ),
         "Seeds": f"Numbers are means over {_seeds(result.seeds)}, with 95% t intervals over seeds.",
     }
 
@@ -377,10 +395,10 @@ def merge_drift_sentences(result: MergeDriftResult) -> list[str]:
     value = "unknown" if trend.value is None else signed(trend.value)
     return [
         (
-            f"Small less large drift: {_points(result.difference.value)} points of the loss undone"
-            f"{_point_limits(result.difference)}, seed by seed."
+            f"Small minus large drift: {_points(result.difference.value)} points of the loss "
+            f"undone{_point_limits(result.difference)}, by seed."
         ),
-        f"Rank correlation of drift and what is undone: {value}{ends}.",
+        f"Rank correlation of drift and the share undone: {value}{ends}.",
     ]
 
 
@@ -388,10 +406,11 @@ def merge_drift_facts(result: MergeDriftResult) -> dict[str, str]:
     """How we know."""
     levels = len({level.share for level in result.levels})
     return {
-        "Drift": f"{levels} levels: the more of the new examples are trained, the further the "
-        "weights move.",
-        "Merges": "Weights between the start and the trained model, point by point; the best is "
-        "the one that undoes most and keeps 95% of what was learned. Half of the items chooses it, "
-        "the other half measures it, and the other way round.",
+        "Drift": f"{levels} levels: with more new examples, the weights move further.",
+        "Merges": (
+            "Weights between the start and the trained model; the best merge undoes most while "
+            "keeping 95% of what was learned. Half of the items choose it and the other half "
+            "measure it, and vice versa."
+        ),
         "Seeds": f"Numbers are means over {_seeds(result.seeds)}, with 95% intervals over seeds.",
     }

@@ -27,9 +27,9 @@ def fit_sentence(fit: Fit, of: str = "of all items") -> str:
         of: what forgetting is a share of.
     """
     better = fit.r_squared_left_out
-    share = "" if better is None else f", R\u00b2 {better:.2f} against the mean of the others"
+    share = "" if better is None else f", R\u00b2 {better:.2f} compared with the mean of the others"
     return (
-        f"{divergence_name(fit)} predicts what {fit.n} models of {fit.methods} methods forgot to "
-        f"within {fit.error_left_out:.1%} {of}, each method left out of the fit in turn"
-        f"{share}."
+        f"{divergence_name(fit)} predicts the forgetting of {fit.n} models of {fit.methods} "
+        f"methods with an error of {fit.error_left_out:.1%} {of}, each method left out of the "
+        f"fit in turn{share}."
     )

@@ -30,7 +30,7 @@ Cell = str | float | int | list[str] | None
 class Rows(Value):
     """Estimates in long form: column -> one value per row, all of the same length."""
 
-    comparison: list[int] = Field(description="Place in `Payload.comparisons`.")
+    comparison: list[int] = Field(description="Index in `Payload.comparisons`.")
     level: list[Level]
     group: list[str]
     estimator: list[str]
@@ -54,9 +54,9 @@ class Items(Value):
     """
 
     comparison: int
-    total: dict[str, int] = Field(description="Transition -> how many there are in all.")
+    total: dict[str, int] = Field(description="Total number of items by transition.")
     shortened: int = Field(
-        default=0, description="Texts that lost their middle, so that the file fits."
+        default=0, description="Number of texts shortened in the middle to limit the file size."
     )
     columns: dict[str, list[Cell]]
 
@@ -87,22 +87,22 @@ class DriftRows(Value):
     Values are turned so that positive is better, or more where any change is drift.
     """
 
-    comparison: list[int] = Field(description="Place in `DriftResult.models`.")
-    after: list[str] = Field(description="That model, as it is drawn.")
+    comparison: list[int] = Field(description="Index in `DriftResult.models`.")
+    after: list[str] = Field(description="Display name of the model.")
     level: list[DriftLevel]
     id: list[str]
-    name: list[str] = Field(description="As it is shown.")
-    parent: list[str] = Field(description="Of a capability its group, of a metric its capability.")
-    capability: list[str] = Field(description="The capability to open; empty for groups.")
-    order: list[int] = Field(description="Place; a group stands before its capabilities.")
-    direction: list[str] = Field(description="What positive is: better, more, mixed.")
+    name: list[str] = Field(description="Display name.")
+    parent: list[str] = Field(description="Group of a capability, or capability of a metric.")
+    capability: list[str] = Field(description="Id of the capability to open; empty for groups.")
+    order: list[int] = Field(description="Sort position; a group comes before its capabilities.")
+    direction: list[str] = Field(description="Meaning of positive values: better, more, mixed.")
     scale: list[DriftScale]
     value: list[float | None]
     low: list[float | None]
     high: list[float | None]
-    noise: list[float | None] = Field(description="The noise floor, of effects.")
-    shade: list[float | None] = Field(description="-1 to 1: how strong its colour is.")
-    shown: list[str] = Field(description="The value in words; never a number without data.")
+    noise: list[float | None] = Field(description="Noise floor of the effect.")
+    shade: list[float | None] = Field(description="Colour intensity from -1 to 1.")
+    shown: list[str] = Field(description="The value in words, or why there is none.")
     state: list[DriftState]
     n: list[int]
     coverage: list[str]
@@ -114,7 +114,7 @@ class ScaleWords(Value):
 
     name: DriftScale
     words: str
-    strong: float = Field(description="The value of the strongest colour.")
+    strong: float = Field(description="Value of the strongest colour.")
 
 
 class Withheld(Value):
@@ -132,11 +132,11 @@ class Capabilities(Value):
     drift_version: Literal[1] = DRIFT_VERSION
     result: DriftResult
     headlines: list[str] = Field(description="One sentence per model.")
-    leads: list[str] = Field(description="What it rests on, one sentence or two per model.")
+    leads: list[str] = Field(description="Data basis, one or two sentences per model.")
     compared: str | None = Field(
-        default=None, description="Of several models, which drifted most and how surely."
+        default=None, description="For several models: which drifted most, with its uncertainty."
     )
-    said: list[dict[str, str]] = Field(description="Per model: id of a capability -> a sentence.")
+    said: list[dict[str, str]] = Field(description="For each model, a sentence by capability id.")
     scales: list[ScaleWords]
     rows: DriftRows
     withheld: list[Withheld]
@@ -148,13 +148,13 @@ class Payload(Value):
     payload_version: Literal[1] = PAYLOAD_VERSION
     kind: Kind
     title: str
-    made: str | None = Field(description="Date, ISO 8601; null where reports must not differ.")
+    made: str | None = Field(description="Date, ISO 8601; null for reproducible reports.")
     version: str = Field(description="Of forgetmap.")
-    redacted: bool = Field(description="Texts are left out or blackened.")
+    redacted: bool = Field(description="Whether texts are left out or redacted.")
     comparisons: list[ComparisonResult] = Field(
-        description="One of a pair; of many each after against the one before; of a chain first "
-        "against last (with stages and paths), then first against each later stage "
-        "(only the last where it was read from a folder); of a drift none."
+        description="One for a pair; for several models each after compared with before; for a "
+        "chain first with last (with stages and paths), then first with each later stage "
+        "(only the last if read from a folder); none for a drift."
     )
     summaries: list[Summary] = Field(
         default_factory=list, description="The first screen of each comparison, in words."
@@ -164,5 +164,5 @@ class Payload(Value):
     histories: Histories | None = None
     capabilities: Capabilities | None = Field(default=None, description="Of a drift.")
     bridge: BridgeResult | None = Field(
-        default=None, description="Forgetting against divergence, over several ways of training."
+        default=None, description="Forgetting against divergence, over several training methods."
     )

@@ -26,15 +26,14 @@ MAX_TENSORS = 10
 LEGEND = {
     "weight": "share of the tuned model: 0 is base, 1 is tuned",
     "forgotten": "right in base, wrong here, luck included; share of all items",
-    "gains kept": "of what the tuned model gained, the share right here",
-    "recovered": "of what the tuned model forgot, the share right here",
+    "gains kept": "share of the tuned model's gains that are right here",
+    "recovered": "share of the tuned model's losses that are right here",
     "benefit": "gains kept + recovered - 100%: 0 for each parent, and for mixing their answers",
     "in budget": "forgets at most the budget, as do all smaller weights; * on the Pareto front",
 }
 WEIGHTS_LEGEND = (
-    "moved: length (L2) of the difference over the length of the base. Effective rank: exp of the "
-    "entropy of the difference's singular values, so as many directions as it really has; ~ "
-    "estimated, within 5%."
+    "moved: L2 norm of the difference divided by the norm of the base. Effective rank: exp of "
+    "the entropy of the singular values of the difference; ~ estimated, within 5%."
 )
 
 
@@ -52,12 +51,12 @@ def overall_barriers(pair: PairResult) -> list[Barrier]:
 def best_merge(pair: PairResult) -> str:
     """The headline of a pair."""
     if pair.best.point is None:
-        return "No merge found that helps"
+        return "No merge helps"
     point = pair.points[pair.best.point]
     if pair.best.sure != "sure":
-        return f"No merge found that surely helps; by its estimate {point_name(point)}"
+        return f"No merge is certified to help; best estimate: {point_name(point)}"
     high = point.benefit_all.high
-    vain = ", though mixing answers would do better" if high is not None and high < 0 else ""
+    vain = ", although mixing answers would be better" if high is not None and high < 0 else ""
     return f"Best merge: {point_name(point)}{vain}"
 
 
@@ -109,18 +108,18 @@ def barrier_words(barrier: Barrier) -> str:
     """Whether a path sinks below the line between its ends."""
     height = barrier.height
     if height.value is None or height.low is None or height.high is None:
-        return f"{barrier.method}: no barrier can be told: {height.reason}."
+        return f"{barrier.method}: no barrier can be determined: {height.reason}."
     by_loss = barrier.measure == "loss"
     write = nats if by_loss else signed_percent
     what, side, other = ("loss", "above", "below") if by_loss else ("accuracy", "below", "above")
     if height.value > 0:
-        kind = "a barrier" if height.low > 0 else "no sure barrier"
+        kind = "a barrier" if height.low > 0 else "no significant barrier"
         size = f"{write(height.value)} ({write(height.low)} to {write(height.high)})"
         return (
             f"{barrier.method}: {kind}: at {barrier.weight:g} {what} lies {size} {side} the line "
             "between the ends."
         )
-    kind = "no barrier" if height.high < 0 else "no barrier seen"
+    kind = "no barrier" if height.high < 0 else "no visible barrier"
     size = f"{write(-height.value)} ({write(-height.high)} to {write(-height.low)})"
     return (
         f"{barrier.method}: {kind}: {what} stays {other} the line between the ends, by {size} "
@@ -137,13 +136,10 @@ def drift_words(drift: WeightDrift) -> str:
     """How far the weights moved, in one sentence."""
     total = drift.total
     rank = "" if total.rank_share is None else (
-        f"; the difference of a matrix has on average {percent(total.rank_share, 0)} of the "
-        "directions it could have"
+        f"; the difference of a matrix uses on average {percent(total.rank_share, 0)} of its "
+        "directions"
     )  # fmt: skip
-    return (
-        f"Weights moved by {percent(total.relative)} of their length, cosine {number(total.cosine)}"
-        f"{rank}."
-    )
+    return f"Relative weight change {percent(total.relative)}, cosine {number(total.cosine)}{rank}."
 
 
 def benefits_sheet(pairs: Sequence[PairResult]) -> Sheet:
@@ -243,7 +239,7 @@ def category_sheets(pair: PairResult) -> Iterable[Sheet]:
 
 def barrier_sheet(pair: PairResult) -> Sheet:
     """How far each path sinks below the line between its ends."""
-    heads = ("items", "path", "of", "greatest distance below the line", "limits", "at")
+    heads = ("items", "path", "of", "largest distance below the line", "limits", "at")
     rows = []
     for barrier in pair.barriers:
         height = barrier.height

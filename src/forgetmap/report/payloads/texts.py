@@ -40,8 +40,8 @@ def parse_patterns(expressions: Iterable[str]) -> tuple[Secret, ...]:
             patterns.append(re.compile(pattern))
         except re.error as error:
             raise UsageError(
-                f"--redact {pattern!r} is no regular expression: {error}",
-                hint=r"such as --redact '[\w.]+@[\w.]+' for addresses, --redact '\S' for all.",
+                f"--redact {pattern!r} is not a valid regular expression: {error}",
+                hint=r"use --redact '[\w.]+@[\w.]+' for addresses, or --redact '\S' for all.",
             ) from None
     return tuple(patterns)
 

@@ -10,7 +10,7 @@ MAX_ROWS = 16
 """Of a table on a screen: the first, the last, and some between."""
 WATCH_LEGEND = {
     "forgotten": "right at the start, wrong now; share of all items",
-    "at least": "lower limit, less the noise floor, valid at all looks together",
+    "at least": "lower bound minus the noise floor, valid for all looks together",
     "gained": "wrong at the start, right now; share of all items",
     "KL": "KL(now || start), nats per token of the right answers",
 }
@@ -18,7 +18,7 @@ WATCH_LEGEND = {
 
 def watch_title(history: WatchHistory) -> str:
     """What the report is called."""
-    return f"Forgetting while training: {history.suite}"
+    return f"Forgetting during training: {history.suite}"
 
 
 def peak_of(history: WatchHistory) -> WatchLook | None:
@@ -61,15 +61,13 @@ def watch_sentences(history: WatchHistory) -> list[str]:
     if peak is not None:
         after = history.curve[-1].total.forgotten
         sentences.append(
-            f"Most was forgotten at step {peak.step:,}: {share(peak.total.forgotten)}; "
-            f"{share(after)} at the end."
+            f"Largest loss at step {peak.step:,}: {share(peak.total.forgotten)}; {share(after)} "
+            "at the end."
         )
     sentences += _alarm_sentences(history)
     cost = history.curve[-1].cost if history.curve else None
     if cost is not None:
-        asked = (
-            "" if history.rule.cost is None else f", asked for at most {share(history.rule.cost)}"
-        )
+        asked = "" if history.rule.cost is None else f", with a limit of {share(history.rule.cost)}"
         sentences.append(
             f"{counted(len(history.curve), 'look')} took {share(cost)} of the time in training"
             f"{asked}."
@@ -95,12 +93,12 @@ def _alarm_sentences(history: WatchHistory) -> list[str]:
         ]
         action = next(alarm.action for alarm in history.alarms if alarm.step == step)
         sentences.append(
-            f"Alarm at step {step:,} for {listed(names)}: surely more than the margin "
+            f"Alarm at step {step:,} for {listed(names)}: forgetting exceeds the margin "
             f"{percent(history.rule.margin)}. Action: {action}."
         )
     again = len(history.alarms) - len(by_step)
     if again:
-        sentences.append(f"The alarm stood at {counted(again, 'later look')} as well.")
+        sentences.append(f"The alarm was also raised at {counted(again, 'later look')}.")
     return sentences
 
 
@@ -164,14 +162,19 @@ def watch_facts(history: WatchHistory) -> dict[str, str]:
     """How we know."""
     rule = history.rule
     left = history.items_of_suite - history.items
-    chosen = f" ({left:,} more were left out for the cost)" if left > 0 else ""
+    chosen = f" ({left:,} more were left out to limit the cost)" if left > 0 else ""
     return {
-        "Items": f"{history.items:,} items of {history.suite}{chosen}, the same at every look; "
-        "each is compared with itself at step 0.",
-        "Alarm": f"It rings when surely more than {percent(rule.margin)} was forgotten beyond the "
-        f"noise floor ({percent(rule.noise_floor)}); over all looks and groups together it rings "
-        f"falsely in at most {percent(rule.alpha, 0)} of trainings.",
-        "Cost": "Looks are denser at first, since damage peaks early"
-        + ("." if rule.cost is None else f"; at most {percent(rule.cost)} of the time."),
-        "Model": "The model is left as it was: its mode, its random numbers, its cache.",
+        "Items": (
+            f"{history.items:,} items of {history.suite}{chosen}, the same at every look; each "
+            "is compared with its answer at step 0."
+        ),
+        "Alarm": (
+            "The alarm is raised when forgetting beyond the noise floor "
+            f"({percent(rule.noise_floor)}) significantly exceeds {percent(rule.margin)}; over "
+            f"all looks and groups together, at most {percent(rule.alpha, 0)} of training runs "
+            "have a false alarm."
+        ),
+        "Cost": "Looks are denser at the start, because damage peaks early"
+        + ("." if rule.cost is None else f"; at most {percent(rule.cost)} of the training time."),
+        "Model": "The probe restores the mode, random state and cache of the model.",
     }

@@ -27,26 +27,27 @@ SPARE = ("items", "rel. %", "form", INTERVAL, "before", "after")
 """Columns of metrics that a narrow screen goes without, the first first."""
 LEGEND = {
     "default": {
-        "drift": "mean effect, positive is better, or more where any change is drift "
-        f"({EITHER_WAY}). Cohen's h for shares, change over range for ratings, log-ratio for "
-        "counts. * at FDR 5%; ~ within the noise of the model before. No data is not 0.",
+        "drift": (
+            f"mean effect; positive is better, or more where any change is drift ({EITHER_WAY}). "
+            "Cohen's h for shares, change over range for ratings, log-ratio for counts. * "
+            "significant at FDR 5%; ~ within the noise of the model before. No data is not 0."
+        ),
     },
     "captrack-relative": {
-        "drift": "relative change in %, averaged as published: positive is more, whatever that "
-        "means. No data is not 0.",
+        "drift": "relative change in %, averaged as published; positive is more. No data is not 0.",
     },
 }
 
 OF_ONE = {
     "default": {
-        "either way": "how far metrics moved in any direction beyond noise.",
-        "metrics": "how many have data. Nothing is put in for the others.",
+        "either way": "mean change of the metrics in either direction, beyond noise.",
+        "metrics": "number of metrics with data; the others are left empty.",
     },
     "captrack-relative": {"+-": "spread between metrics, not an error."},
 }
 """Columns that only the table of a single model has."""
-SIZE = "root mean square of the drift of capabilities, in either direction, less noise."
-UNDONE = "share of the drift from the first model that a step took back; below 0 it went further."
+SIZE = "root mean square of the drift of capabilities, in either direction, minus noise."
+UNDONE = "share of the drift from the first model that a step undid; below 0 it drifted further."
 
 
 def tell_drift(result: DriftResult, by: DriftTable = "capability") -> Blocks:
@@ -62,7 +63,7 @@ def tell_drift(result: DriftResult, by: DriftTable = "capability") -> Blocks:
         blocks += [_model_sheet(result) if one else result.sheet(), Line()]
         blocks += _missing(result.capabilities)
     if result.deep_dive:
-        blocks += [Line("Deep dive: in no average", "strong")]
+        blocks += [Line("Deep dive (not in any average)", "strong")]
         blocks += _metric_tables(result, result.deep_dive)
     if result.recoveries:
         blocks += _recovery_tables(result.recoveries)
@@ -88,7 +89,7 @@ def _cautions(result: DriftResult) -> Iterator[Line]:
             # What is about a run names it already.
             yield Line(f"{own}{message.removeprefix(own)}", "warning", "!")
         if len(messages) > most:
-            more = f"{len(messages) - most} more like this ({code}); --json has all."
+            more = f"{len(messages) - most} more like this ({code}); use --json for all."
             yield Line(more, "warning", "!")
 
 
@@ -136,9 +137,9 @@ def _ranking_sheet(ranking: DriftRanking) -> Sheet:
     """Models across, the largest drift first: its size, and how likely it is the largest."""
     models = ranking.models
     rows = [
-        ("Size of all drift", *(f"{entry.size:.2f} " for entry in models)),
+        ("Total size of drift", *(f"{entry.size:.2f} " for entry in models)),
         (INTERVAL, *(f"{entry.low:.2f} to {entry.high:.2f} " for entry in models)),
-        ("Probability of being the largest", *(f"{entry.largest:.2f} " for entry in models)),
+        ("Probability of being largest", *(f"{entry.largest:.2f} " for entry in models)),
     ]
     return Sheet(("", *(entry.model for entry in models)), rows, whole_heads=True)
 

@@ -21,10 +21,10 @@ from forgetmap.text import Blocks, Line, Sheet, shorten
 MAX_PROMPTS = 10
 NAME_WIDTH = 28
 LIMITS = (
-    "The guarantee is of any behaviour of that probability before, on average over prompts drawn "
-    "like these, also where rare prompts moved far; of 100 such guarantees {wrong:g} may fail, of "
-    "single prompts and beginnings likewise. All figures are of completions sampled at temperature "
-    "1, in nats. They say nothing about other prompts."
+    "The guarantee applies to any behaviour with that probability before, on average over "
+    "prompts like these, including rare prompts that changed a lot; {wrong:g} of 100 such "
+    "guarantees may fail, separately for prompt groups and prefixes. All results apply to "
+    "completions sampled at temperature 1, in nats, and not to other prompts."
 )
 NO_GUARANTEE = "no guarantee"
 BETWEEN = " | "
@@ -37,7 +37,7 @@ def tell_overlap(result: OverlapResult) -> Blocks:
     blocks.append(_groups(result))
     if result.lengths:
         blocks += [Line(), _lengths(result)]
-    blocks += [Line(), Line("Where the model moved most:"), _prompts(result), Line()]
+    blocks += [Line(), Line("Largest changes:"), _prompts(result), Line()]
     if total.old_mass.value is not None:
         blocks.append(Line(f"Old mass left in {result.after}: {_with_limits(total.old_mass)}."))
     blocks += _notices(result.notices)
@@ -51,13 +51,13 @@ def tell_events(result: EventResult) -> Blocks:
     rows = [_event_row(group) for group in (result.total, *result.tasks)]
     missing = f" {result.without:,} pairs lack it." if result.without else ""
     return [
-        Line(f"{result.before} and {result.after}, seen through the right answers", "strong"),
+        Line(f"{result.before} and {result.after}, measured on the right answers", "strong"),
         Line(),
         Sheet(heads, rows, strong=1),
         Line(),
         Line(
-            "From the log-probability of each item's right answer alone: the models may differ "
-            f"more elsewhere, never less.{missing}",
+            "Computed from the log-probability of each item's right answer alone; the models "
+            f"may differ more elsewhere, but not less.{missing}",
             "faint",
         ),
     ]
@@ -96,21 +96,22 @@ def _headline(result: OverlapResult, total: OverlapGroup) -> str:
 def _guarantee(result: OverlapResult, certificate: Certificate) -> str:
     within = f"completions of up to {certificate.tokens:,} tokens" if certificate.tokens else ""
     kept = [
-        f"what {result.before} did with probability {mass} it still does with {floor:.3g} or more"
+        f"a behaviour that {result.before} shows with probability {mass} keeps a probability of "
+        f"{floor:.3g} or more"
         for mass, floor in certificate.kept.items()
         if floor is not None
     ]
     if kept:
         return f"Guaranteed{' for ' * bool(within)}{within}: {'; '.join(kept)}."
     return (
-        f"No guarantee{' for ' * bool(within)}{within}: of a behaviour, up to "
-        f"{certificate.total_variation_limit:.3g} may be gone."
+        f"No guarantee{' for ' * bool(within)}{within}: up to "
+        f"{certificate.total_variation_limit:.3g} of the probability of a behaviour may be lost."
     )
 
 
 def _groups(result: OverlapResult) -> Sheet:
     heads = ("prompts", "n", "samples", "overlap", "KL before||after", "KL after||before",
-             "taken for\nthe other", "effective")  # fmt: skip
+             "assigned to\nthe other", "effective")  # fmt: skip
     rows = [
         (
             group.name,
@@ -124,7 +125,7 @@ def _groups(result: OverlapResult) -> Sheet:
         )
         for group in result.groups
     ]
-    return Sheet(heads, rows, strong=1, spare=("effective", "taken for\nthe other", "samples"))
+    return Sheet(heads, rows, strong=1, spare=("effective", "assigned to\nthe other", "samples"))
 
 
 def _lengths(result: OverlapResult) -> Sheet:

@@ -37,7 +37,7 @@ def _tell_pair(result: SweepResult, pair: PairResult) -> Blocks:
         Line(pair.best.words, "strong"),
         Line(
             f"{pair.tuned} forgot {pair.lost:,} items of {result.base}{outside} and gained "
-            f"{pair.gained:,}{inside}; {pair.items:,} items in all."
+            f"{pair.gained:,}{inside}; {pair.items:,} items in total."
         ),
         Line(),
         points_sheet(pair),
@@ -60,6 +60,6 @@ def tell_weights(drift: WeightDrift) -> Blocks:
         blocks += [Line(), groups_sheet("", drift.layers)]
     blocks += [Line(), tensors_sheet(drift), Line()]
     if drift.unchanged:
-        blocks.append(Line(f"{drift.unchanged:,} tensors are the same, bit for bit."))
+        blocks.append(Line(f"{drift.unchanged:,} tensors are bit-for-bit identical."))
     blocks += [Line(text, "warning", "!") for text in drift.notices]
     return [*blocks, Line(WEIGHTS_LEGEND, "faint")]

@@ -69,8 +69,8 @@ def tell_conditions(report: ConditionReport) -> Blocks:
         Line(),
         Line(f"For {numbers}.", "faint"),
         Line(
-            "Where a condition does not hold, the old is lost or moved; but `not shown` is a bound "
-            "that is too loose to tell.",
+            "If a condition does not hold, old behaviour is lost or moved; `not shown` means "
+            "that the bound is too loose to decide.",
             "faint",
         ),
         Line(),
@@ -82,18 +82,18 @@ def tell_conditions(report: ConditionReport) -> Blocks:
 
 def _mass_sentence(report: ConditionReport) -> str:
     if report.mass is None:
-        return "no guarantee of old mass."
+        return "no guarantee for the old mass."
     floor = report.numbers["floor"]
     enough = "less than" if report.mass < (floor or 0) else "at least"
-    return f"{report.mass:.3g} of old mass in the long run, {enough} the {floor:g} wanted."
+    return f"{report.mass:.3g} of old mass in the long run, {enough} the {floor:g} required."
 
 
 def _drift_sentence(report: ConditionReport) -> str:
     if report.drift is None:
-        return "No guarantee about drift."
+        return "No guarantee for drift."
     accepted = report.numbers["tolerance"]
     within = "more than" if report.drift > (accepted or 0) else "within"
-    return f"Drift is at most {report.drift:.3g}, {within} the {accepted:g} accepted."
+    return f"Drift is at most {report.drift:.3g}, {within} the accepted {accepted:g}."
 
 
 def _condition_row(condition: MethodCondition) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def tell_advice(advice: TrainingAdvice) -> Blocks:
     blocks: Blocks = [Line(advice.answer, "strong")]
     for title, lines in (("Assumes", advice.assumes), ("Does not apply to", advice.not_for)):
         blocks += [Line(), Line(title, "strong"), *(Line(f"- {line}") for line in lines)]
-    claims = Line(f"Rests on claims {', '.join(advice.claims)}.", "faint")
+    claims = Line(f"Based on claims {', '.join(advice.claims)}.", "faint")
     return [*blocks, Line(), claims, *_limits()]
 
 

@@ -36,7 +36,7 @@ def right_texts(gold: Any) -> tuple[str, ...]:
     """
     texts = tuple(dict.fromkeys(filter(str.strip, _texts(unwrap(gold)))))
     if not texts:
-        raise _unusable(gold, "give the right answer, or leave the item out.")
+        raise _unusable(gold, "add the right answer, or remove the item.")
     return texts
 
 
@@ -51,7 +51,7 @@ def final_texts(gold: Any) -> tuple[str, ...]:
         dict.fromkeys(final for text in _texts(value) if (final := _final(text).strip()))
     )
     if not finals:
-        raise _unusable(gold, "give the right answer, or leave the item out.")
+        raise _unusable(gold, "add the right answer, or remove the item.")
     return finals
 
 
@@ -66,7 +66,7 @@ def truth(gold: Any) -> bool:
         return True
     if words and words <= _FALSE:
         return False
-    raise _unusable(gold, "give true or false, yes or no.")
+    raise _unusable(gold, "use true or false, or yes or no.")
 
 
 def option_texts(choices: Any) -> tuple[str, ...]:
@@ -183,7 +183,9 @@ def _option_index(text: str, options: Sequence[str], count_from: int) -> int:
     letter = _letter(answer, len(options))
     if letter is not None and same and letter not in same:
         raise _unusable(
-            text, f"it is the letter of {options[letter]!r} and the text of another option."
+            text,
+            f"use the text of the option; this letter is both that of {options[letter]!r} "
+            "and the text of another option.",
         )
     if letter is not None:
         return letter
@@ -195,7 +197,7 @@ def _option_index(text: str, options: Sequence[str], count_from: int) -> int:
         options
     ):
         return int(answer) - count_from
-    raise _unusable(text, f"give the letter or the text of one of the {len(options)} options.")
+    raise _unusable(text, f"use the letter or the text of one of the {len(options)} options.")
 
 
 def _letter(text: str, count: int) -> int | None:
@@ -204,9 +206,7 @@ def _letter(text: str, count: int) -> int | None:
 
 
 def _unusable(gold: Any, hint: str) -> FieldError:
-    return FieldError(
-        f"the right answer {str(gold)[:60]!r} cannot be used", field="gold", hint=hint
-    )
+    return FieldError(f"the right answer {str(gold)[:60]!r} is invalid", field="gold", hint=hint)
 
 
 def passage_of(material: Mapping[str, Any], gold: Any = None) -> str:

@@ -104,7 +104,7 @@ def _finite(digits: str) -> float:
 
 
 def _refused(name: str) -> float:
-    raise NotJson(f"{name} is no JSON")
+    raise NotJson(f"{name} is not valid JSON")
 
 
 _DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_refused)

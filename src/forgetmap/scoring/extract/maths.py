@@ -118,7 +118,7 @@ class Verifier:
         except TaskTimeoutError:
             return f"math-verify did not decide within {self._seconds:g} s"
         except WorkerError:
-            return "math-verify ended without a verdict"
+            return "math-verify ended without a result"
 
     def close(self) -> None:
         """End the processes."""
@@ -155,7 +155,7 @@ def _parse(text: str) -> list[object]:
 
 @cache
 def _verifier(process: int) -> Verifier:  # noqa: ARG001  # a forked process needs its own
-    check_installed("math_verify", "Grading answers of the kind 'maths'", extra="run")
+    check_installed("math_verify", "Grading answers of kind 'maths'", extra="run")
     verifier = Verifier()
     atexit.register(verifier.close)
     return verifier

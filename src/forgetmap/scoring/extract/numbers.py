@@ -295,9 +295,9 @@ class NumberReader:
         numbers = self.read_claim(simplify(text))
         if len(numbers) != 1:
             raise FieldError(
-                f"the right answer {text[:60]!r} is not one number",
+                f"the right answer {text[:60]!r} is not a single number",
                 field="gold",
-                hint="give a number such as 12, -3.5, 1,000, 3/4 or 1e6, or use the kind 'text'.",
+                hint="use a number such as 12, -3.5, 1,000, 3/4 or 1e6, or the kind 'text'.",
             )
         return numbers[0]._replace(values=numbers[0].values[:1])
 

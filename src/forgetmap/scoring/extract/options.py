@@ -205,9 +205,9 @@ def right_options(options: tuple[str, ...], gold: str, also_right: Sequence[str]
     )
     if gold not in options:
         raise FieldError(
-            f"the right answer {gold[:60]!r} is none of the {len(options)} options",
+            f"the right answer {gold[:60]!r} is not among the {len(options)} options",
             field="gold",
-            hint="give the text of the right option, exactly as it stands among the options.",
+            hint="use the exact text of the right option.",
         )
     return indices
 

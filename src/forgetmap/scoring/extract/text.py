@@ -25,7 +25,7 @@ class TextReader:
             raise FieldError(
                 "the right answer is empty",
                 field="gold",
-                hint="give the right answer as text, or leave the item out.",
+                hint="add the right answer as text, or remove the item.",
             )
 
     def read_claim(self, phrase: str) -> list[str]:

@@ -163,13 +163,13 @@ def _endpoint(url: str) -> str:
     parts = urlsplit(url.strip())
     if parts.username or parts.password:
         raise UsageError(
-            "the judge's address holds a password",
+            "the judge's address contains a password",
             hint=f"put the key into the environment variable {KEY_VARIABLE}.",
         )
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise UsageError(
-            f"{parts.scheme}://{parts.netloc}{parts.path} is no address of a judge",
-            hint="give one such as http://localhost:8000/v1.",
+            f"{parts.scheme}://{parts.netloc}{parts.path} is not a server address",
+            hint="use an address such as http://localhost:8000/v1.",
         )
     path = parts.path.rstrip("/") or "/v1"
     if not path.endswith("/chat/completions"):
@@ -288,9 +288,9 @@ class QuestionRound:
     def _no_replies_error(self) -> NetworkError:
         tally = self.judge.tally
         return NetworkError(
-            f"the judge at {self.judge.server} gives no replies: {tally.failed_in_a_row} "
-            f"questions in a row failed, the last one with: {tally.last_failure}",
-            hint="see to the server and start again; replies it has given are kept.",
+            f"the judge at {self.judge.server} does not respond: {tally.failed_in_a_row} "
+            f"requests in a row failed; the last error: {tally.last_failure}",
+            hint="check the server and start again; existing replies are kept.",
         )
 
 
@@ -323,7 +323,7 @@ async def send(
     except httpx.ConnectError as error:
         raise TransientError(f"cannot be reached: {error}", unreachable=True) from error
     except httpx.HTTPError as error:
-        raise TransientError(f"the connection broke: {type(error).__name__}") from error
+        raise TransientError(f"the connection was lost: {type(error).__name__}") from error
     text = redact_key(content.content().decode("utf-8", "replace"), key)
     if response.status_code == HTTPStatus.OK:
         return _reply(text)
@@ -340,7 +340,7 @@ def _reply(text: str) -> Reply:
         content = choice["message"]["content"]
         reason = choice.get("finish_reason")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise TransientError(f"no chat completion: {server_message(text)}") from error
+        raise TransientError(f"not a chat completion: {server_message(text)}") from error
     if reason == "content_filter":
         raise RefusedError("the server's filter withheld the reply")
     if isinstance(content, list):

@@ -99,7 +99,7 @@ def unreadable(replies: Sequence[str | None]) -> Grade:
     if any(reply is None for reply in replies):
         return grade_missing("the judge gave no reply")
     last = " ".join(str(replies[-1]).split())[-_MAX_QUOTE_CHARS:] if replies else ""
-    return grade_missing(f"the judge's reply is not in the demanded form: {last!r}")
+    return grade_missing(f"the judge's reply does not have the required format: {last!r}")
 
 
 def _lines(reply: str | None) -> list[str]:
@@ -138,7 +138,7 @@ def question(sample: ScorerInput) -> str:
     """
     text = "\n\n".join(turns(sample)).strip()
     if not text:
-        raise _lacking("question", "keep the prompts with the responses: a judge must see them.")
+        raise _lacking("question", "record prompts with the responses; the judge needs them.")
     return text
 
 
@@ -156,7 +156,7 @@ def text_of(value: Any, field: str) -> str:
     """
     text = "\n\n".join(texts_in(unwrap(value))).strip()
     if not text:
-        raise _lacking(field, f"give `{field}` with the item, or leave the metric out.")
+        raise _lacking(field, f"add `{field}` to the item, or remove the metric.")
     return text
 
 

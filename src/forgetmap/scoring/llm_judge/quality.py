@@ -154,7 +154,7 @@ def _conversation(sample: ScorerInput) -> list[str]:
         raise FieldError(
             f"{len(questions)} turns of the user and {len(before)} earlier replies",
             field="first_response",
-            hint="give the reply to each turn but the last, in `first_response`.",
+            hint="add the reply to each turn except the last, in `first_response`.",
         )
     parts = [
         passage(f"{role}, turn {turn}", text)

@@ -88,8 +88,8 @@ class ReplyCache:
 
     def _unusable(self, error: Exception) -> OutputError:
         return OutputError(
-            f"the judge's replies cannot be kept in {self._path}: {error}",
-            hint="name another file for them, or remove this one if it is broken.",
+            f"the judge's replies cannot be stored in {self._path}: {error}",
+            hint="choose another file, or remove this one if it is broken.",
         )
 
 

@@ -236,9 +236,9 @@ class _Template:
 
 def _refusal(reason: str) -> UsageError:
     return UsageError(
-        f"programs cannot be locked in on this system, so none is run: {reason}",
-        hint="run on Linux (5.12 or newer) as root or with unprivileged user namespaces enabled, "
-        "in a container that allows them, or leave the code metrics out.",
+        f"programs cannot be isolated on this system, so none is run: {reason}",
+        hint="use Linux (5.12 or newer) as root or with unprivileged user namespaces, or in a "
+        "container that allows them, or skip the code metrics.",
     )
 
 

@@ -162,9 +162,9 @@ def _is_choice(part: Mapping[str, Any]) -> bool:
 
 def _no_call(gold: Any) -> FieldError:
     return FieldError(
-        f"the wanted call {gold!r:.80} is none",
+        f"the expected call {gold!r:.80} is invalid",
         field="gold",
-        hint="write calls as name(key=value) or as objects with name and arguments; NONE for none.",
+        hint="write calls as name(key=value) or as objects with name and arguments, or NONE.",
     )
 
 

@@ -88,9 +88,9 @@ def _sources(sample: ScorerInput) -> tuple[frozenset[str], frozenset[str]]:
     titles = [gold] if isinstance(gold, str) else gold
     if not isinstance(titles, list | tuple):
         raise FieldError(
-            "the item does not say which sources are right",
+            "the item has no right sources",
             field="gold",
-            hint="give a list of titles, or an object with supporting_facts.",
+            hint="add a list of titles, or an object with supporting_facts.",
         )
     known = _comparable(context or ())
     right = _comparable(_title(fact) for fact in titles)

@@ -103,9 +103,9 @@ def _tests(sample: ScorerInput) -> CodeTests:
     tree = parse(source)
     if tree is None or not tree.body:
         raise FieldError(
-            "there are no tests that can be run" if tree else "the tests are no Python",
+            "there are no usable tests" if tree else "the tests are not valid Python",
             field="tests",
-            hint="give the tests as Python in `tests`, with `entry_point` if they define `check`.",
+            hint="add tests as Python in `tests`, with `entry_point` if they define `check`.",
         )
     if entry and "check" in defined_names(source) and not _calls_check(tree):
         source += f"\ncheck({entry})"

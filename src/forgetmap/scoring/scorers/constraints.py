@@ -92,9 +92,9 @@ def _kinds(sample: ScorerInput) -> list[str]:
     if isinstance(kinds, Sequence) and kinds and all(isinstance(k, str) and k for k in kinds):
         return [kind.strip() for kind in kinds]
     raise FieldError(
-        "the item names no instructions",
+        "the item has no instructions",
         field="instructions",
-        hint="give their ids as a list, for example punctuation:no_comma.",
+        hint="add their ids as a list, for example punctuation:no_comma.",
     )
 
 
@@ -108,9 +108,9 @@ def _instructions(sample: ScorerInput, kinds: list[str]) -> list[tuple[str, Mapp
     )
     if not isinstance(all_parameters, list | tuple) or len(all_parameters) != len(kinds):
         raise FieldError(
-            f"the parameters of {len(kinds)} instructions are {all_parameters!r:.80}",
+            f"invalid parameters for {len(kinds)} instructions: {all_parameters!r:.80}",
             field="kwargs",
-            hint="give one object per instruction, in the same order.",
+            hint="add one object per instruction, in the same order.",
         )
     prompt = "\n".join(sample.question)
     return [
@@ -140,7 +140,7 @@ def _known(parameters: Any) -> dict[str, Any]:
 def _check(response: str, kind: str, parameters: Mapping[str, Any]) -> _InstructionCheck:
     known = INSTRUCTIONS.get(kind)
     if known is None:
-        return _InstructionCheck(kind, None, None, f"{kind} is no known instruction")
+        return _InstructionCheck(kind, None, None, f"unknown instruction {kind}")
     if fault := find_parameter_fault(known.needs, parameters):
         return _InstructionCheck(kind, None, None, f"{kind}: {fault}")
     if not response.strip():

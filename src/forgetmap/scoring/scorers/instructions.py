@@ -253,7 +253,7 @@ def find_parameter_fault(needed: Iterable[str], parameters: Parameters) -> str |
     for name in needed:
         value = parameters.get(name)
         if value is None or value in ("", []):
-            return f"the parameter {name} is not given"
+            return f"the parameter {name} is missing"
         if not _is_usable(name, value):
             return f"the parameter {name} is {value!r}"
     return None

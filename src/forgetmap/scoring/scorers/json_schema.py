@@ -83,7 +83,7 @@ def _check(schema: Any) -> SchemaCheck:
     raise FieldError(
         "the item has no schema",
         field="schema",
-        hint="give the JSON schema as `schema` in the material of the item.",
+        hint="add the JSON schema as `schema` to the material of the item.",
     )
 
 
@@ -104,7 +104,7 @@ def _last(verdicts: list[bool | None]) -> int:
 
 def _forms(text: str, answer: str, *, accepted: bool | None) -> dict[str, Grade]:
     if accepted is None:
-        return dict.fromkeys(_FORMS, grade_missing("the schema goes round in circles", answer))
+        return dict.fromkeys(_FORMS, grade_missing("the schema is circular", answer))
     bare = text.strip() == answer
     alone = bare or strip_fence(text).strip() == answer
     return {

@@ -54,7 +54,7 @@ class SchemaCheck:
         except (RecursionError, _EndlessError):
             return None
         except exceptions._WrappedReferencingError as error:  # noqa: SLF001
-            raise _unusable(f"the schema refers to something that is not there: {error}") from error
+            raise _unusable(f"the schema refers to a missing definition: {error}") from error
 
     def _counted(self, kind: Any) -> Any:
         """`$ref`, as long as it is not followed too often."""
@@ -105,21 +105,21 @@ def schema_check(schema: str) -> SchemaCheck:
     except (ValueError, RecursionError) as error:
         if isinstance(error, FieldError):
             raise
-        raise _unusable(f"the schema is no JSON: {error}") from error
+        raise _unusable(f"the schema is not valid JSON: {error}") from error
 
 
 def _refuse_unusable(schema: Any, kind: Any) -> None:
     try:
         kind.check_schema(schema)
     except exceptions.SchemaError as error:
-        raise _unusable(f"the schema is none: {error.message}") from error
+        raise _unusable(f"the schema is invalid: {error.message}") from error
     for part in _parts(schema):
         for key in ("$ref", "$dynamicRef", "$recursiveRef"):
             ref = part.get(key)
             if isinstance(ref, str) and not ref.startswith("#") and ref.rstrip("#") not in REGISTRY:
-                raise _unusable(f"the schema refers to {ref!r}, which is elsewhere")
+                raise _unusable(f"the schema refers to the external definition {ref!r}")
         if "patternProperties" in part and "unevaluatedProperties" in part:
-            raise _unusable("the schema has unevaluatedProperties beside patternProperties")
+            raise _unusable("the schema combines unevaluatedProperties with patternProperties")
         by_pattern = part.get("patternProperties")
         patterns = list(by_pattern) if isinstance(by_pattern, dict) else []
         for pattern in [*patterns, part.get("pattern")]:
@@ -140,7 +140,7 @@ def _unusable(message: str) -> FieldError:
     return FieldError(
         message,
         field="schema",
-        hint="give a self-contained JSON schema, its patterns without look around.",
+        hint="use a self-contained JSON schema with patterns without lookaround.",
     )
 
 

@@ -92,7 +92,7 @@ def test_on_a_cpu_the_hint_says_how_cores_are_divided(
 
 
 @pytest.mark.parametrize(
-    ("before", "engine", "said"), [("", "local", "for vLLM"), ("vllm:", "ray", "actor of Ray")]
+    ("before", "engine", "said"), [("", "local", "needs vLLM"), ("vllm:", "ray", "Ray actor")]
 )
 def test_where_it_has_no_effect_it_is_refused(
     before: str, engine: str, said: str, model: Path
@@ -102,5 +102,5 @@ def test_where_it_has_no_effect_it_is_refused(
 
 
 def test_a_server_decides_about_its_gpus() -> None:
-    with pytest.raises(UsageError, match="for vLLM"):
+    with pytest.raises(UsageError, match="needs vLLM"):
         open_model("http://localhost:9/v1#m", tensor_parallel=2)

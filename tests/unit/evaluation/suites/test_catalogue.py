@@ -94,7 +94,7 @@ def test_an_unknown_task_lists_near_ones() -> None:
 def test_nonsense_is_refused() -> None:
     with pytest.raises(UsageError, match="limit of 0"):
         load_suite("basics", limit=0)
-    with pytest.raises(UsageError, match="no column map"):
+    with pytest.raises(UsageError, match="does not accept a column map"):
         load_suite("basics", column_map={"gold": "x"})
 
 

@@ -176,10 +176,10 @@ def test_a_data_set_on_the_hub(tmp_path: Path) -> None:
         (GOOD | {"gold": ""}, "gold", "no right answer"),
         ({"question": "Why?", "options": ["a", "b"]}, "gold", "no right answer"),
         (GOOD | {"question": " "}, "question", "no question"),
-        (GOOD | {"options": ["sea"]}, "options", "one option only"),
+        (GOOD | {"options": ["sea"]}, "options", "only one option"),
         (GOOD | {"gold": "mud"}, "gold", "'mud' is not among the 3 options"),
         ({"id": "z", "question": "Open?", "gold": "x"}, "options", "mixes items"),
-        (GOOD | {"id": "c", "category": "other"}, "category", "is in category"),
+        (GOOD | {"id": "c", "category": "other"}, "category", "has two categories"),
     ],
 )
 def test_a_bad_item_is_named(

@@ -59,7 +59,7 @@ def test_reasons_are_drawn_where_they_were_recorded() -> None:
         "maths": ("refused", "3"),
         "law": ("refused", "2"),
     }
-    assert figure(payload, "reasons").alt == "Of 5 lost results: refused 5."
+    assert figure(payload, "reasons").alt == "Of 5 forgotten results: refused 5."
 
 
 def test_without_a_single_scored_pair_no_cells_are_drawn() -> None:
@@ -165,7 +165,7 @@ def test_areas_of_the_mosaic_are_shares() -> None:
 def test_averages_hide_what_was_lost_in_law() -> None:
     # maths falls 60 -> 50, art 40/50 -> 30/50, law rises; lost are 20%, 20% and 5%
     drawn = {_said(each)["group"]: _said(each) for each in marks(pair(), "conventional", "symbol")}
-    assert {name: each["fall in accuracy"] for name, each in drawn.items()} == {
+    assert {name: each["accuracy drop"] for name, each in drawn.items()} == {
         "task of maths": "10%", "task of art": "20%", "task of law": "\N{MINUS SIGN}10%",
     }  # fmt: skip
     assert {name: each["forgetting"] for name, each in drawn.items()} == {

@@ -75,7 +75,7 @@ def test_a_model_without_a_run_is_a_gap(folder: Path) -> None:
     stage = next(text for name, text in texts.items() if "reasoning-high" in name)
     assert "no run of missing" in stage
     model = next(text for name, text in texts.items() if name.endswith("missing.html"))
-    assert "It has no run. Missing for it: missing." in model
+    assert "It has no run. Missing because of that: missing." in model
     gaps = re.findall(r"<tr>(?:(?!</tr>).)*no run of missing.*?</tr>", stage)
     assert gaps
     assert not re.search(r">0(\.0)?%?<", gaps[0])
@@ -128,4 +128,4 @@ def test_published_values_have_a_site_without_items(
     start = write_study(published_detail(), tmp_path / "site").read_text("utf-8")
     assert "8.3%" in start
     assert "CANNOT TELL" in start
-    assert "no items behind them" in start
+    assert "items are not available" in start

@@ -315,5 +315,5 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownFormatError, match=r"no comparison\.json"):
         payload_from_folder(tmp_path)
     (tmp_path / "comparison.json").write_text('{"schema_version": 1}')
-    with pytest.raises(UnreadableError, match="no comparison of this version"):
+    with pytest.raises(UnreadableError, match="not a comparison of this version"):
         payload_from_folder(tmp_path)

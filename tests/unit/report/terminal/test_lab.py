@@ -36,14 +36,14 @@ def test_the_lab_says_what_came_out_and_against_what() -> None:
     assert "near items, points" in text
     assert "far items, points" in text
     assert "of the known items, each method left out of the fit in turn" in text.replace("\n", " ")
-    assert "! EWC: not every seed came to 95.0%" in text
+    assert "! EWC: not every seed reached 95.0%" in text
 
 
 def test_a_watched_training_names_peak_alarm_cost_and_gaps() -> None:
     text = text_of(TOLD["watch"]())
     assert text.startswith("Alarm at step 30: 24.0% of the items were forgotten at step 200.")
-    assert "Most was forgotten at step 30: 32.2%; 24.0% at the end." in text
-    assert "10 looks took 3.0% of the time in training, asked for at most 5.0%." in text
+    assert "Largest loss at step 30: 32.2%; 24.0% at the end." in text
+    assert "10 looks took 3.0% of the time in training, with a limit of 5.0%." in text
     assert "! step 100: probe: the probe failed: out of memory" in text
 
 
@@ -53,7 +53,7 @@ def test_an_alarm_that_stands_is_told_once() -> None:
     later = [alarm.model_copy(update={"step": step}) for step in (150, 200)]
     text = text_of(tell_watch(history.model_copy(update={"alarms": [alarm, *later]})))
     assert text.count("Alarm at step") == 2  # the headline, and the sentence
-    assert "The alarm stood at 2 later looks as well." in text
+    assert "The alarm was also raised at 2 later looks." in text
 
 
 def test_a_long_training_has_a_short_table_with_both_ends() -> None:

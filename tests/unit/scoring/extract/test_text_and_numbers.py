@@ -183,7 +183,7 @@ def test_the_number_is_kept_as_it_was_written() -> None:
 
 
 def test_a_gold_that_is_no_number_is_an_error() -> None:
-    with pytest.raises(FieldError, match="not one number"):
+    with pytest.raises(FieldError, match="not a single number"):
         grade_response("Answer: 7", gold="seven or eight", kind="number")
 
 

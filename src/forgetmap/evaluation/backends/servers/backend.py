@@ -237,9 +237,9 @@ class ServerBackend:
             in_a_row += 1
             if in_a_row >= self._client.traffic.in_a_row:
                 raise NetworkError(
-                    f"{in_a_row} requests in a row failed, the last one with: {one}",
-                    hint="see to the server, or leave out the tasks it refuses, and run the same "
-                    "command again; answers had so far are kept.",
+                    f"{in_a_row} requests in a row failed; the last error: {one}",
+                    hint="check the server, or exclude the tasks it refuses, and run the same "
+                    "command again; all answers so far are kept.",
                 )
         yield from self._again(works, failed)
 
@@ -268,14 +268,17 @@ class ServerBackend:
         if self._abilities.can(ability):
             return
         hint = {
-            "echo": "have multiple choice answered in words: --scoring generate; or use a server "
-            "that weighs prompts (echo with logprobs), such as vLLM.",
-            "completions": "ask it in chats: --chat.",
-            "samples": "ask it greedily, without --temperature and --repeats, or use another one.",
-            "chat": "leave out --chat, or give the server a chat template.",
+            "echo": (
+                "use --scoring generate to generate multiple-choice answers, or a server that "
+                "returns prompt log-probabilities (echo with logprobs), such as vLLM."
+            ),
+            "completions": "use chat prompts: --chat.",
+            "samples": "use greedy decoding (no --temperature and --repeats), or another server.",
+            "chat": "remove --chat, or start the server with a chat template.",
         }[ability]
         raise ModelError(
-            f"{self._client.base} cannot be used for this: it {self._abilities.faults[ability]}.",
+            f"{self._client.base} cannot be used with these settings: it "
+            f"{self._abilities.faults[ability]}.",
             hint=hint,
         )
 
@@ -295,7 +298,7 @@ async def _continuation(exchange: Exchange, text: str, end: str) -> tuple[Weight
 async def _weights(exchange: Exchange, text: str) -> Weights:
     read = await read_echo(exchange, text)
     if read is None:
-        raise Failure("The server no longer says log-probabilities of what it reads.")
+        raise Failure("The server no longer returns prompt log-probabilities.")
     return read
 
 
@@ -325,8 +328,8 @@ def _choose_model(client: Client) -> int | None:
     if not client.model or (known and client.model not in known):
         name = f"no model {client.model}" if client.model else f"{len(known)} models"
         raise ModelError(
-            f"{client.base} has {name}: {', '.join(sorted(known)[:20]) or 'it names none'}.",
-            hint=f"name one: {client.base}#MODEL.",
+            f"{client.base} has {name}: {', '.join(sorted(known)[:20]) or 'it lists none'}.",
+            hint=f"choose one: {client.base}#MODEL.",
         )
     return _context(known.get(client.model, {}))
 
@@ -358,8 +361,8 @@ def _list_models(client: Client) -> dict[str, dict[str, Any]]:
     if isinstance(outcome, Failure):
         raise ModelError(
             f"{outcome}",
-            hint="check the address: this is no server that speaks as OpenAI's does, or the "
-            "address does not end in /v1.",
+            hint="check the address: it must be an OpenAI-compatible server, and usually ends "
+            "in /v1.",
         )
     return {str(model["id"]): model for model in outcome if "id" in model}
 
@@ -367,7 +370,7 @@ def _list_models(client: Client) -> dict[str, dict[str, Any]]:
 def _models(reply: dict[str, Any]) -> list[dict[str, Any]]:
     models = reply.get("data")
     if not isinstance(models, list):
-        raise TransientError("the reply lists no models")
+        raise TransientError("the reply contains no models")
     return [model for model in models if isinstance(model, dict)]
 
 

@@ -229,7 +229,7 @@ class Exchange:
         """Raise where it is not worth while to ask once more; asking again costs the run."""
         traffic = self.client.traffic
         if put_off > MAX_PUT_OFF_SECONDS:
-            raise self._no_answer(f"it keeps asking to be asked later: {error}") from error
+            raise self._no_answer(f"the server keeps asking to retry later: {error}") from error
         if error.wait is not None:
             return
         self.client.spare -= 1
@@ -240,7 +240,7 @@ class Exchange:
                 raise self._no_answer(str(error)) from error
             raise self._failure(f"{error} ({attempt} attempts)", temporary=True) from error
         if self.client.spare < 0:
-            raise self._no_answer(f"it fails too often, the last time with: {error}") from error
+            raise self._no_answer(f"the server fails too often; the last error: {error}") from error
 
     def _pause(self, error: TransientError, attempt: int) -> float:
         traffic = self.client.traffic
@@ -290,10 +290,10 @@ class Exchange:
             raise self._untrusted(error) from error
         except aiohttp.ClientConnectionError as error:
             absent = isinstance(error, aiohttp.ClientConnectorError)
-            why = f"cannot be reached: {error}" if absent else f"the connection broke: {error}"
+            why = f"cannot be reached: {error}" if absent else f"the connection was lost: {error}"
             raise TransientError(why, unreachable=absent) from error
         except (aiohttp.ClientError, ValueError) as error:
-            raise TransientError(f"the reply broke off: {type(error).__name__}") from error
+            raise TransientError(f"the reply ended early: {type(error).__name__}") from error
 
     def _count(self, reply: dict[str, Any]) -> None:
         """What is paid for, also where the reply cannot be used."""
@@ -304,7 +304,7 @@ class Exchange:
 
     def _unread(self, raw: bytes) -> TransientError:
         reply = server_message(raw.decode("utf-8", "replace"))
-        return TransientError(f"the reply is no JSON object: {reply[:80]}")
+        return TransientError(f"the reply is not a JSON object: {reply[:80]}")
 
     def _failure(self, why: str, *, temporary: bool = False) -> Failure:
         failure = Failure(f"{self.client.base}: {why}")
@@ -313,16 +313,16 @@ class Exchange:
 
     def _no_answer(self, why: str) -> NetworkError:
         return NetworkError(
-            f"{self.client.base} does not answer: {why}",
-            hint="check the address (it ends in /v1 as a rule) and that the server runs, then run "
-            "the same command again; answers had so far are kept.",
+            f"{self.client.base} does not respond: {why}",
+            hint="check the address (it usually ends in /v1) and that the server is running, "
+            "then run the same command again; all answers so far are kept.",
         )
 
     def _untrusted(self, error: aiohttp.ClientSSLError) -> NetworkError:
         return NetworkError(
-            f"{self.client.base} has no certificate that can be trusted: {error}",
-            hint="name the file with the certificate of your authority in the environment variable "
-            "SSL_CERT_FILE, or use http:// where the server has none.",
+            f"the certificate of {self.client.base} is not trusted: {error}",
+            hint="set the environment variable SSL_CERT_FILE to the certificate file of your "
+            "authority, or use http:// if the server has no certificate.",
         )
 
 

@@ -25,13 +25,14 @@ def checked_address(name: str) -> str:
     parts = urlsplit(name.strip())
     if parts.username or parts.password or parts.query:
         raise UsageError(
-            "the address of the server holds a name, a password or a query",
-            hint=f"give http://HOST/v1#MODEL, and put the key into the environment as {KEY}.",
+            "the server address contains a user name, a password or a query",
+            hint="use http://HOST/v1#MODEL, and put the API key into the environment variable "
+            f"{KEY}.",
         )
     if not parts.hostname or not _has_port(parts.netloc):
         raise UsageError(
-            f"{parts.scheme}://{parts.netloc} is no address of a server",
-            hint="give one such as http://localhost:8000/v1#MODEL.",
+            f"{parts.scheme}://{parts.netloc} is not a server address",
+            hint="use an address such as http://localhost:8000/v1#MODEL.",
         )
     path = parts.path.rstrip("/") or "/v1"
     model = f"#{parts.fragment}" if parts.fragment else ""
@@ -93,4 +94,4 @@ class Traffic:
         }
         for name, fine in least.items():
             if not fine:
-                raise UsageError(f"{name} is out of range", hint="give a number above 0.")
+                raise UsageError(f"{name} is out of range", hint="use a number above 0.")

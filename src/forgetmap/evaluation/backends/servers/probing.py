@@ -41,10 +41,13 @@ ABILITIES = (
     "chat", "completions", "counts", "greedy", "samples", "whole", "seed", "n", "logprobs", "echo",
 )  # fmt: skip
 CONSEQUENCES = {
-    "counts": "Tokens are not recorded, and cost is not known",
-    "greedy": "Two runs of one model may differ, and some of what looks forgotten may be this",
-    "whole": "Its own defaults may cut or change the probabilities that answers are drawn from",
-    "seed": "Sampled answers are as random as before, but cannot be had again",
+    "counts": "Token counts are not recorded, and the cost is unknown",
+    "greedy": (
+        "Two runs of the same model may differ, and part of the measured forgetting may be due "
+        "to this"
+    ),
+    "whole": "Its defaults may truncate or change the distribution that answers are sampled from",
+    "seed": "Sampled answers are valid, but cannot be reproduced",
 }
 """What it means for a run that something cannot be relied on."""
 
@@ -59,7 +62,7 @@ class ServerAbilities:
         seeds: whether requests may carry a seed.
     """
 
-    faults: dict[str, str] = field(default_factory=lambda: {"whole": "was not tried"})
+    faults: dict[str, str] = field(default_factory=lambda: {"whole": "was not tested"})
     limit: str = "max_tokens"
     seeds: bool = True
 
@@ -95,14 +98,14 @@ def probe(client: Client) -> ServerAbilities:
     for _, outcome in client.run_all([lambda exchange: _try_all(exchange, abilities)]):
         if isinstance(outcome, Failure):
             raise ModelError(
-                f"{client.base} does not answer as asked: {outcome}",
-                hint="check the address, which ends in /v1 as a rule, and what the server says.",
+                f"unexpected reply of {client.base}: {outcome}",
+                hint="check the address (it usually ends in /v1) and the log of the server.",
             )
     if not abilities.can("chat") and not abilities.can("completions"):
         raise ModelError(
-            f"{client.base} neither completes texts nor chats with {client.model}: it "
+            f"{client.base} supports neither completions nor chat with {client.model}: it "
             f"{abilities.faults['completions']}; it {abilities.faults['chat']}.",
-            hint="check the address, which ends in /v1 as a rule, and what the server says.",
+            hint="check the address (it usually ends in /v1) and the log of the server.",
         )
     return abilities
 
@@ -119,8 +122,8 @@ def check_answers(client: Client, abilities: ServerAbilities) -> None:
     ):
         if isinstance(outcome, Failure):
             raise NetworkError(
-                f"the server no longer answers: {outcome}",
-                hint="see to the server, then run the same command again; answers had so far are "
+                f"the server stopped responding: {outcome}",
+                hint="check the server, then run the same command again; all answers so far are "
                 "kept.",
             )
 
@@ -135,7 +138,7 @@ async def _try_all(exchange: Exchange, abilities: ServerAbilities) -> None:
     await _try_sampling(exchange, abilities, request)
     if reply is None:
         for name in ("logprobs", "echo"):
-            abilities.faults[name] = "does not complete texts"
+            abilities.faults[name] = "does not support completions"
         return
     await _try_weights(exchange, abilities)
 
@@ -147,7 +150,7 @@ async def _try_chat(exchange: Exchange, abilities: ServerAbilities) -> None:
         try:
             reply = await _chat(exchange, abilities, OPENINGS[0], temperature=0.0)
         except (Failure, ModelError) as error:
-            abilities.faults["chat"] = _refusal("does not chat", error)
+            abilities.faults["chat"] = _refusal("does not support chat", error)
         else:
             abilities.faults.pop("chat", None)
             _check_counts(abilities, reply)
@@ -160,7 +163,7 @@ async def _try_completions(exchange: Exchange, abilities: ServerAbilities) -> Se
         first = await _completion(exchange, abilities, OPENINGS[0], temperature=0.0)
         again = await _completion(exchange, abilities, OPENINGS[0], temperature=0.0)
     except (Failure, ModelError) as error:
-        abilities.faults["completions"] = _refusal("does not complete texts", error)
+        abilities.faults["completions"] = _refusal("does not support completions", error)
         if abilities.can("chat"):
             await _try_greedy_chat(exchange, abilities)
         return None
@@ -183,12 +186,12 @@ def _check_greedy(abilities: ServerAbilities, first: ServerReply, again: ServerR
 def _check_counts(abilities: ServerAbilities, reply: ServerReply) -> None:
     """A text that was cut off has as many tokens as the limit says."""
     if not reply.tokens_in or reply.tokens_out is None:
-        abilities.faults["counts"] = "does not say how many tokens it read and wrote"
+        abilities.faults["counts"] = "does not return token counts"
     elif reply.tokens_out > PROBE_TOKENS or (
         reply.reason == "length" and reply.tokens_out != PROBE_TOKENS
     ):
         abilities.faults["counts"] = (
-            f"says that it wrote {reply.tokens_out} tokens where {PROBE_TOKENS} were the limit"
+            f"reports {reply.tokens_out} output tokens with a limit of {PROBE_TOKENS}"
         )
 
 
@@ -197,7 +200,9 @@ async def _try_whole(exchange: Exchange, abilities: ServerAbilities, request: An
     try:
         await request(exchange, abilities, OPENINGS[0], temperature=1.0, **NEUTRAL_SAMPLING)
     except (Failure, ModelError) as error:
-        abilities.faults["whole"] = _refusal(f"does not take {', '.join(NEUTRAL_SAMPLING)}", error)
+        abilities.faults["whole"] = _refusal(
+            f"does not accept {', '.join(NEUTRAL_SAMPLING)}", error
+        )
     else:
         del abilities.faults["whole"]
 
@@ -214,23 +219,23 @@ async def _try_sampling(exchange: Exchange, abilities: ServerAbilities, request:
             for seed in (1, 1, 2, 3)
         ]
     except (Failure, ModelError) as error:
-        abilities.faults["seed"] = _refusal("does not sample with a seed", error)
+        abilities.faults["seed"] = _refusal("does not support sampling with a seed", error)
         await _try_without_seed(exchange, abilities, request)
     else:
         if texts[0] != texts[1]:
-            abilities.faults["seed"] = "answers differently with the same seed"
+            abilities.faults["seed"] = "returns different answers with the same seed"
         elif len(set(texts)) == 1:
             abilities.faults["seed"] = (
-                f"answers alike with other seeds at temperature {HIGH_TEMPERATURE}"
+                f"returns identical answers with different seeds at temperature {HIGH_TEMPERATURE}"
             )
             abilities.faults["samples"] = abilities.faults["seed"]
     try:
         several = await request(exchange, abilities, OPENINGS[0], temperature=1.0, n=2)
     except (Failure, ModelError) as error:
-        abilities.faults["n"] = _refusal("does not give two answers at once", error)
+        abilities.faults["n"] = _refusal("does not return two answers per request", error)
     else:
         if several.choices != 2:  # as asked
-            abilities.faults["n"] = f"gives {several.choices} answer where two were asked for"
+            abilities.faults["n"] = f"returns {several.choices} answer instead of two"
 
 
 async def _try_without_seed(exchange: Exchange, abilities: ServerAbilities, request: Any) -> None:
@@ -241,11 +246,11 @@ async def _try_without_seed(exchange: Exchange, abilities: ServerAbilities, requ
             for _ in range(3)
         ]
     except (Failure, ModelError) as error:
-        abilities.faults["samples"] = _refusal("does not sample", error)
+        abilities.faults["samples"] = _refusal("does not support sampling", error)
     else:
         if len(set(texts)) == 1:
             abilities.faults["samples"] = (
-                f"answers alike each time at temperature {HIGH_TEMPERATURE}"
+                f"returns identical answers at temperature {HIGH_TEMPERATURE}"
             )
 
 
@@ -259,7 +264,7 @@ async def _try_weights(exchange: Exchange, abilities: ServerAbilities) -> None:
                 exchange, abilities, opening, temperature=1.0, logprobs=1, **more
             )
         except (Failure, ModelError) as error:
-            abilities.faults["logprobs"] = _refusal("does not say log-probabilities", error)
+            abilities.faults["logprobs"] = _refusal("does not return log-probabilities", error)
             abilities.faults["echo"] = abilities.faults["logprobs"]
             return
         fault = _fault_of_writing(wrote, abilities)
@@ -269,7 +274,7 @@ async def _try_weights(exchange: Exchange, abilities: ServerAbilities) -> None:
         try:
             read = await read_echo(exchange, opening + wrote.text)
         except (Failure, ModelError) as error:
-            abilities.faults["echo"] = _refusal("does not weigh texts that it reads", error)
+            abilities.faults["echo"] = _refusal("does not return prompt log-probabilities", error)
             return
         fault, fit = _fault_of_reading(wrote, read)
         if fault:
@@ -277,24 +282,26 @@ async def _try_weights(exchange: Exchange, abilities: ServerAbilities) -> None:
             return
         compared += fit
     if not compared:
-        abilities.faults["echo"] = "cuts a text into other tokens when it reads it than it wrote"
+        abilities.faults["echo"] = (
+            "tokenises a text differently in the prompt than in the completion"
+        )
 
 
 def _fault_of_writing(wrote: ServerReply, abilities: ServerAbilities) -> str | None:
     if wrote.weights is None:
-        return "says no log-probabilities of what it writes"
+        return "returns no log-probabilities of the completion"
     if any(value is None for value in wrote.weights.logprobs):
-        return "leaves out log-probabilities of what it writes, or says some above 0"
+        return "returns missing or positive log-probabilities of the completion"
     # A token that ends the text may be counted without being shown.
     if abilities.can("counts") and abs(len(wrote.weights.tokens) - (wrote.tokens_out or 0)) > 1:
-        return "says log-probabilities of other tokens than it counts"
+        return "returns log-probabilities of other tokens than it counts"
     return None
 
 
 def _fault_of_reading(wrote: ServerReply, read: Weights | None) -> tuple[str | None, bool]:
     """What is wrong, and whether the two could be compared."""
     if read is None:
-        return "does not weigh what it reads (it ignores echo)", False
+        return "does not return prompt log-probabilities (it ignores echo)", False
     reply = wrote.weights or Weights((), ())
     length = tokens_of_end(read.tokens, wrote.text) or 0
     end = read.behind(len(read.tokens) - length)
@@ -305,8 +312,8 @@ def _fault_of_reading(wrote: ServerReply, read: Weights | None) -> tuple[str | N
     if _agree(start, end):
         return None, True
     if _agree(start.behind(1), end) or _agree(start, end.behind(1)):
-        return "says log-probabilities of what it reads that are shifted by one token", False
-    return "says other log-probabilities of a text when it reads it than when it wrote it", False
+        return "returns prompt log-probabilities that are shifted by one token", False
+    return "returns different log-probabilities of the same text in prompt and completion", False
 
 
 def _varied(weights: Weights) -> bool:

@@ -226,7 +226,7 @@ class Decoder:
                 continue
             if token == NO_TOKEN:
                 row.finished = "stop"
-                self._done.append((row, Failure("The model's logits are not numbers.")))
+                self._done.append((row, Failure("The model's logits are not finite.")))
                 continue
             row.out.append(token)
             if self._ended(row.out):

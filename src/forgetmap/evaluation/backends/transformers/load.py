@@ -77,7 +77,7 @@ def _device(device: str) -> str:
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise ModelError(
-            f"The device {device} cannot be used: {reason}", hint="use cpu, or leave it to auto."
+            f"The device {device} cannot be used: {reason}", hint="use cpu or auto."
         ) from error
     return device
 
@@ -110,8 +110,8 @@ def _load_errors(name: str) -> Iterator[None]:
         text = " ".join(str(error).split())[:300]
         if "trust_remote_code" in str(error):
             raise ModelError(
-                f"The model {name} comes with code of its own, which is not run unasked.",
-                hint="read that code; if you trust it, allow it: --trust-remote-code.",
+                f"The model {name} contains Python code, which is not run without permission.",
+                hint="review the code; if you trust it, add --trust-remote-code.",
             ) from error
         raise ModelError(
             f"The model {name} cannot be loaded: {type(error).__name__}: {text}",

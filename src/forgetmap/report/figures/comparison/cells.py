@@ -34,8 +34,8 @@ def cells(payload: Payload) -> Figure | None:
     return Figure(
         name="cells",
         title="Kept, forgotten, gained, never right",
-        caption="Each area is a share of all results: the left column was right before, the right "
-        "one wrong; what is right after is below. Luck and noise are included.",
+        caption="Each area is a share of all results. Left column: right before; right column: "
+        "wrong before. Lower row: right after. Luck and noise are included.",
         alt=alt,
         table=as_table(
             [{name: record[name] for name in ("comparison", "cell", "count")} for record in records]

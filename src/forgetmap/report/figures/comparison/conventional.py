@@ -23,16 +23,17 @@ def conventional(payload: Payload) -> Figure | None:
         return None
     hidden = sum(fact["drop"] <= 0 and fact["forgotten"] > 0 for fact in first)
     alt = (
-        f"{hidden:,} of {len(first):,} {data.plural(level)} lost items although their accuracy "
-        f"did not fall; the greatest fall is {max(fact['drop'] for fact in first):.1%}, the "
-        f"greatest share forgotten {max(fact['forgotten'] for fact in first):.1%}."
+        f"{hidden:,} of {len(first):,} {data.plural(level)} forgot items although their accuracy "
+        f"did not drop; the largest drop is {max(fact['drop'] for fact in first):.1%}, the "
+        f"largest share forgotten {max(fact['forgotten'] for fact in first):.1%}."
     )
     return Figure(
         name="conventional",
-        title=f"What averages show against what was lost, by {level}",
-        caption=f"Each point is a {level}, larger with more results. Across: how far its accuracy "
-        "fell (left of 0 it rose). Up: what was forgotten, item by item. The further above the "
-        "line, the more the average hides. Both are shares of all items.",
+        title=f"Accuracy drop and forgetting, by {level}",
+        caption=f"Each point is a {level}; larger points have more results. Horizontal: accuracy "
+        "drop (left of 0, accuracy rose). Vertical: forgetting, counted item by item. The "
+        "further a point is above the line, the more the average hides. Both are shares of "
+        "all items.",
         alt=alt,
         table={
             name: [fact[name] for fact in facts]
@@ -79,10 +80,10 @@ def _spec(payload: Payload, alt: str, facts: list[Record]) -> Spec:
     }
 
 
-_X, _Y = axis("drop", "fall in accuracy"), axis("value", "forgetting, item by item")
+_X, _Y = axis("drop", "accuracy drop"), axis("value", "forgetting, item by item")
 _TOOLTIP: list[Spec] = [
     {"field": "label", "title": "group"},
-    {"field": "drop", "title": "fall in accuracy", "format": ".1%"},
+    {"field": "drop", "title": "accuracy drop", "format": ".1%"},
     {"field": "value", "title": "forgetting", "format": ".1%"},
     {"field": "n", "title": "results", "format": ","},
 ]

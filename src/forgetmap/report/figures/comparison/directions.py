@@ -30,8 +30,8 @@ def directions(payload: Payload) -> Figure | None:
     return Figure(
         name="directions",
         title=f"Forgotten against gained, by {level}",
-        caption=f"Each point is a {level}, larger with more results. Above the line more was "
-        "lost than gained. A cross without a point is a range in both directions."
+        caption=f"Each point is a {level}; larger points have more results. Above the line, more "
+        "was forgotten than gained. A cross without a point is a range in both directions."
         + data.clipped_note(payload),
         alt=alt,
         table=data.rows_at(payload, (level,)),

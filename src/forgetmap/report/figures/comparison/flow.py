@@ -51,9 +51,9 @@ def flow(payload: Payload) -> Figure | None:
     total = sum(path.n for path in first.paths)
     return Figure(
         name="flow",
-        title="What was lost and regained from stage to stage",
+        title="Forgotten and regained from stage to stage",
         caption=f"{counted(total, 'result')} scored at every stage; right above, wrong below. "
-        "Regained is what was right at an earlier stage and lost since.",
+        "Regained results were right at an earlier stage and lost in between.",
         alt=f"Flow of {counted(total, 'result')}: {summary}.",
         table={
             "from": [stages[move.stage] for move in moves],
@@ -91,7 +91,7 @@ def _draw(stages: list[str], paths: Sequence[PathResult], moves: list[Move]) -> 
         sum(path.n for path in paths if path.path[index] == "1") for index in range(len(stages))
     ]
     root = svg.canvas(
-        2 * LEFT + STEP * (len(stages) - 1) + 150, TOP + TALL + GAP + 70, "What was lost, by stage"
+        2 * LEFT + STEP * (len(stages) - 1) + 150, TOP + TALL + GAP + 70, "Forgotten, by stage"
     )
     for index in range(len(stages) - 1):
         own = [move for move in moves if move.stage == index]

@@ -27,11 +27,13 @@ def forest(payload: Payload) -> Figure | None:
     facts = _facts(payload)
     return Figure(
         name="categories" if level == "category" else "tasks",
-        title=f"What was forgotten and gained, by {level}",
-        caption="Points are estimates, lines their intervals; a thick bar without a point is a "
-        "range: the data cannot say where in it the value lies."
-        + " The grey band is the noise floor: how often one model flips against itself. It is "
-        "shown for raw counts; other estimators have taken it out."
+        title=f"Forgotten and gained, by {level}",
+        caption="Points are estimates, lines are their intervals. A thick bar without a point "
+        "is a range: the data do not determine where in it the value is."
+        + (
+            " The grey band is the noise floor: the share of answers that flip between two runs "
+            "of the same model. It is shown for raw counts; other estimators subtract it."
+        )
         * (NOISE_FLOOR in payload.rows.estimator)
         + data.clipped_note(payload)
         + data.left_out(payload, level),
@@ -102,7 +104,7 @@ _ORDER: list[Spec] = [
         "as": "what",
     },
     {
-        "calculate": "isValid(datum.value) ? format(datum.value, '.1%') : 'within the limits'",
+        "calculate": "isValid(datum.value) ? format(datum.value, '.1%') : 'within the range'",
         "as": "shown",
     },
 ]

@@ -37,8 +37,8 @@ def _heat_map(payload: Payload, direction: Direction) -> Figure | None:
     return Figure(
         name=f"heat_{direction}",
         title=f"{what.capitalize()} of each {rows[:-1].lower()} by {level}",
-        caption=f"{rows} across, {data.plural(level)} down; darker is more. A range "
-        "is shaded by its middle; an empty cell has no data."
+        caption=f"{rows} in columns, {data.plural(level)} in rows; darker is more. A range is "
+        "shaded by its middle; an empty cell has no data."
         + data.clipped_note(payload)
         + data.left_out(payload, level),
         alt=alt,

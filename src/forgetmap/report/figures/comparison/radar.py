@@ -33,10 +33,10 @@ def radar(payload: Payload) -> Figure | None:
     more = len(payload.comparisons) - len(models)
     return Figure(
         name="radar",
-        title=f"What each model forgot and gained, by {level}",
-        caption="One line per model; further out is more. Each axis follows its data. A gap in a "
-        "line is a category without data; a bar without a point is a range. "
-        "A dashed ring is zero, where values go below."
+        title=f"Forgotten and gained by each model, by {level}",
+        caption="One line per model; further out is more. Each axis is scaled to its data. A "
+        "gap in a line is a category without data; a bar without a point is a range. The "
+        "dashed ring is zero, if values are negative."
         + data.clipped_note(payload)
         + f" {more} more models are in the heat maps." * (more > 0),
         alt=alt,

@@ -20,14 +20,14 @@ def reasons(payload: Payload) -> Figure | None:
     counts = {REASON_LABELS[name]: count for name, count in total.reasons.items() if count}
     ordered = sorted(counts.items(), key=lambda entry: -entry[1])
     summary = ", ".join(f"{name} {count:,}" for name, count in ordered) or "nothing was lost"
-    alt = f"Of {total.n10:,} lost results: {summary}."
+    alt = f"Of {total.n10:,} forgotten results: {summary}."
     level = data.named_level(payload)
     return Figure(
         name="reasons",
-        title=f"Why items were lost, by {level}",
-        caption="Results that were right before and wrong after, by the way the answer after "
-        "ended. All but a wrong answer may be a failure to answer, and no loss of knowledge."
-        + data.left_out(payload, level),
+        title=f"Reasons for forgetting, by {level}",
+        caption="Results that were right before and wrong after, by the outcome of the answer "
+        "after. All outcomes except a wrong answer may be a failure to answer rather than a "
+        "loss of knowledge." + data.left_out(payload, level),
         alt=alt,
         table=as_table([{name: record[name] for name in TABLE} for record in records]),
         spec=_spec(payload, alt, records),

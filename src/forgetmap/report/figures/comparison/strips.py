@@ -37,8 +37,8 @@ def strips(payload: Payload) -> Figure | None:
         name="histories",
         title="The history of each item",
         caption=f"Each strip is one item over {len(histories.stages)} stages, right or wrong; "
-        f"items with the same history stand together. {count:,} of "
-        f"{counted(histories.total, 'item')} are drawn; the counts are of all."
+        f"items with the same history are grouped. {count:,} of "
+        f"{counted(histories.total, 'item')} are drawn; the counts include all."
         + f" {more:,} further histories are not drawn."
         * (more > 0),
         alt=f"{counted(histories.total, 'item')} by history, 1 is right: {summary}.",

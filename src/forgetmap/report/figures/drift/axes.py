@@ -16,7 +16,7 @@ LEVELS: dict[MapLevel, str] = {
     "deep_dive": "datum.level === 'deep_dive'",
 }
 """What a figure shows of all rows; capabilities stand below their groups."""
-DEEP_DIVE = "Metrics that explain capabilities; they count in no average."
+DEEP_DIVE = "Metrics that explain capabilities; they do not count in any average."
 TITLES = {
     "effect": "effect",
     "points": "percentage points",

@@ -12,9 +12,9 @@ STEP = 24
 _OF_OPEN = "datum.parent === capability && datum.comparison === comparison"
 DOWN, UP, NOISE = "down", "up", "noise"
 HOW_TO_READ = (
-    "Points are drift, lines their 95% intervals: down is worse, or less. Filled is beyond chance "
-    "(5%), hollow may be chance, grey is within the noise of the model before (the grey band, of "
-    "effects)."
+    "Points are drift, lines are 95% intervals; left is worse, or less. Filled: significant "
+    "(5%); hollow: may be chance; grey: within the noise of the model before (the grey band, "
+    "for effects)."
 )
 
 
@@ -27,7 +27,7 @@ def of_model(payload: Payload, drift: Capabilities) -> Figure | None:
         rows,
         name="drift_of_model",
         title="Drift of one model",
-        caption=f"{HOW_TO_READ} What was not measured says so.",
+        caption=f"{HOW_TO_READ} Capabilities that were not measured are marked.",
         alt=f"Drift of {many:,} groups and capabilities. {drift.headlines[0]}",
         where=f"{axes.LEVELS['capability']} && datum.comparison === comparison",
     )
@@ -46,7 +46,7 @@ def of_all_metrics(
         name="drift_each_deep_dive" if deep else "drift_each_metric",
         title="Drift of the deep dive" if deep else "Drift of all metrics",
         caption=f"{DEEP_DIVE} {HOW_TO_READ}" if deep else HOW_TO_READ,
-        alt=f"Drift of {many}{' of the deep dive' * deep} with their limits.",
+        alt=f"Drift of {many}{' of the deep dive' * deep} with intervals.",
         where=f"{axes.LEVELS[level]} && datum.state !== 'none'",
     )
 
@@ -58,9 +58,9 @@ def of_capability(payload: Payload, drift: Capabilities) -> Figure | None:
         axes.rows_at(drift, "metric"),
         name="drift_of_metrics",
         title="Its metrics",
-        caption=f"{HOW_TO_READ} Turned so that positive is better, or more where any change is "
+        caption=f"{HOW_TO_READ} Positive is better, or more where any change is "
         "drift (\N{UP DOWN ARROW}).",
-        alt="Drift of the metrics of this capability with their limits; the table below has the "
+        alt="Drift of the metrics of this capability with intervals; the table below has the "
         "numbers.",
         where=f"{axes.LEVELS['metric']} && {_OF_OPEN}",
         page="capability",
@@ -76,7 +76,7 @@ def deep_dive_of_capability(payload: Payload, drift: Capabilities) -> Figure | N
         name="drift_of_deep_dive",
         title="Its deep dive",
         caption=f"{DEEP_DIVE} {HOW_TO_READ}",
-        alt="Drift of the metrics that explain this capability with their limits; the table below "
+        alt="Drift of the metrics that explain this capability, with intervals; the table below "
         "has the numbers.",
         where=f"{axes.LEVELS['deep_dive']} && datum.state !== 'none' && {_OF_OPEN}",
         page="capability",

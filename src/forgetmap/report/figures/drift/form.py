@@ -8,7 +8,7 @@ from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
 from forgetmap.report.payloads.schema import Capabilities, Payload
 
 STEP = 30
-LENIENT, STRICT = "in any form", "as demanded"
+LENIENT, STRICT = "in any format", "as demanded"
 
 
 def form(payload: Payload, drift: Capabilities) -> Figure | None:
@@ -17,15 +17,15 @@ def form(payload: Payload, drift: Capabilities) -> Figure | None:
     if not records:
         return None
     alt = (
-        "Change of the share that is right in any form and of that in the demanded form, metric "
-        "by metric; the table below has the numbers."
+        "Change of the share of answers that are right in any format and in the requested "
+        "format, by metric; the table below has the numbers."
     )
     return Figure(
         name="form_and_ability",
-        title="Form and ability",
-        caption="How the share of right answers changed, in points: counted wherever the answer "
-        "stands, and only where it stands as demanded. Where the square is left of the circle, "
-        "answers are still right but no longer in the demanded form.",
+        title="Format and ability",
+        caption="How the share of right answers changed, in percentage points: counted wherever "
+        "the answer is, and only in the requested format. Where the square is left of the "
+        "circle, answers are still right but no longer in the requested format.",
         alt=alt,
         table=as_table(records),
         spec=look.vega_lite(payload, alt)

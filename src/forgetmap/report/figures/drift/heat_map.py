@@ -34,10 +34,10 @@ MANY: dict[MapLevel, str] = {
 
 HOW_TO_READ = (
     "Orange is worse, blue is better; where any change is drift (\N{UP DOWN ARROW}), orange is "
-    "less and blue more. * its effect is beyond chance (at most 5% false discoveries). Grey with ~ "
-    "is within the noise of the model before. Hatched: no data, which is not 0; n/a: no value on "
-    "this scale. Of points and percent, levels above metrics are means. Press a cell to open the "
-    "capability."
+    "less and blue is more. * significant (false discovery rate 5%). Grey with ~: within the "
+    "noise of the model before. Hatched: no data, which is not 0; n/a: no value on this scale. "
+    "On the scales of points and percent, levels above metrics are means. Click a cell to open "
+    "the capability."
 )
 
 
@@ -80,8 +80,8 @@ def _alt(drift: Capabilities, lines: list[Record], many: str) -> str:
     down = sum(row["value"] < 0 for row in sure)
     empty = sum(row["state"] == "none" for row in cells)
     return (
-        f"{len(cells):,} cells of {len(drift.result.models):,} models and their {many}: "
-        f"{down:,} surely went down, {len(sure) - down:,} surely up, {empty:,} have no data."
+        f"{len(cells):,} cells of {len(drift.result.models):,} models and their {many}: {down:,} "
+        f"significantly down, {len(sure) - down:,} significantly up, {empty:,} without data."
     )
 
 

@@ -22,15 +22,16 @@ def plasticity(payload: Payload, drift: Capabilities) -> Figure | None:
     first = [record for record in records if record["scale"] == drift.scales[0].name]
     costly = {record["after"] for record in first if record["learnt"] > 0 > record["drift"]}
     alt = (
-        f"Of {len({record['after'] for record in first}):,} models, {len(costly):,} learnt their "
-        "target tasks and went down in some group."
+        f"Of {len({record['after'] for record in first}):,} models, {len(costly):,} learned "
+        "their target tasks and got worse in some group."
     )
     return Figure(
         name="plasticity",
-        title="What was learnt against what it cost",
-        caption="Across: drift of the tasks the models were trained for. Up: drift of each group "
-        "of capabilities. Lower right: learnt, and paid for. Lines are 95% intervals. Groups where "
-        "any change is drift go up where there is more.",
+        title="Learning and its cost",
+        caption="Horizontal: drift of the tasks the models were trained for. Vertical: drift of "
+        "each group of capabilities. Lower right: learned at the cost of other "
+        "capabilities. Lines are 95% intervals. Groups where any change is drift go up if "
+        "there is more.",
         alt=alt,
         table=as_table(records),
         spec=look.vega_lite(payload, alt, one=False)

@@ -12,14 +12,14 @@ from forgetmap.report.payloads.lab import NEEDS, PARTS
 from forgetmap.results import Estimate
 
 PART_WORDS = {
-    "near": "Near items: relations that the new task uses, asked of other things.",
-    "far": "Far items: other categories than those of the new task.",
+    "near": "Near items: relations of the new task, with other subjects.",
+    "far": "Far items: categories other than those of the new task.",
 }
 HEIGHT = 340
 LINE_HEIGHT = 30
 _COLOURS = [look.KEPT, look.GAINED, "#E69F00"]
 _SHAPES = ["circle", "square", "triangle-up"]
-INTERVALS = "Thin lines are 95% intervals over seeds, drawn from 0% to 100%."
+INTERVALS = "Thin lines are 95% intervals over seeds, drawn between 0% and 100%."
 
 
 def cut(value: float | None) -> float | None:

@@ -58,7 +58,7 @@ _TABLE = ("method", "needs", "compute", "value", "low", "high", "efficient", "re
 
 def _short(methods: list[MethodResult]) -> str:
     short = [method for method in methods if method.reached < method.seeds]
-    return " Faint points: not every seed came to the target." if short else ""
+    return " Faint points: not every seed reached the target." if short else ""
 
 
 def _lost(method: MethodResult, part: Part) -> Estimate:
@@ -177,10 +177,10 @@ def swept_runs(result: LabResult, part: Part) -> Figure | None:
     reached = sum(record["reached"] for record in records)
     diverged = sum(run.diverged for run in result.runs)
     missing = f" {counted(diverged, 'run')} diverged: not drawn." if diverged else ""
-    alt = f"{len(records):,} training runs, {reached:,} of which came to the target.{missing}"
+    alt = f"{len(records):,} training runs, {reached:,} of which reached the target.{missing}"
     ends = axes.domain([*_of(records, "score"), result.target])
     left = axes.part_of(result.target, ends) < 0.5
-    x = axes.share_axis("score", "known of the new task", ends)
+    x = axes.share_axis("score", "share of the new task known", ends)
     y = axes.share_axis("value", "known items kept", axes.domain(_of(records, "value")))
     colour, shape = axes.by_needs(result)
     return Figure(

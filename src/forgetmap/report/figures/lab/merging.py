@@ -35,10 +35,11 @@ def recovered_by_drift(result: MergeDriftResult) -> Figure:
     )
     return Figure(
         name="merge_drift_recovered",
-        title="What a merge undoes, by drift",
-        caption="Each point is a trained model: how far its weights moved, and the share "
-        "of its loss that a merge with the start undoes while it keeps 95% of what was learned. "
-        f"Lines are the means of both halves with their 95% intervals over seeds.{note}",
+        title="Loss undone by merging, by drift",
+        caption="Each point is a trained model: the distance of its weights from the start "
+        "model, and the share of its loss that a merge with the start model undoes while "
+        "keeping 95% of what was learned. Lines are the means of both halves with 95% "
+        f"intervals over seeds.{note}",
         alt=alt,
         table=as_table(records),
         spec=look.base_spec(alt)
@@ -73,11 +74,11 @@ def _distance_ends(records: list[Record]) -> list[float]:
 def _recovered_layers(means: list[Record], ends: list[float]) -> list[Spec]:
     x: Spec = {
         "field": "distance", "type": "quantitative",
-        "title": "how far the weights moved, of their length",
+        "title": "relative weight change",
         "scale": {"type": "log", "domain": ends, "nice": False},
         "axis": {"format": look.SHARE, "grid": False, "tickCount": 6, "labelOverlap": True},
     }  # fmt: skip
-    y = axes.share_axis("value", "of the loss, undone", [0, 1])
+    y = axes.share_axis("value", "share of the loss undone", [0, 1])
     colour: Spec = {
         "field": "half", "type": "nominal", "title": None,
         "scale": {"domain": list(HALVES.values()), "range": _COLOURS},
@@ -131,7 +132,9 @@ def merge_paths(result: MergeDriftResult) -> Figure:
     ]  # fmt: skip
     alt = f"{len(places)} levels of drift, {len(result.seeds)} seeds each."
     scores = [record["score"] for record in records]
-    x = axes.share_axis("score", "new task known", axes.domain(scores, zero=True), ticks=3)
+    x = axes.share_axis(
+        "score", "share of the new task known", axes.domain(scores, zero=True), ticks=3
+    )
     y = axes.share_axis("value", "kept", axes.domain([r["value"] for r in records]), ticks=4)
     seed: Spec = {
         "field": "seed", "type": "nominal", "scale": {"range": look.MODELS},
@@ -139,11 +142,11 @@ def merge_paths(result: MergeDriftResult) -> Figure:
     }  # fmt: skip
     return Figure(
         name="merge_drift_paths",
-        title="Along the merges, level by level",
-        caption="Each picture is a share of the new examples that was trained: from the start "
-        "(upper left: all kept, nothing learned) to the trained model, a point per merge weight. "
-        "A path that stays high before it falls can be cut short at little cost. The ring is the "
-        "merge that undoes most while it keeps 95% of what was learned.",
+        title="Merge paths, by level",
+        caption="Each panel is a share of the new examples used for training: from the start "
+        "model (upper left: all kept, nothing learned) to the trained model, one point per "
+        "merge weight. If a path stays high before it falls, merging costs little. The ring "
+        "is the merge that undoes most while keeping 95% of what was learned.",
         alt=alt,
         table=as_table(records),
         spec=panels(

@@ -37,7 +37,7 @@ def differences(result: LabResult, part: Part) -> Figure | None:
         return None
     sure = {r["method"] for r in records if r["high"] is not None and r["high"] < 0}
     names = dict.fromkeys(record["method"] for record in records)
-    alt = f"{len(sure)} of {len(names)} methods surely lose less than a baseline."
+    alt = f"{len(sure)} of {len(names)} methods lose significantly less than a baseline."
     y: Spec = {
         "field": "method", "type": "nominal", "title": None,
         "sort": {"field": "order", "op": "min"}, "axis": look.NAME_AXIS | {"grid": True},
@@ -45,7 +45,7 @@ def differences(result: LabResult, part: Part) -> Figure | None:
     words = list(BASELINES.values())
     x: Spec = {
         "field": "value", "type": "quantitative",
-        "title": "lost, less what plain fine-tuning lost (percentage points)",
+        "title": "lost, minus plain fine-tuning (percentage points)",
         "axis": {"labelExpr": _POINTS, "tickCount": 6},
     }  # fmt: skip
     scale = {"domain": words, "range": _BASELINE_COLOURS}
@@ -54,14 +54,14 @@ def differences(result: LabResult, part: Part) -> Figure | None:
         "y": y,
         "yOffset": {"field": "baseline", "scale": {"domain": words, "paddingOuter": 0.3}},
         "color": {"field": "baseline", "type": "nominal", "scale": scale,
-                  "title": "against plain fine-tuning", "legend": {"orient": "top"}},
+                  "title": "compared with plain fine-tuning", "legend": {"orient": "top"}},
     }  # fmt: skip
     return Figure(
         name=f"lab_differences_{part}",
-        title=f"Against plain fine-tuning: {part} items",
-        caption=f"{axes.PART_WORDS[part]} Left of the line a method loses less than plain "
-        "fine-tuning at the same score on the new task. Lines are 95% intervals over seeds; where "
-        "one does not touch the dashed line, the difference is sure.",
+        title=f"Compared with plain fine-tuning: {part} items",
+        caption=f"{axes.PART_WORDS[part]} Left of the line, a method loses less than plain "
+        "fine-tuning at the same score on the new task. Lines are 95% intervals over seeds; "
+        "the difference is significant if a line does not touch the dashed line.",
         alt=alt,
         table=as_table(records),
         spec=look.base_spec(alt)
@@ -162,10 +162,10 @@ def _heat_map(result: LabResult, direction: str, word: str) -> Figure:
     }  # fmt: skip
     return Figure(
         name=f"lab_{word}",
-        title=f"What was {word}, by category",
-        caption=f"Share of all items of a category that was {word}, mean over seeds; the methods "
-        "that forget least stand first. Near: relations that the new task uses, asked of other "
-        "things. Far: other categories.",
+        title=f"{word.capitalize()}, by category",
+        caption=f"Share of all items of a category that was {word}, mean over seeds; methods "
+        "that forget least come first. Near: relations of the new task, with other "
+        "subjects. Far: other categories.",
         alt=alt,
         table=as_table(records),
         spec=look.base_spec(alt)
@@ -234,9 +234,9 @@ def rates(result: LabResult) -> Figure | None:
     return Figure(
         name="lab_rates",
         title="Lost, by learning rate",
-        caption="Share of the known items lost, near and far together, over the learning rates "
-        "that were tried. Grey: plain fine-tuning. Thin: other strengths. The ring is the setting "
-        "that was chosen, on a seed of its own; hollow points did not come to the target.",
+        caption="Share of the known items lost, near and far together, by learning rate. Grey: "
+        "plain fine-tuning. Thin: other strengths. The ring is the setting chosen on the "
+        "development seed; hollow points did not reach the target.",
         alt=alt,
         table=as_table(records),
         spec=panels(alt, records, _rate_layers(x, y), columns=3, height=110, names="method"),
@@ -289,7 +289,7 @@ def _rate_layers(x: Spec, y: Spec) -> list[Spec]:
                 "tooltip": [
                     {"field": "method"}, {"field": "rate", "format": ".1e"}, {"field": "strength"},
                     {"field": "value", "title": "lost", "format": ".1%"},
-                    {"field": "reached", "title": "came to the target"},
+                    {"field": "reached", "title": "reached the target"},
                 ],
             },
         },
@@ -315,15 +315,15 @@ def strengths(result: LabResult) -> Figure | None:
     x_ends, y_ends = _learned_ends(records), axes.domain([r["value"] for r in records])
     records = _with_places(records, x_ends, y_ends)
     panel_count = len({record["panel"] for record in records})
-    alt = f"What {panel_count} methods learn and keep, by their strength."
-    x = axes.share_axis("score", "new task known", x_ends, ticks=3)
+    alt = f"What {panel_count} methods learn and keep, by strength."
+    x = axes.share_axis("score", "share of the new task known", x_ends, ticks=3)
     y = axes.share_axis("value", "kept", y_ends, ticks=4)
     return Figure(
         name="lab_strengths",
         title="Plasticity against stability",
-        caption="Each point is a strength of a method at the learning "
-        "rate that lost least with it, mean over runs: further right it learned more, further up "
-        "it kept more, near and far together. Lines follow the strength.",
+        caption="Each point is a strength of a method at the learning rate with the smallest "
+        "loss, mean over runs: further right it learned more, further up it kept more, near "
+        "and far together. Lines follow the strength.",
         alt=alt,
         table=as_table([{name: record[name] for name in _STRENGTHS} for record in records]),
         spec=panels(alt, records, _strength_layers(x, y), columns=3, height=PANEL, names="panel"),

@@ -27,14 +27,13 @@ def recovered(result: RepairResult) -> Figure:
         f"{record['kind']} recovered {percent(record['value'])} in {record['where']}"
         for record in means
     )
-    x = axes.share_axis("value", "of what was forgotten, right again", [0, 1])
+    x = axes.share_axis("value", "share of the forgotten items that are right again", [0, 1])
     return Figure(
         name="repair_recovered",
-        title="What replay gives back",
-        caption="Large points are means, small ones single seeds. "
-        f"{axes.INTERVALS} Targeted: {look.label_of(', '.join(result.domains))}, which had lost "
-        f"most. Both kinds of replay have {result.rows:,} rows; no row is an item that was "
-        "measured.",
+        title="Recovery by replay",
+        caption=f"Large points are means, small points single seeds. {axes.INTERVALS} Targeted: "
+        f"{look.label_of(', '.join(result.domains))}, with the largest losses. Both kinds of "
+        f"replay have {result.rows:,} rows; no row is an evaluation item.",
         alt=f"{alt}.",
         table=as_table(records),
         spec=look.base_spec(alt)
@@ -86,7 +85,7 @@ def score_kept(result: RepairResult) -> Figure:
         f"{record['kind']} {record['when']} {percent(record['value'])}" for record in records
     )
     ends = axes.domain([record[name] for record in records for name in ("value", "low")])
-    x = axes.share_axis("value", "known of the new task", ends)
+    x = axes.share_axis("value", "share of the new task known", ends)
     y: Spec = {
         "field": "kind", "type": "nominal", "title": None, "sort": list(KINDS.values()),
         "axis": look.NAME_AXIS,
@@ -100,8 +99,7 @@ def score_kept(result: RepairResult) -> Figure:
     return Figure(
         name="repair_score",
         title="Is the new task kept?",
-        caption="Share of the new examples that is known before the repair and after it. "
-        f"{axes.INTERVALS}",
+        caption=f"Share of the new examples known before and after the repair. {axes.INTERVALS}",
         alt=f"{alt}.",
         table=as_table(records),
         spec=look.base_spec(alt)

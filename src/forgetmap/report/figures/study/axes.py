@@ -14,7 +14,7 @@ EFFECTS: tuple[Effect, ...] = ("forgetting", "backward_transfer")
 NAMES: dict[Effect, str] = {"forgetting": "forgetting", "backward_transfer": "backward transfer"}
 COLOURS: dict[Effect, str] = {"forgetting": look.FORGOTTEN, "backward_transfer": look.GAINED}
 TOPS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
-CLIPPED = " Shares are drawn from 0% to 100%; tables have them in full."
+CLIPPED = " Shares are drawn between 0% and 100%; tables have the full values."
 NO_RUN = "no run"
 HEAD = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE} "
 """Before the name of a stage among names of pairs."""

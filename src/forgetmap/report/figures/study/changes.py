@@ -23,7 +23,7 @@ def pair_changes(
         for order, row in enumerate(axes.declared_rows(detail, group))
     ]
     where = "" if category == TOTAL else f" in {category}"
-    return _figure(rows, "changes", f"What accuracy shows, and what it hides{where}", "pairs")
+    return _figure(rows, "changes", f"Accuracy change and what it hides{where}", "pairs")
 
 
 def category_changes(pair: PairDetail) -> Figure | None:
@@ -67,15 +67,15 @@ def _figure(rows: Sequence[Record], name: str, title: str, noun: str) -> Figure 
     most = max(known, key=lambda row: row["forgetting"])
     hidden = sum(row["accuracy_change"] >= 0 and row["forgetting"] > 0 for row in known)
     alt = (
-        f"{len(known)} {noun}; most was forgotten by {most['name']}: {share(most['forgetting'])}. "
-        f"In {hidden} accuracy did not fall although items were forgotten."
+        f"{len(known)} {noun}; {most['name']} forgot most: {share(most['forgetting'])}. In "
+        f"{hidden}, accuracy did not drop although items were forgotten."
     )
     return Figure(
         name=name,
         title=title,
-        caption="Bars are shares of all items, adjusted for chance: forgotten to the left, gained "
-        "to the right; lines are intervals of each on its own. The diamond is all that a change of "
-        "accuracy shows: gained less forgotten." + axes.CLIPPED,
+        caption="Bars are shares of all items, adjusted for chance: forgotten to the left, "
+        "gained to the right; lines are separate intervals. The diamond is the accuracy "
+        "change: gained minus forgotten." + axes.CLIPPED,
         alt=alt,
         table=as_table(list(rows)),
         spec=_spec(alt, list(rows)),

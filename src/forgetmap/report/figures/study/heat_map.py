@@ -29,8 +29,9 @@ def study_heat_map(detail: StudyDetail, effect: Effect) -> Figure | None:
     return Figure(
         name=f"heat_{effect}",
         title=f"{what.capitalize()} of every pair in every category",
-        caption="Pairs down, by stage; categories across, the total first; darker is more. A cell "
-        "with a dash has no items, and a row without a run is a gap, not 0." + axes.CLIPPED,
+        caption="Pairs in rows, by stage; categories in columns, the total first; darker is "
+        "more. A cell with a dash has no items, and a row without a run is empty, not 0."
+        + axes.CLIPPED,
         alt=alt,
         table=as_table(records),
         spec=_spec(alt, records, effect),

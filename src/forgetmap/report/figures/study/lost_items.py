@@ -18,11 +18,11 @@ def lost_items_figure(counts: Sequence[int]) -> Figure | None:
     records = [{"pairs": number, "items": int(counts[number])} for number in range(last + 1)]
     some = sum(counts[1:])
     alt = (
-        f"Of {sum(counts):,} items that a model before knew, {some:,} were forgotten by a pair, "
-        f"{sum(counts[MIN_PAIRS:]):,} by several; the most by {last} of {len(counts) - 1} pairs."
+        f"Of {sum(counts):,} items known by a model before, {some:,} were forgotten by a pair, "
+        f"{sum(counts[MIN_PAIRS:]):,} by several; at most by {last} of {len(counts) - 1} pairs."
     )
     x: Spec = {
-        "field": "pairs", "type": "ordinal", "title": "pairs that forgot the item",
+        "field": "pairs", "type": "ordinal", "title": "number of pairs that forgot the item",
         "axis": {"labelAngle": 0, "grid": False, "ticks": False, "labelOverlap": True},
     }  # fmt: skip
     y: Spec = {
@@ -32,10 +32,10 @@ def lost_items_figure(counts: Sequence[int]) -> Figure | None:
     }  # fmt: skip
     return Figure(
         name="lost_items",
-        title="Are the same items forgotten again and again?",
-        caption="Items that at least one model before knew, by the number of pairs that forgot "
-        "them; the axis of items is a square root, so that few can be seen. An item counts as "
-        "forgotten where it is in at least half of the repeats.",
+        title="Are the same items forgotten repeatedly?",
+        caption="Items known by at least one model before, by the number of pairs that forgot "
+        "them, on a square-root scale. An item counts as forgotten if it is forgotten in at "
+        "least half of the repeats.",
         alt=alt,
         table=as_table(records),
         spec=look.base_spec(alt)

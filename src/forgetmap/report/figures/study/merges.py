@@ -38,9 +38,8 @@ def merge_figure(detail: StudyDetail) -> Figure | None:
     return Figure(
         name="merges",
         title="Does merging forget less than the later model?",
-        caption="One panel for each model that merges are compared with; hollow points are the "
-        "later model itself, where it was compared with the same model. Bars are intervals over "
-        "items." + axes.CLIPPED,
+        caption="One panel per reference model; hollow points are the later model itself, if it "
+        "was compared with the same model. Bars are intervals over items." + axes.CLIPPED,
         alt=alt,
         table=as_table(records),
         spec=spec,

@@ -94,8 +94,8 @@ def _figure(
     return Figure(
         name="radar" if parts == 1 else f"radar_{number}",
         title=f"What pairs of {group} forgot and gained" + f", {number} of {parts}" * (parts > 1),
-        caption="One line per pair, whatever its model before; further out is more. A gap in a "
-        "line is a category without data, never 0." + axes.CLIPPED,
+        caption="One line per pair, for all models before; further out is more. A gap in a line "
+        "is a category without data, never 0." + axes.CLIPPED,
         alt=alt,
         table=as_table(drawn),
         spec=radar_spec(

@@ -39,9 +39,9 @@ def size_figure(detail: StudyDetail) -> Figure | None:
     return Figure(
         name="sizes",
         title="Do larger models forget less?",
-        caption="Each point is a pair, by the size of its model after: colours are stages, shapes "
-        "are series. Lines join models of a stage that were made alike; bars are intervals over "
-        "items." + axes.CLIPPED,
+        caption="Each point is a pair, by the size of its model after; colours are stages, "
+        "shapes are series. Lines connect comparable models of a stage; bars are intervals "
+        "over items." + axes.CLIPPED,
         alt=alt,
         table=as_table(records),
         spec=_with_legends_below(
@@ -156,10 +156,10 @@ def data_figure(detail: StudyDetail) -> Figure | None:
     y = axes.share_axis("value", "share of all items", values)
     return Figure(
         name="data_scale",
-        title="Does little data forget less than much?",
-        caption="Each point is a pair, by the scale of data of its model after; bars are intervals "
-        "over items, and the dash is the mean. Pairs that stand side by side differ in more than "
-        "their data." + axes.CLIPPED,
+        title="Does less data cause less forgetting?",
+        caption="Each point is a pair, by the amount of data of its model after; bars are "
+        "intervals over items, and the dash is the mean. Pairs next to each other differ in "
+        "more than their data." + axes.CLIPPED,
         alt=alt,
         table=as_table(records),
         spec=panels(alt, [*records, *means], _data_layers(y, records), columns=2, height=HEIGHT,

@@ -124,16 +124,16 @@ def _group_of(point: PointResult, name: str) -> object | None:
 
 _DIRECTIONS = {FORGOTTEN: "forgetting", GAINED: "backward_transfer"}
 _COLOURS = {FORGOTTEN: look.FORGOTTEN, GAINED: look.GAINED}
-BANDS = "Bands are 95% intervals of each point on its own; luck is included."
+BANDS = "Bands are separate 95% intervals of each point; luck is included."
 
 
 def path(result: SweepResult) -> Figure | None:
     """What is forgotten and gained, against base."""
-    where = " Forgotten outside the target, gained within it." if result.targets else ""
+    where = " Forgotten outside the target tasks, gained within them." if result.targets else ""
     words = _Words(
         "path",
         "Forgotten and gained along the path",
-        f"Against base, as shares of all items.{where} {BANDS}",
+        f"Compared with base, as shares of all items.{where} {BANDS}",
         "share of all items",
     )
     return _curves(result, words, _curve_records(result, _DIRECTIONS), _COLOURS)
@@ -145,9 +145,9 @@ def trade(result: SweepResult) -> Figure | None:
     words = _Words(
         "trade",
         "What a merge keeps of both parents",
-        "Of what the tuned model gained, and of what it forgot, the share that the merge has "
-        "right. Where the two add up to more than 100%, the merge is more than a mixture of its "
-        f"parents' answers. {BANDS}",
+        "Share of what the tuned model gained, and of what it forgot, that the merge answers "
+        "right. If the two add up to more than 100%, the merge is better than mixing the "
+        f"answers of its parents. {BANDS}",
         "share",
     )
     colours = {KEPT: look.GAINED, RECOVERED: look.KEPT}
@@ -172,7 +172,8 @@ def categories(result: SweepResult) -> list[Figure | None]:
             _Words(
                 f"path_{index:02d}_{re.sub(r'[^A-Za-z0-9]+', '_', name)}",
                 look.label_of(name),
-                f"Forgotten and gained against base, of {_items(result, name):,} items. {BANDS}",
+                f"Forgotten and gained compared with base, on {_items(result, name):,} items. "
+                f"{BANDS}",
                 "share of these items",
                 CATEGORY_HEIGHT,
             ),
@@ -192,7 +193,7 @@ def connectivity(result: SweepResult) -> Figure:
     """Accuracy along the path, and the line between its ends."""
     records = _line_records(result)
     heights = [barrier for barrier in result.pairs[0].barriers if barrier.group == ALL_ITEMS]
-    alt = "Greatest distance below the line: " + "; ".join(
+    alt = "Largest distance below the line: " + "; ".join(
         f"{height.method} {signed_percent(height.height.value)}"
         for height in heights
         if height.measure == "accuracy"
@@ -209,10 +210,10 @@ def connectivity(result: SweepResult) -> Figure:
     tips += [{"field": field, "format": ".1%"} for field in ("accuracy", "line")]
     return Figure(
         name="connectivity",
-        title="Is the way between the models level?",
-        caption="Accuracy along the path, against the dashed line between its ends. A path that "
-        "sinks below it crosses a barrier: the two models are not connected linearly. Bars are "
-        "95% intervals of the distance from the line, for all merges at once.",
+        title="Is there a barrier between the models?",
+        caption="Accuracy along the path, and the dashed straight line between its ends. A path "
+        "that drops below the line crosses a barrier: the two models are not linearly "
+        "connected. Bars are simultaneous 95% intervals of the distance from the line.",
         alt=f"{alt}.",
         table=as_table(records),
         spec=axes.spec(alt)

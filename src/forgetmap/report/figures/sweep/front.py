@@ -19,11 +19,11 @@ def pareto_front(result: SweepResult) -> Figure | None:
     alt = " ".join(_front_words(pair) for pair in result.pairs)
     return Figure(
         name="front",
-        title="What is kept against what is forgotten",
+        title="Kept gains against forgetting",
         caption="Each point is a merge; a line follows the share of the tuned model from base "
-        "(lower left) to tuned. Best is the upper left. Full points are on the Pareto front: no "
-        "other forgets less and keeps more. Thin lines are 95% intervals for all merges at once; "
-        "the ring is the best by the rule.",
+        "(lower left) to tuned. Best is the upper left. Full points are on the Pareto "
+        "front: no other merge forgets less and keeps more. Thin lines are simultaneous 95% "
+        "intervals; the ring is the best merge by the rule.",
         alt=alt,
         table=as_table(records),
         spec=axes.spec(alt)
@@ -44,7 +44,7 @@ def _front_layers(result: SweepResult) -> list[Spec]:
         "axis": axes.SHARES,
     }  # fmt: skip
     y: Spec = {
-        "field": "gain", "type": "quantitative", "title": "of the gains, kept",
+        "field": "gain", "type": "quantitative", "title": "share of the gains kept",
         "scale": {"domain": [0, 1]}, "axis": axes.SHARES,
     }  # fmt: skip
     across = x | {"field": "forgetting_low"}

@@ -14,7 +14,7 @@ from forgetmap.text import percent
 def weight_drift_figure(drift: WeightDrift) -> Figure:
     """How far each layer and each kind of module moved, of one pair."""
     records = _bars(0, drift, "layers") + _bars(0, drift, "kinds")
-    figure = _bar_figure(records, "weight_drift", "How far the weights moved")
+    figure = _bar_figure(records, "weight_drift", "Weight change")
     assert figure is not None  # noqa: S101  # every tensor has a kind
     return figure
 
@@ -27,7 +27,7 @@ def weights(result: SweepResult, of: str) -> Figure | None:
         if pair.drift is not None
         for bar in _bars(index, pair.drift, of)
     ]
-    title = "How far each layer moved" if of == "layers" else "How far each kind of module moved"
+    title = "Weight change by layer" if of == "layers" else "Weight change by module type"
     return _bar_figure(records, f"drift_{of}", title)
 
 
@@ -58,7 +58,7 @@ def _bar_figure(records: list[Record], name: str, title: str) -> Figure | None:
         "axis": NAME_AXIS | {"grid": False},
     }  # fmt: skip
     x: Spec = {
-        "field": "moved", "type": "quantitative", "title": "moved, of its length",
+        "field": "moved", "type": "quantitative", "title": "relative weight change",
         "axis": axes.SHARES,
     }  # fmt: skip
     tips = [
@@ -66,14 +66,14 @@ def _bar_figure(records: list[Record], name: str, title: str) -> Figure | None:
         {"field": "moved", "format": ".2%"},
         {"field": "cosine", "format": ".5f"},
         {"field": "effective_rank", "title": "effective rank", "format": ",.1f"},
-        {"field": "rank_share", "title": "of the most it could have", "format": ".0%"},
+        {"field": "rank_share", "title": "share of the largest possible rank", "format": ".0%"},
         {"field": "parameters", "format": ","},
     ]
     return Figure(
         name=name,
         title=title,
-        caption="Length of the difference over the length of the base, in weight space; the number "
-        "is the effective rank of the difference, mean over its matrices.",
+        caption="Norm of the difference divided by the norm of the base; the number is the "
+        "effective rank of the difference, mean over its matrices.",
         alt=alt,
         table=as_table(known),
         spec=axes.spec(alt)
@@ -116,19 +116,19 @@ def benefits(result: SweepResult) -> Figure | None:
         return None
     alt = result.correlation.words
     x: Spec = {
-        "field": "moved", "type": "quantitative", "title": "weights moved, of their length",
+        "field": "moved", "type": "quantitative", "title": "relative weight change",
         "axis": axes.SHARES,
     }  # fmt: skip
     y: Spec = {
-        "field": "benefit", "type": "quantitative", "title": "greatest benefit of merging",
+        "field": "benefit", "type": "quantitative", "title": "largest benefit of merging",
         "axis": axes.SHARES | {"labelExpr": "replace(datum.label, '-', '\N{MINUS SIGN}')"},
     }  # fmt: skip
     return Figure(
         name="drift_benefit",
         title="Does merging help where the weights moved less?",
-        caption=f"{alt} Benefit: gains kept and forgetting recovered, beyond what mixing the "
-        "answers of both parents would give, at the best of all merges; bars are 95% intervals of "
-        "that greatest benefit.",
+        caption=f"{alt} Benefit: gains kept and forgetting recovered, beyond mixing the answers "
+        "of both parents, for the best of all merges; bars are 95% intervals of that "
+        "maximum.",
         alt=alt,
         table=as_table(records),
         spec=axes.spec(alt)

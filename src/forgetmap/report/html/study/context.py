@@ -80,13 +80,13 @@ class SiteContext:
         """How numbers are to be read."""
         if self.detail.source:
             return (
-                "Values as published: shares of all items, adjusted for chance and clipped at 0 "
-                "per task and seed. There are no items behind them."
+                "Published values: shares of all items, adjusted for chance and clipped at 0 "
+                "per task and seed. The items are not available."
             )
         return (
-            "Shares of all items, adjusted for chance; below them "
-            f"{self.level} intervals over items. Shown from 0% to 100%; what is saved is in full. "
-            "A dash is no data, never 0."
+            f"Shares of all items, adjusted for chance, with {self.level} intervals over items. "
+            "Displayed between 0% and 100%; saved files have the full values. A dash means no "
+            "data, never 0."
         )
 
     def pair_table(
@@ -189,8 +189,9 @@ def gaps_card(context: SiteContext) -> str:
     if gaps:
         missing = {pair for gap in gaps for pair in gap.pairs}
         notices.append(
-            f"{counted(len(gaps), 'model')} without a run: {listed([gap.model for gap in gaps])}; "
-            f"missing for that: {counted(len(missing), 'pair')}. Gaps count nowhere, least as 0."
+            f"{counted(len(gaps), 'model')} without a run: "
+            f"{listed([gap.model for gap in gaps])}; {counted(len(missing), 'pair')} missing "
+            "because of that. Missing pairs are never counted as 0."
         )
     return notices_card(notices)
 

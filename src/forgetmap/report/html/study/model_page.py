@@ -35,8 +35,8 @@ def _first_card(context: SiteContext, name: str, title: str) -> str:
     gap = next((one for one in context.detail.result.gaps if one.model == name), None)
     if gap is not None:
         lead = (
-            f"It has no run. Missing for it: {listed(gap.pairs, 'pairs') or 'nothing'}. "
-            "Nothing counts as 0 for it."
+            f"It has no run. Missing because of that: {listed(gap.pairs, 'pairs') or 'nothing'}. "
+            "Missing pairs are never counted as 0."
         )
     else:
         count = sum(name in (pair.before, pair.after) for pair in context.all_pairs)
@@ -107,8 +107,8 @@ def _add_accuracies(context: SiteContext, name: str, page: SitePage) -> None:
 def _add_pairs(context: SiteContext, name: str, page: SitePage) -> None:
     note = f'<p class="faint">{escaped(context.note())}</p>'
     parts = {
-        "What was made from it": [p for p in context.all_pairs if p.before == name],
-        "What it was made from": [p for p in context.all_pairs if p.after == name],
+        "Models made from it": [p for p in context.all_pairs if p.before == name],
+        "Models it was made from": [p for p in context.all_pairs if p.after == name],
     }
     for title, pairs in parts.items():
         if pairs:

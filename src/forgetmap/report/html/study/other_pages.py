@@ -15,12 +15,14 @@ QUESTION = 160
 """Letters of a question in the table."""
 NAMED = 3
 """Pairs that are named of those that forgot an item."""
-NO_ITEMS = "Published values have no items behind them; a study with runs or logs lists them here."
+NO_ITEMS = (
+    "The items of published values are not available; a study with runs or logs lists them here."
+)
 
 
 def lost_page(context: SiteContext) -> str:
     """HTML of the page of the items that most pairs forgot."""
-    page = context.page("Items that most pairs forgot", "")
+    page = context.page("Items forgotten by most pairs", "")
     if context.reader is None:
         lead = NO_ITEMS
     elif not context.lost:
@@ -29,8 +31,7 @@ def lost_page(context: SiteContext) -> str:
         first = context.lost[0]
         lead = (
             f"{first.lost} of {counted(len(context.detail.pairs), 'pair')} forgot the first of "
-            "them. An item that most models lose says more about the item, or about how it is "
-            "scored, than about any of them."
+            "them. If most models forget an item, the cause is probably the item or its scoring."
         )
     page.add(
         '<section class="card first" aria-label="Summary"><p class="names">Items</p>'
@@ -47,7 +48,7 @@ def lost_page(context: SiteContext) -> str:
         "gained it",
         "which forgot it",
     )
-    table = SiteTable("items", "Items that most pairs forgot", heads, rows)
+    table = SiteTable("items", "Items forgotten by most pairs", heads, rows)
     page.section("The items", context.table(table, page))
     return page.html()
 
@@ -88,8 +89,8 @@ def downloads_page(context: SiteContext, folder: Path) -> str:
     page.section("The study", _files(["study.json"]))
     tables = sorted(path.name for path in (folder / "tables").iterdir())
     note = (
-        "all.tex is a document with every table: pdflatex all.tex. The others are to be put in "
-        "with \\input; all.csv has every number of every pair in full, tasks.csv every task."
+        "all.tex is a document with every table: pdflatex all.tex. Include the others with "
+        "\\input; all.csv has all numbers of every pair in full, tasks.csv every task."
     )
     page.section("Tables", f'<p class="faint">{escaped(note)}</p>'
                  + _files([f"tables/{name}" for name in tables]))  # fmt: skip

@@ -16,8 +16,8 @@ from forgetmap.study import TOTAL, PairDetail
 from forgetmap.text import counted
 
 STYLE = (
-    "The two models are asked in different styles: what seems forgotten or gained may be the "
-    "prompt."
+    "The two models have different prompt styles: apparent forgetting or gains may be due to "
+    "the prompt."
 )
 FEW_SHARED = 0.8
 
@@ -62,7 +62,7 @@ def _first_card(context: SiteContext, pair: PairDetail, page: SitePage) -> str:
         more = (
             f"Accuracy went from {cells.part(total.acc_before).text} to "
             f"{cells.part(total.acc_after).text} ({change.text} points), which is all that an "
-            f"average shows. {counted(pair.items or 0, 'item')} were answered by both."
+            f"average shows. {counted(pair.items or 0, 'item')} were answered by both models."
         )
     return (
         '<section class="card first" aria-label="Summary">'

@@ -22,7 +22,7 @@ from forgetmap.report.html.study.names import DOWNLOADS, LOST, START
 from forgetmap.report.payloads.packing import packed
 
 ASSETS = "assets"
-FOOTER = f"Made with forgetmap {__version__}. Nothing leaves this folder."
+FOOTER = f"Made with forgetmap {__version__}. This folder sends no data."
 STYLES = ("style.css", "study.css")
 POLICY = (
     "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src data: blob:; "

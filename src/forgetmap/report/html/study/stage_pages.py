@@ -49,17 +49,17 @@ def _stage_card(
     declared = [pair for pair in context.detail.study.pairs if pair.group == group]
     words = f"{len(pairs)} of {counted(len(declared), 'pair')} compared"
     if total is None:
-        lead = "No pair of this stage has runs of both models: there is nothing to say yet."
+        lead = "No pair of this stage has runs of both models yet."
     else:
         lead = (
             f"Forgetting {cells.limits_of(total.forgetting)}, backward transfer "
-            f"{cells.limits_of(total.backward_transfer)} of all items on average over pairs such "
-            f"as these, {counted(total.lineages, 'lineage')}."
+            f"{cells.limits_of(total.backward_transfer)} of all items, on average over pairs "
+            f"like these ({counted(total.lineages, 'lineage')})."
         )
     changed = sum(pair.changed_style for pair in pairs)
     words_on_style = (
-        f"{changed} of {counted(len(pairs), 'pair')} change the style of the prompt: what seems "
-        "forgotten may be the prompt."
+        f"{changed} of {counted(len(pairs), 'pair')} change the prompt style: apparent "
+        "forgetting may be due to the prompt."
     )
     warning = f'<p class="rests">{escaped(words_on_style)}</p>' if changed else ""
     return (
@@ -86,10 +86,7 @@ def _means(context: SiteContext, effects: Sequence[GroupEffect], page: SitePage)
         "category", "pairs", "lineages", "forgetting", "backward transfer",
         "forgetting of these pairs", "transfer of these pairs",
     )  # fmt: skip
-    note = (
-        "Over pairs such as these: lineages are clusters. Of these pairs: only items are drawn "
-        "anew."
-    )
+    note = "Over pairs like these: lineages are clusters. Of these pairs: only items are resampled."
     table = context.table(without_empty("means", "Means by category", heads, rows), page)
     return f'<p class="faint">{escaped(note)}</p>{table}' if table else ""
 
@@ -170,8 +167,8 @@ def category_page(context: SiteContext, category: str) -> str:
         if (value := (pair.category(category) or pair.total).forgetting.value) is not None
     ]
     lead = (
-        f"Most is forgotten by {max(values)[1]}, {share(max(values)[0])}; least by "
-        f"{min(values)[1]}, {share(min(values)[0])}."
+        f"{max(values)[1]} forgets most, {share(max(values)[0])}; {min(values)[1]} least, "
+        f"{share(min(values)[0])}."
         if values
         else "No pair has items of this category."
     )

@@ -30,7 +30,7 @@ def start_page(context: SiteContext, figures: Sequence[Figure]) -> str:
     pairs = context.with_gaps(context.pair_table("pairs", "All pairs", detail.pairs))
     page.section("Pairs", note + context.table(pairs, page), "pairs")
     merges = context.pair_table(
-        "merges", "Merges, each with the models that it is compared with", detail.merges
+        "merges", "Merges, with the models they are compared with", detail.merges
     )
     page.section("Merges", context.table(merges, page), "merges")
     page.section("Categories", _categories(context, page), "categories")
@@ -76,7 +76,7 @@ def _headline(detail: StudyDetail) -> str:
     findings = detail.result.findings.findings
     if findings:
         sure = sum(finding.answer != "cannot tell" for finding in findings)
-        sentences.append(f"{sure} of {len(findings)} claims can be told from these pairs.")
+        sentences.append(f"{sure} of {len(findings)} claims are decided by these pairs.")
     return " ".join(sentences)
 
 
@@ -121,7 +121,7 @@ def _stages(context: SiteContext, page: SitePage) -> str:
             ]
         )
     note = (
-        f"Means over pairs such as these, with {context.level} intervals: pairs whose models "
+        f"Means over pairs like these, with {context.level} intervals; pairs whose models "
         "descend from one model are one cluster."
     )
     table = SiteTable("stages", "Stages", STAGE_HEADS, rows)
@@ -196,15 +196,21 @@ def run_words(context: SiteContext) -> str:
 def _facts(context: SiteContext) -> dict[str, str]:
     detail = context.detail
     facts = {
-        "Forgetting": "Items that were right before and wrong after, less what luck alone would do "
-        "(C = m (1 - a)(1 - b)), as a share of all items.",
-        "Averages": "A category is the mean of its tasks, the total that of categories.",
-        "Intervals": f"{context.level}; of a pair over items drawn anew within tasks, of a stage "
-        "over pairs such as these, with lineages as clusters.",
-        "Gaps": "A model without a run is missing; nothing counts as 0 for it.",
-        "Prompts": "Where the style of the prompt changes between two models, what seems forgotten "
-        "may be the prompt.",
+        "Forgetting": (
+            "Items that were right before and wrong after, minus what is expected by luck alone "
+            "(C = m (1 - a)(1 - b)), as a share of all items."
+        ),
+        "Averages": "A category is the mean of its tasks, the total is the mean of the categories.",
+        "Intervals": (
+            f"{context.level}; of a pair over resampled items within tasks, of a stage over "
+            "pairs like these, with lineages as clusters."
+        ),
+        "Gaps": "A model without a run is missing and never counted as 0.",
+        "Prompts": (
+            "Where the prompt style changes between two models, apparent forgetting may be due "
+            "to the prompt."
+        ),
     }
     if detail.source:
-        facts["Intervals"] = "Of stages over pairs such as these; items are not published."
+        facts["Intervals"] = "Of stages over pairs like these; the items are not published."
     return facts

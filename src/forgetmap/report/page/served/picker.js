@@ -73,15 +73,15 @@ function choiceWords(ordered, first) {
 /** How any two runs are compared, as the server was told. */
 function ruleWords({ rule, noise, repeated }) {
   const parts = [
-    `right from a score of ${rule.correct_at} on`,
+    `right from a score of ${rule.correct_at}`,
     rule.metric && `measured by ${rule.metric}`,
-    rule.pair_by === "auto" ? "paired by content where both sides have it, else by id" : `paired by ${rule.pair_by}`,
-    `refused where less than ${settingPercent(rule.min_paired)} pair`,
+    rule.pair_by === "auto" ? "paired by content if both sides have it, else by id" : `paired by ${rule.pair_by}`,
+    `at least ${settingPercent(rule.min_paired)} must pair`,
     `margin ${settingPercent(rule.margin)}, noise floor ${settingPercent(rule.noise_floor)}, ${settingPercent(rule.level)} intervals`,
     rule.estimator !== "auto" && `estimator ${rule.estimator}`,
     rule.task_table && `task table ${rule.task_table}`,
     rule.rollup !== "default" && `rollup ${rule.rollup}`,
-    noise && `noise of ${repeated} taken from ${noise}`,
+    noise && `noise floor of ${repeated} measured with ${noise}`,
   ];
   return `Rule: ${parts.filter(Boolean).join("; ")}.`;
 }

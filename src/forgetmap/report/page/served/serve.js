@@ -53,7 +53,7 @@ function tell(words, ...more) {
 }
 
 startExplorer().catch((problem) => {
-  const message = `This cannot be shown: ${problem.message}`;
+  const message = `Cannot show this page: ${problem.message}`;
   if (document.getElementById("loading")) tell(message);
   else announce(message);
   throw problem;

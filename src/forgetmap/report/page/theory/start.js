@@ -23,7 +23,7 @@ const SLIDERS = [
   { name: "anchor", title: "Anchor of the teacher to demonstrations", from: 0, to: 1, step: 0.01, value: 0.2, only: ["sdft"] },
   { name: "refresh", title: "Rate of the teacher's moving average", from: 0.01, to: 1, step: 0.01, value: 0.2, only: ["sdft"] },
   { name: "demo", title: "Old weight of the demonstrator", from: 0.02, to: 0.98, step: 0.01, value: 0.3, only: ["sdft"] },
-  { name: "when", title: "Moment shown, as a share of the way", from: 0, to: 1, step: 0.01, value: 1 },
+  { name: "when", title: "Time shown, as a share of the run", from: 0, to: 1, step: 0.01, value: 1 },
 ];
 const LAST = 3;
 const TIMES = Array.from({ length: 81 }, (_, k) => 10 ** (-1 + ((LAST + 1) * k) / 80));
@@ -88,7 +88,7 @@ function show(form) {
   const outcome = document.getElementById("outcome");
   outcome.classList.toggle("problem", states === null);
   if (states === null) {
-    outcome.textContent = "This flow cannot be followed to the end: move the modes or the temperature.";
+    outcome.textContent = "The simulation failed for these parameters: change the separation or the temperature.";
     return;
   }
   const all = [startOf(setting), ...states];
@@ -147,11 +147,11 @@ function drawAll(setting, all, times, index) {
   const behaviour = { from: -4, to: separation + 4, title: "behaviour, in standard deviations" };
   plots.replaceChildren(
     figure(chart({ lines: shapes, x: behaviour, y: { from: 0, to: top * 1.05 }, label: "Densities", width: full }),
-      "Grey area: true target. Dashed: the model before. Line: the model at this moment."),
+      "Grey area: true target. Dashed: the model before. Line: the model at this time."),
     figure(chart({ lines: shares, x: time, y: { from: 0, to: 1 }, label: "Old mass over time", logarithmic, mark, width }),
       "Mass near the old mode (line) and weight of the old component (dashed)."),
     figure(chart({ lines: [{ kind: "drift", points: moved }], x: time, y: { from: 0, to: most * 1.05 }, label: "Drift over time", logarithmic, mark, width }),
-      "How far the old component has moved from the old mode."),
+      "Distance of the old component from the old mode."),
   );
 }
 
@@ -174,7 +174,7 @@ function drawFour(setting) {
     const lines = [{ kind: "before", points: curve(before) }];
     const x = { from: -4, to: separation + 4, title: "behaviour" };
     const panel = (outcome) => figure(chart({ lines, x, y: { from: 0, to: 0.42 }, label: title, width }), `${title}: ${outcome}.`);
-    if (states === null) return panel("this flow cannot be followed to its end");
+    if (states === null) return panel("the simulation failed");
     lines.push({ kind: "now", points: curve(states[0]) });
     const left = oldMass(states[0], separation);
     const drawing = panel(`${left.toFixed(3)} old mass left`);

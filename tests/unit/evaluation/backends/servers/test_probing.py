@@ -26,19 +26,26 @@ QUICK = Traffic(pause=0.01)
 SHORT = Settings(max_new_tokens=6)
 LACKS = {
     "none": {},
-    "silent": {"logprobs": "says no log-probabilities", "echo": "says no log-probabilities"},
+    "silent": {"logprobs": "returns no log-probabilities", "echo": "returns no log-probabilities"},
     "shifted": {"echo": "shifted by one token"},
     "deaf": {"echo": "ignores echo"},
-    "scaled": {"echo": "other log-probabilities"},
+    "scaled": {"echo": "different log-probabilities"},
     "failing": {"echo": "status 500"},
-    "seedless": {"seed": "differently with the same seed"},
-    "stubborn": {"seed": "alike with other seeds", "samples": "alike with other seeds"},
-    "unseeded": {"seed": "does not sample with a seed"},
+    "seedless": {"seed": "different answers with the same seed"},
+    "stubborn": {
+        "seed": "identical answers with different seeds",
+        "samples": "identical answers with different seeds",
+    },
+    "unseeded": {"seed": "does not support sampling with a seed"},
     "single": {"n": "gives 1 answer"},
-    "uncounted": {"counts": "does not say how many tokens"},
-    "miscounted": {"counts": "11 tokens where 8"},
+    "uncounted": {"counts": "does not return token counts"},
+    "miscounted": {"counts": "11 output tokens with a limit of 8"},
     "chatless": {"chat": "no chat template"},
-    "wordless": {"completions": "404", "logprobs": "does not complete", "echo": "does not"},
+    "wordless": {
+        "completions": "404",
+        "logprobs": "does not support completions",
+        "echo": "does not",
+    },
     "strict": {"whole": "does not take top_k"},
     "fickle": {"greedy": "differently at temperature 0", "seed": "same seed"},
 }
@@ -109,10 +116,10 @@ def test_weights_that_cannot_be_trusted_are_not_used(fault: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("fault", "settings", "said"),
     [
-        ("uncounted", SHORT, "Tokens are not recorded"),
-        ("fickle", SHORT, "Two runs of one model may differ"),
-        ("seedless", Settings(temperature=1.0, max_new_tokens=6), "cannot be had again"),
-        ("strict", Settings(temperature=1.0, max_new_tokens=6), "may cut or change"),
+        ("uncounted", SHORT, "Token counts are not recorded"),
+        ("fickle", SHORT, "Two runs of the same model may differ"),
+        ("seedless", Settings(temperature=1.0, max_new_tokens=6), "cannot be reproduced"),
+        ("strict", Settings(temperature=1.0, max_new_tokens=6), "may truncate or change"),
         ("seedless", SHORT, None),
         ("strict", SHORT, None),
         ("single", SHORT, None),
@@ -173,7 +180,7 @@ def test_a_server_that_always_says_the_same_is_not_sampled(tmp_path: Path) -> No
     """Its repeats would all be one answer."""
     suite = Suite("text", small_suite(2).tasks[2:])
     with serving(dialect("stubborn")) as address:
-        with pytest.raises(ModelError, match="ask it greedily"):
+        with pytest.raises(ModelError, match="use greedy decoding"):
             fm.evaluate(address, suite, tmp_path / "run", settings=Settings(temperature=1.0))
         fm.evaluate(address, suite, tmp_path / "run", settings=SHORT)
 

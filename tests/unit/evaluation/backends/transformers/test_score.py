@@ -94,7 +94,7 @@ def test_a_question_beyond_all_memory_fails_alone() -> None:
     [
         (Question("the cat", ()), "no continuations"),
         (Question("the cat", (" sat", "")), "Continuation 2"),
-        (Question("cat " * 2 * CONTEXT, (" sat",)), f"context is {CONTEXT}"),
+        (Question("cat " * 2 * CONTEXT, (" sat",)), f"context length {CONTEXT}"),
     ],
 )
 def test_unusable_questions_fail_alone(question: Question, reason: str) -> None:
