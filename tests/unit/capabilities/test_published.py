@@ -156,7 +156,7 @@ def test_bug_04_published_scores_below_chance_are_said(tmp_path: Path) -> None:
 def test_what_cannot_be_read(tmp_path: Path) -> None:
     good = write(tmp_path / "good.csv", dict(averages(1)), "good")
     bad = write(tmp_path / "bad.csv", {**averages(1), COLUMNS["H5.ruler_32k"]: "high"}, "bad")
-    with pytest.raises(FieldError, match="'high' is no number") as caught:
+    with pytest.raises(FieldError, match="'high' is not a number") as caught:
         fm.drift(good, bad)
     assert (caught.value.line, caught.value.field) == (2, COLUMNS["H5.ruler_32k"])
     empty = tmp_path / "empty.csv"
@@ -184,8 +184,8 @@ def test_a_file_that_is_not_there_is_not_called_another_kind(tmp_path: Path) -> 
     [
         ("C1.gsm8k", "94.9", "'94.9' is not a share"),
         ("C1.gsm8k", "-0.2", "'-0.2' is not a share"),
-        ("W3a.mtbench", "-3", "below 0"),
-        ("H4.mtbench", "inf", "'inf' is no number"),
+        ("W3a.mtbench", "-3", "is negative"),
+        ("H4.mtbench", "inf", "'inf' is not a number"),
     ],
 )
 def test_averages_that_cannot_be_are_refused(

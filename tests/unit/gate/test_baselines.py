@@ -156,7 +156,7 @@ def test_an_entry_of_another_baseline_or_of_other_paths_is_an_error(tmp_path: Pa
     baseline = accept_run(base, "main", tmp_path)
     kept = BaselineStore(str(tmp_path))
     kept.write_json("baselines/other/current.json", asdict(baseline))
-    with pytest.raises(UnreadableError, match="baseline 'main', not of 'other'"):
+    with pytest.raises(UnreadableError, match="baseline 'main', not to 'other'"):
         run_gate("baseline:other", good, store=tmp_path)
     for change in ({"files": {"../up": "0"}}, {"version": "../up"}, {"files": None}):
         kept.write_json("baselines/main/current.json", {**asdict(baseline), **change})

@@ -20,7 +20,7 @@ def test_the_policy_can_be_read_and_applied(tmp_path: Path) -> None:
         ("total", "blocking", 0.03),
         ("category", "warning", 0.03),
     ]
-    assert "#   law: 2,000 items; a loss from" in path.read_text(encoding="utf-8")
+    assert "#   law: 2,000 items; a loss of" in path.read_text(encoding="utf-8")
     statuses = {check.group: check.status for check in run_gate(before, after, policy=path).checks}
     assert statuses == {"total": "FAIL", "law": "PASS", 'art"s\n': "FAIL"}
 

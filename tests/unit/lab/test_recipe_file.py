@@ -69,7 +69,7 @@ def test_a_recipe_names_files_beside_it_and_can_be_sent_to_other_processes(folde
         ('"new-{seed}.jsonl"', '"gone.jsonl"', 4, "new", "there is no file"),
         (
             'far = "far.jsonl"', 'far = "far.jsonl"\nhint_template = "{prompt}"', 8,
-            "hint_template", "it has no {privileged_context}",
+            "hint_template", "missing key {privileged_context}",
         ),
     ],
 )  # fmt: skip
@@ -86,7 +86,7 @@ def test_a_bad_recipe_is_told_with_its_line(
 
 
 def test_what_is_no_recipe(folder: Path) -> None:
-    with pytest.raises(MissingInputError, match="no such file"):
+    with pytest.raises(MissingInputError, match="does not exist"):
         read_recipe(folder / "none.toml")
     (folder / "recipe.toml").write_text("name = \n")
     with pytest.raises(InputError, match="line 1"):

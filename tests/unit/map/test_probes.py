@@ -75,7 +75,7 @@ def test_a_probe_is_asked_as_the_full_run_was(asked: Path) -> None:
     assert group["full"]["gained"] == pytest.approx(1 / 3)
     assert group["full"]["forgetting"] == pytest.approx(1 / 3)
     said = call("probe", "check", out, asked / "run-probe")
-    assert "Forgot: letters." in said.out
+    assert "Forgetting in: letters." in said.out
 
 
 def test_a_wide_margin_leaves_nothing(asked: Path, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_the_probe_tracks_the_full_map(tmp_path: Path) -> None:
     [
         (["--detect", "0"], "--detect 0.05"),
         (["--suite", "basics"], "give the suite of the run"),
-        (["--out", "{tmp}/probe.csv"], "end in .jsonl"),
+        (["--out", "{tmp}/probe.csv"], "use the extension .jsonl"),
         (["--out", "{tmp}/base.jsonl"], "--overwrite"),
     ],
 )

@@ -205,7 +205,7 @@ WRONG = {
         "method: slerp\nbase: a\nmodels: [{model: b}]\nparameters:\n  t: [0, 1.5]\n", 5,
         "parameters.t", "from 0 to 1",
     ),
-    "base": ("method: slerp\nmodels: [{model: b}]\nparameters: {t: 0}\n", 1, "base", "name the"),
+    "base": ("method: slerp\nmodels: [{model: b}]\nparameters: {t: 0}\n", 1, "base", "set base"),
     "too many": (
         "method: slerp\nbase: a\nmodels: [{model: b}, {model: c}]\nparameters: {t: 0}\n", 3,
         "models", "change the list",

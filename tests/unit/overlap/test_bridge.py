@@ -126,7 +126,7 @@ def test_tables_are_read(tmp_path: Path) -> None:
         ("t.csv", CSV + "sft,a,0.3,1\n", FieldError, "occurs twice"),
         ("t.csv", CSV + "x,y,nan,1\n", FieldError, "nan"),
         ("t.json", "{", UnreadableError, "cannot be read"),
-        ("t.json", "3", UnreadableError, "no list"),
+        ("t.json", "3", UnreadableError, "not a list"),
         ("t.xlsx", "", UnknownFormatError, "neither"),
         (
             "t.csv",

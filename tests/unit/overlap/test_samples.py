@@ -145,7 +145,7 @@ def test_a_damaged_line_of_a_journal_is_named(tmp_path: Path) -> None:
     (tmp_path / "j").write_bytes(b"".join(lines))
     assert len(read_samples(tmp_path / "j")) == 2
     (tmp_path / "j").write_bytes(b"".join(lines).replace(b"-1.5", b"-1.4", 1))
-    with pytest.raises(ChecksumError, match="not as it was written") as raised:
+    with pytest.raises(ChecksumError, match="was changed after it was written") as raised:
         read_samples(tmp_path / "j")
     assert raised.value.line == 2
 
@@ -157,7 +157,7 @@ def test_a_damaged_line_of_a_journal_is_named(tmp_path: Path) -> None:
         (GOOD | {"odd": 1}, ColumnError, "odd"),
         (GOOD | {"before": 2.0}, FieldError, "above 0"),
         (GOOD | {"before": [-1, -1]}, PairingError, "2 tokens"),
-        ([1, 2], UnreadableError, "no JSON object"),
+        ([1, 2], UnreadableError, "not a JSON object"),
     ],
 )
 def test_a_fault_names_its_line(

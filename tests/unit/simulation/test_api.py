@@ -232,7 +232,7 @@ def test_only_sampled_models_have_a_temperature() -> None:
 
 NONSENSE: dict[str, tuple[dict[str, Any], str]] = {
     "no task": ({"tasks": []}, "needs tasks"),
-    "equal names": ({"tasks": [task("a"), task("a")]}, "its own name"),
+    "equal names": ({"tasks": [task("a"), task("a")]}, "unique names"),
     "no items": ({"tasks": [task(items=0)]}, "task 't' has 0 items"),
     "one option": ({"tasks": [task(k=1)]}, "k is 1"),
     "27 options": ({"tasks": [task(k=27)]}, "k is 27"),

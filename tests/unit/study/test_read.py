@@ -67,9 +67,9 @@ def test_sizes_are_billions(size: str, billions: float | None) -> None:
     ("text", "line", "field", "message"),
     [
         (TWO.replace('path = "models/base"', 'pth = "x"'), 4, "model[1].pth", "unknown field"),
-        (TWO.replace('path = "models/base"\n', ""), 2, "model[1]", "where it is"),
+        (TWO.replace('path = "models/base"\n', ""), 2, "model[1]", "it has no source"),
         (TWO + 'path = "here"\n', 7, "model[2]", "both path and hub"),
-        (TWO.replace('"1B"', '"big"'), 6, "model[1].size", "no size"),
+        (TWO.replace('"1B"', '"big"'), 6, "model[1].size", "is not a size"),
         (TWO.replace("1.5", "-1"), 11, "model[2].size", "greater than 0"),
         (TWO + 'data = "much"\n', 14, "model[2].data", "'low' or 'high'"),
         (TWO + "domains = 3\n", 14, "model[2].domains", "expected a list"),
@@ -138,7 +138,7 @@ def test_a_trend_with_a_missing_size() -> None:
     [
         ('models = ["base", "tuned"]\n', "it has no source"),
         ('recipe = "r.yaml"\n', "it has no reference"),
-        ('recipe = "r.yaml"\nweight = 0.5\nmodels = ["base", "tuned"]\n', "give one of them"),
+        ('recipe = "r.yaml"\nweight = 0.5\nmodels = ["base", "tuned"]\n', "keep only one"),
     ],
 )
 def test_a_merge_needs_one_recipe_and_references(fields: str, message: str) -> None:

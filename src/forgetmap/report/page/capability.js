@@ -159,7 +159,7 @@ function formTable(cells) {
     show: (cell) => `${percent(cell[names[0]])} → ${percent(cell[names[1]])}` });
   return titledTable("Format and ability",
     "Strict counts only answers in the requested format. Format is the change of the strict minus the change of the lenient share, in percentage points: below 0, answers are still right but no longer in the requested format.",
-    [METRIC_NAME, change("right in any formatat", ["before", "after"]),
+    [METRIC_NAME, change("right in any format", ["before", "after"]),
       change("right as requested", ["strict_before", "strict_after"]),
       { head: "form", sort: "form_points", file: ["form_points", "form_low", "form_high"],
         show: (cell) => withLimits(cell.form_points, 1, { low: cell.form_low, high: cell.form_high }) }],

@@ -171,7 +171,7 @@ def test_averages_hide_what_was_lost_in_law() -> None:
     assert {name: each["forgetting"] for name, each in drawn.items()} == {
         "task of maths": "20.0%", "task of art": "20.0%", "task of law": "5.0%",
     }  # fmt: skip
-    assert figure(pair(), "conventional").alt.startswith("1 of 3 tasks lost items although")
+    assert figure(pair(), "conventional").alt.startswith("1 of 3 tasks forgot items although")
 
 
 def test_above_the_diagonal_more_was_lost_than_gained() -> None:

@@ -158,7 +158,7 @@ def test_weights_that_are_damaged(tmp_path: Path) -> None:
 def test_prompts_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(FieldError, match="context length 256"):
         protected(tmp_path, KLToStart([{"prompt": "cat " * 300}]))
-    with pytest.raises(UsageError, match="do not fit"):
+    with pytest.raises(UsageError, match="exceed the context length"):
         protected(tmp_path, KLToStart([{"prompt": "cat " * 110}], max_tokens=200))
 
 
