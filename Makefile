@@ -61,6 +61,7 @@ lint: $(VENV)/dev  ## style, types, spelling
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 	$(BIN)/typos
+	$(BIN)/python tools/check_language.py
 
 lock: $(VENV)/pip  ## the hashes of what constraints.txt pins, from the package index, into requirements.lock
 	$(BIN)/python tools/lock_hashes.py

@@ -162,7 +162,7 @@ def test_published_does_not_guess_the_stage(stages: Path, tmp_path: Path) -> Non
     models = (f"{stages / 'base'},stage=base", stages / "tuned")
     done = call("map", *models, *PUBLISHED, "--out", tmp_path / "map")
     assert done.code == 2
-    assert "nothing says which tuned is" in done.err
+    assert "whether tuned is a base or a tuned model" in done.err
     assert "--stage" in done.err
     assert list(tmp_path.iterdir()) == []
 

@@ -212,9 +212,9 @@ def test_no_server_at_all() -> None:
 @pytest.mark.parametrize(
     ("reply", "kind", "said"),
     [
-        ((200, "<html>Welcome</html>"), ModelError, "speaks as OpenAI's does"),
-        ((200, {"hello": "world"}), ModelError, "speaks as OpenAI's does"),
-        ((200, "[]"), ModelError, "speaks as OpenAI's does"),
+        ((200, "<html>Welcome</html>"), ModelError, "OpenAI-compatible"),
+        ((200, {"hello": "world"}), ModelError, "OpenAI-compatible"),
+        ((200, "[]"), ModelError, "OpenAI-compatible"),
         ((404, {"detail": "Not Found"}), ModelError, "check the address"),
         ((302, ""), NetworkError, "the address it redirects to"),
         ((403, {"error": "not you"}), ForbiddenError, "FORGETMAP_API_KEY"),

@@ -169,7 +169,7 @@ def test_conditions_take_separation_and_mass_from_an_overlap(tmp_path: Path) -> 
         expected = np.sqrt(-8 * np.log(group["overlap"]["high"]))
         assert output["numbers"]["separation"] == pytest.approx(expected)
     wrong = {
-        ("--group", "old"): "there is no group 'old'",
+        ("--group", "old"): "there is no prompt group 'old'",
         ("--separation", 3): "both determine the distance",
     }
     for more, said in wrong.items():

@@ -199,7 +199,7 @@ def test_models_of_a_sweep_are_asked_alike(tmp_path: Path) -> None:
     assert "a sweep evaluates all models with the same settings" in done.err
     assert "use base, and set --stage base for all models." in " ".join(done.err.split())
     done = call("merge", "sweep", "base", "tuned", "--protocol", "published", *settings)
-    assert "nothing says which a model of the sweep is" in done.err
+    assert "whether a model of the sweep is a base or a tuned model" in done.err
     assert "Hint: add --stage base or --stage tuned.\n" in done.err
     assert not (tmp_path / "sweep").exists()
 

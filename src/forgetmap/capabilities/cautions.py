@@ -1,4 +1,4 @@
-"""Signs that a number must not be believed as it stands; they are printed before the numbers."""
+"""Signs that a number is unreliable; they are printed before the numbers."""
 
 from __future__ import annotations
 

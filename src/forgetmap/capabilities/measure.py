@@ -1,7 +1,7 @@
 """Applies the scorers of a taxonomy to the responses of a run.
 
 A unit of work is one scorer on one task. Its values are kept in the cache under the content of the
-task and the version of the scorer, so that an interrupted measurement goes on where it was, and
+task and the version of the scorer, so that an interrupted measurement resumes, and
 what has been measured once is never measured again. The result is a run like any other.
 """
 

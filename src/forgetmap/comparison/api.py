@@ -120,7 +120,7 @@ def compare(
         correct_at: the score from which on an answer counts as right.
         min_paired: the share of what each side scored that must be paired and scored on the other,
             or the comparison is refused; 0.8 by default.
-        margin: the loss, as a share of all items, that is put up with; verdicts are against it.
+        margin: the loss, as a share of all items, that is acceptable.
             0.02 by default.
         noise_floor: the share of greedy answers that batching and hardware flip one way; assumed
             where neither `noise` nor repeats measure it, and taken off "lost at least". 0.005 by

@@ -110,7 +110,7 @@ def kind_of(path: str) -> PathKind:
 
 
 def first_loss(path: str) -> int | None:
-    """The first stage at which an item that was right turned wrong."""
+    """The first stage at which an item that was right is wrong."""
     index = path.find("10")
     return None if index < 0 else index + 1
 

@@ -18,7 +18,7 @@ TASK_TABLES = ("as-run", "as-released", "corrected")
 MIN_PAIRED = 0.8
 """Share of what each side scored that must be paired and scored on the other."""
 MARGIN = 0.02
-"""Loss, as a share of all items, that is put up with."""
+"""Largest acceptable loss, as a share of all items."""
 NOISE_FLOOR = 0.005
 """Share of greedy answers that batching and hardware flip one way, where nobody measured it."""
 SAMPLED_NOISE = 0.05
@@ -42,7 +42,7 @@ class Wish:
         accuracy: of the model before.
         noise_floor: how often two greedy runs of one model flip one way.
         sampled_noise: how often two sampled runs of one model do.
-        margin: loss that is put up with.
+        margin: largest acceptable loss.
         level: confidence of intervals, and so of the verdict.
     """
 

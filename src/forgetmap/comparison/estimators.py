@@ -102,7 +102,7 @@ class Estimator:
 
     @property
     def from_repeats(self) -> bool:
-        """Whether it measures how often a model disagrees with itself, and takes that out."""
+        """Whether it measures the noise floor and subtracts it."""
         return bool({"repeats", "repeats_before"} & set(self.needs))
 
     def lacks(self, evidence: Evidence) -> str | None:
@@ -277,7 +277,7 @@ BUILT_IN = (
         meaning="Forgetting beyond the noise floor of the model before.",
         formula="mean of p_b(1-p_a) - m(r-m)/(r(r-1))",
         misleads="the model becomes more certain of what it half knew (low)",
-        assumes="that the model after disagrees with itself as often as the model before",
+        assumes="that both models have the same noise floor",
         only_losses=True,
         estimate=_from_repeats("excess_before"),
         over_tasks=_repeats_over_tasks,

@@ -175,7 +175,7 @@ def _lacks_outcomes(loss: Estimate, evidence: Evidence, policy: Policy) -> str |
 
 
 def _net_change(evidence: Evidence, policy: Policy) -> tuple[Estimate, Verdict]:
-    """The fall of accuracy: what noise flips either way cancels, and so do gains."""
+    """The accuracy drop: what noise flips either way cancels, and so do gains."""
     if not evidence.cells.n:
         return Estimate.missing("net change", "no item is scored on both sides"), "cannot_tell"
     loss = as_estimate(drop_interval(evidence), "losses minus gains, score interval")

@@ -3,7 +3,7 @@
 The estimator: repeats of both models -> excess (with net beside it); repeats of the model before ->
 excess_before; options logged, three or more of them and right answers balanced -> matched; other
 multiple choice -> the range; open-ended -> raw. Sampled answers without repeats tell nothing:
-a model disagrees with itself as well.
+answers of one model vary as well.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Policy:
         estimator: the one the user asks for, or `auto`.
         sampled: answers of some model were sampled; None where nobody recorded it.
         knows_options: it is recorded how many options items have.
-        margin: loss that is put up with.
+        margin: largest acceptable loss.
         noise_floor: assumed where the data do not tell it.
         level: confidence of intervals.
     """

@@ -36,7 +36,7 @@ def evaluate(  # noqa: PLR0913  # as many as the command has
     on_progress: OnProgress | None = None,
     **load_options: Any,
 ) -> Path:
-    """Evaluate one model on a suite and write a run folder; go on where an earlier attempt ended.
+    """Evaluate one model on a suite and write a run folder; resume an earlier attempt.
 
     Args:
         model: a folder, a hub id, `BASE+ADAPTER`, a GGUF file, any of these behind `vllm:`, the

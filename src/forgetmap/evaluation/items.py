@@ -20,7 +20,7 @@ class Item:
         gold: the right answer as text; with options, the text of the right one.
         options: as shown, in order; none for an open-ended question.
         also_right: further answers that count as right.
-        cluster: items that stand or fall together, such as the questions on one passage.
+        cluster: group of dependent items, such as the questions on one passage.
         tags: further groups it belongs to.
         reasoning: how the answer is found; only worked examples have it.
         request: the user's turn word by word, where the task has scorers; the question without it.

@@ -1,4 +1,4 @@
-"""Answers as they come, one line each, so that a run killed at any point goes on where it was."""
+"""Answers as they come, one line each, so that a run killed at any point can resume."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def refuse_own_settings(models: Iterable[Any], why: str) -> None:
 
     Args:
         models: as users name them.
-        why: all of them are asked alike, for the complaint.
+        why: the reason, for the message.
 
     Raises:
         UsageError: something is set for one of them.

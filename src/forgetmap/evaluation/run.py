@@ -76,7 +76,7 @@ def run_model(
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Path:
-    """Evaluate a model on a suite and write a run folder; go on where an earlier attempt ended.
+    """Evaluate a model on a suite and write a run folder; resume an earlier attempt.
 
     Args:
         backend: what the answers come from.

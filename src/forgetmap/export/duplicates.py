@@ -87,7 +87,7 @@ Check = Callable[[PlainText, bytes, int, MeasuredQuestion, int], Why | None]
 
 
 class DuplicateFinder:
-    """Finds measured items in texts, many texts at a time.
+    """Finds evaluation items in texts, many texts at a time.
 
     Args:
         items: everything that was measured.
@@ -109,7 +109,7 @@ class DuplicateFinder:
         self._rewordings = RewordingIndex(questions)
 
     def find(self, texts: Sequence[PlainText]) -> list[Duplicate | None]:
-        """For each text the first measured item that it gives away, or None."""
+        """For each text the first evaluation item that it leaks, or None."""
         found = [self._same(text) for text in texts]
         self._search(texts, found, self._long, _check_long)
         self._search(texts, found, self._short, _check_short)

@@ -45,7 +45,7 @@ class NeighbourSearch:
 
     Args:
         targets: plain words of each forgotten item.
-        questions: plain words of all measured items, to know which words are rare.
+        questions: plain words of all evaluation items, to know which words are rare.
         per_item: examples to keep of each.
         least: similarity below which nothing is kept.
     """

@@ -49,10 +49,10 @@ class ReplaySummary:
         reached: of these, with an example in the set.
         similarity: median over the chosen examples; None without a pool.
         pool: examples that were read.
-        excluded: of these, by why they give a measured item away.
+        excluded: of these, by how they leak an evaluation item.
         repeated: examples that stood in the pool before.
         unusable: rows without a text, where these are left out.
-        guarded: measured items that examples were compared with.
+        guarded: evaluation items that examples were compared with.
         notices: what a reader must know.
     """
 
@@ -211,7 +211,7 @@ def forgotten_items(comparison: Comparison) -> list[MeasuredItem]:
 def _check_measured(
     measured: Sequence[MeasuredItem], forgotten: Sequence[MeasuredItem]
 ) -> list[str]:
-    """Refuse where copies of measured items could not be told; say where they are hard to tell."""
+    """Refuse if copies of evaluation items cannot be detected; warn if detection is limited."""
     hint = "compare logs or runs that contain questions, or add a column `question` to the table."
     unknown = sum(not item.has_text and item.question_hash is None for item in measured)
     if unknown:
@@ -324,7 +324,7 @@ def _list_excluded(listing: IO[str] | None, example: Example, duplicate: Duplica
 
 
 def _own_example(item: MeasuredItem) -> Example | None:
-    """A measured item as a training example, where question and right answer are known."""
+    """An evaluation item as a training example, where question and right answer are known."""
     if not item.question or not item.gold:
         return None
     turns = Turn("user", item.as_asked()), Turn("assistant", item.answer())

@@ -31,7 +31,7 @@ from forgetmap.export.measured import Key, MeasuredItem, items_of
 from forgetmap.records import Run, reading
 
 UNPAIRED = ("only before", "only after", "unscored")
-"""What asking again can mend; other content under the same id it cannot."""
+"""What evaluating again can fix; different content with the same id it cannot."""
 MAX_ARGUMENT = 131_072
 """Bytes that Linux takes as one argument of a command."""
 

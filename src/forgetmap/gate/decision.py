@@ -242,15 +242,15 @@ def _refuse_unknown(options: GateOptions) -> None:
     if unknown:
         raise UsageError(
             f"a gate has no option {unknown[0]!r}",
-            hint=f"write rules into a policy; options for reading runs are {', '.join(known)}.",
+            hint=f"put rules into a policy; the options for reading runs are {', '.join(known)}.",
         )
 
 
 def _policy_of(policy: GatePolicy | str | Path | None, margin: float | None) -> GatePolicy:
     if margin is not None and policy is not None:
         raise UsageError(
-            "margin and policy are both given",
-            hint="write the margin into the rules of the policy, or leave the policy out.",
+            "margin and policy cannot be combined",
+            hint="set the margin in the rules of the policy, or remove the policy.",
         )
     if margin is not None:
         return make_default_policy(margin)

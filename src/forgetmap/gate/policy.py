@@ -1,6 +1,6 @@
 """What a release must hold: rules, margins and tiers, read from a TOML file.
 
-A rule names a quantity, the groups it is about and the loss that is put up with. Where a rule names
+A rule names a quantity, the groups it is about and the largest acceptable loss. Where a rule names
 no groups, it is about every group of its scope.
 """
 

@@ -11,7 +11,7 @@ from forgetmap.text import percent, printable
 
 HEAD = """\
 # What a release must hold; `forgetmap gate BEFORE AFTER --policy THIS-FILE` applies it.
-# Every rule is PASS where the loss is below its margin for sure, FAIL where it is above for sure,
+# Every rule is PASS if the interval of the loss is below its margin, FAIL if it is above,
 # and INCONCLUSIVE otherwise. docs/gate.md lists all fields.
 
 # Share of what BEFORE scored that must be paired and scored after.

@@ -1,4 +1,4 @@
-"""Inspect AI: as an eval set, which goes on where an earlier attempt ended."""
+"""Inspect AI: as an eval set, which resumes an earlier attempt."""
 
 from __future__ import annotations
 

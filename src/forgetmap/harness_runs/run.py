@@ -159,7 +159,7 @@ def plan_harness(
 def run_harness(
     plan: HarnessPlan, out: Path, *, overwrite: bool = False, show: Show = lambda _: None
 ) -> Run:
-    """Run a harness and import its logs; go on where an earlier attempt ended, if it can.
+    """Run a harness and import its logs; resume an earlier attempt if possible.
 
     Args:
         plan: what is run.

@@ -30,7 +30,7 @@ def lab_suite(recipe: LabRecipe) -> Suite:
 
 
 def run_items(recipe: LabRecipe, model: Any, tokenizer: Any, out: Path) -> Path:
-    """Ask a model all near and far questions; goes on where an earlier attempt ended."""
+    """Ask a model all near and far questions; resumes an earlier attempt."""
     return evaluate(model, lab_suite(recipe), out, tokenizer=tokenizer, settings=recipe.settings)
 
 

@@ -2,7 +2,7 @@
 
 A group-sequential design: an interim analysis after each stage decides which categories are
 settled. Every stage is a run of its own, over the tasks that are still open, with the seeds that
-the same repeats would have in one long run: whatever was stopped goes on where it was, and the
+the same repeats would have in one long run: an interrupted map resumes, and the
 answers are those of a run with a fixed number of repeats, only fewer.
 """
 

@@ -88,7 +88,7 @@ def map_models(  # noqa: PLR0913  # as many as the command has
         repeats: spend repeats where a verdict is open, instead of a fixed number of them; what was
             spent is in `repeats.json`.
         chain: the models are ordered checkpoints.
-        margin: the loss, as a share of all items, that is put up with; verdicts are against it.
+        margin: the loss, as a share of all items, that is acceptable.
         noise_floor: the share of greedy answers that flip one way between two runs of one model,
             assumed where repeats do not measure it; 0 turns it off.
         level: confidence of intervals, and so of verdicts.

@@ -63,7 +63,7 @@ def apply_recipe(
     """Merge models into a folder that transformers can load.
 
     The folder appears under its name only when it is whole and on the disk. If the merge is
-    stopped, even killed, the same call goes on where it was.
+    stopped, even killed, the same call resumes it.
 
     Args:
         recipe: what to merge, and how.

@@ -136,8 +136,7 @@ def _sampling(before: RunInfo, after: RunInfo) -> Iterable[Notice]:
     if before.is_sampled or after.is_sampled:
         yield Notice(
             "sampled",
-            "answers were sampled: a model also disagrees with itself, so some of the flips are "
-            "chance.",
+            "answers were sampled: they vary between runs, so some of the flips are chance.",
         )
 
 

@@ -1,6 +1,6 @@
 """Remote files copied into the user's cache: several at once, each whole or not at all.
 
-A copy that was interrupted goes on where it stopped: what has arrived is written down file by file,
+An interrupted copy resumes: what has arrived is written down file by file,
 and is not fetched again unless it changed.
 """
 

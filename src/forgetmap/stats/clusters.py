@@ -1,4 +1,4 @@
-"""Items that stand or fall together: several questions on one passage, repeats of one item."""
+"""Items that are not independent: several questions on one passage, repeats of one item."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ClusterVariance:
         """Design effect for an upper limit.
 
         Where few clusters lost anything, the spread between them says nothing about how strongly
-        their items hang together, so the worst is assumed: the more clusters with a loss beyond
+        their items are correlated, so the worst is assumed: the more clusters with a loss beyond
         the lucky flips, the less. From `SURE` on what is seen counts alone. Upper limits are then
         below the truth in at most .033 of 450 settings, up to .169 without it.
 

@@ -37,7 +37,7 @@ def graded_interval(
         total: sum of the changes.
         squares: sum of the squared changes.
         cubes: sum of their third powers.
-        clusters: from `cluster_variance`, for items that stand or fall together.
+        clusters: from `cluster_variance`, for clustered items.
         level: of the interval.
     """
     from scipy.special import stdtrit  # heavy, only here

@@ -6,7 +6,7 @@
 | upper | k/(k-1) | 0 | - |
 | latent | k/(k-1) | c^2/k | wrong before and after |
 | matched | k/(k-1) | c/(k-2) | wrong both times with different wrong options |
-| net drop | 1 | 1 | wrong before, right after |
+| losses minus gains | 1 | 1 | wrong before, right after |
 
 Items of different k add up. Backward transfer is the same with the two sides exchanged.
 """

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from forgetmap.stats.results import Reals
 
 FDR = 0.05
-"""The share of false alarms among all alarms that is put up with."""
+"""The share of false alarms among all alarms that is accepted."""
 
 
 def false_discovery(p: ArrayLike) -> Reals:

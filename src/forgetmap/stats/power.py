@@ -207,7 +207,7 @@ def items_for_no_loss(
     """Items with which the upper limit is below the margin four times in five, if nothing was lost.
 
     Args:
-        margin: loss that is put up with.
+        margin: largest acceptable loss.
         c: of the score at the upper end.
         h: of that score.
         share_e: share of items in E.

@@ -77,7 +77,7 @@ def excess_before_scores(
     right_after: ArrayLike,
     repeats_after: ArrayLike,
 ) -> Reals:
-    """Per item: forgetting between the models less the self-churn of the model before alone.
+    """Per item: forgetting between the models minus the noise of the model before alone.
 
     p_b (1 - p_a) - m_b (r_b - m_b) / (r_b (r_b - 1)), unbiased for p_b (p_b - p_a). For runs of
     which only the model before was repeated: x when a share x goes from always right to never, 0

@@ -42,7 +42,7 @@ class Look:
     Attributes:
         repeats: answers per item of each model.
         items: with two or more answers of each model.
-        value: `excess`, the share lost beyond self-churn.
+        value: `excess`, the share lost beyond the noise floor.
         p: one-sided, that nothing was lost, as if this were the only look.
         variance: of `value` if nothing changed.
         error: standard error of `value` for items like these.
@@ -69,7 +69,7 @@ class StoppingRule:
         level: error of the limits at all looks together. With half of it, any group at all is
             called lost though nothing was lost in it; with the other half, a group is called free
             of material loss though it lost the margin or more. Both rest on normal approximations.
-        margin: loss, as a share of all items, that is put up with.
+        margin: loss, as a share of all items, that is acceptable.
         hopeless: a group is given up if the rest of the repeats would decide it with a probability
             below this.
         exponent: how late the error rate is used up: by a share t of the repeats, t ** exponent of

@@ -30,7 +30,7 @@ _CONSTANT = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class ClusterDesign:
-    """How the rows of a table hang together.
+    """How the rows of a table depend on each other.
 
     Attributes:
         cluster: number of the cluster of each row; None where all are independent.
@@ -74,7 +74,7 @@ def joint_quantile(
 
     Args:
         scores: one row per estimate, one column per item.
-        design: how items hang together.
+        design: how items depend on each other.
         level: of all intervals together.
         seed: of the draws.
     """
@@ -124,7 +124,7 @@ def upper_limits(
 
     Args:
         scores: at most 1; one row per estimate, one column per item.
-        design: how items hang together.
+        design: how items depend on each other.
         alpha: how often a limit may be below the mean.
     """
     from scipy.special import ndtri, stdtrit

@@ -278,7 +278,7 @@ def _merging(level: float) -> StudyFinding:
 
 
 def _culture_and_knowledge(table: StudyTable, level: float) -> StudyFinding:
-    """The two categories against all others, over all pairs and over those asked alike."""
+    """The two categories against all others, over all pairs and over those with equal prompts."""
     chosen = [table.categories.index(name) for name in ("Culture", "Knowledge")]
     others = [
         place

@@ -1,4 +1,4 @@
-"""Reading a study: every field strictly, then how models, pairs and merges hang together."""
+"""Reading a study: every field strictly, then how models, pairs and merges are related."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def run_study(
     on_update: OnRunUpdate | None = None,
     **options: Any,
 ) -> StudyRuns:
-    """Evaluate every model that has no run yet; go on where an earlier call ended.
+    """Evaluate every model that has no run yet; resume an earlier call.
 
     A model that fails does not stop the others.
 

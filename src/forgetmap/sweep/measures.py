@@ -40,7 +40,7 @@ def rates(hits: Flags, design: ClusterDesign, family: Sequence[int], why_none: s
 
     Args:
         hits: point x answer, of the answers that the share is of.
-        design: which answers hang together.
+        design: which answers are not independent.
         family: the points among which one may be chosen.
         why_none: what to say where there are no answers.
     """

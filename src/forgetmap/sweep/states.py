@@ -27,7 +27,7 @@ class States:
         right: run x column.
         category: of each column.
         target: columns of tasks that the tuned model was trained for.
-        design: which columns stand or fall together.
+        design: which columns are not independent.
         chance: of a right guess; 0 for open-ended items.
         loss: run x column, minus the log-probability of the right answer; None if not recorded.
         left_out: answers that some run lacks or that have no score.
@@ -103,7 +103,7 @@ def _unnamed(key: tuple[Any, ...], target: Collection[str]) -> str:
 
 
 def _design(keys: Sequence[tuple[Any, ...]], rows: Sequence[dict[str, Any]]) -> ClusterDesign:
-    """Repeats of an item, and items of a cluster, stand or fall together."""
+    """Repeats of an item, and items of a cluster, are not independent."""
     names = [
         (key[0], "cluster", row["cluster"]) if row["cluster"] else (key[0], "item", key[1])
         for key, row in zip(keys, rows, strict=True)

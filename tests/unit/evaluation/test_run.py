@@ -218,7 +218,7 @@ def test_an_estimate_counts_every_answer() -> None:
         (Settings(chat=True), "no chat template"),
         (Settings(system_prompt="Be brief."), "needs a chat"),
         (Settings(repeats=2), "greedy answers"),
-        (Settings(protocol="published"), "nothing says which the model is"),
+        (Settings(protocol="published"), "whether the model is a base or a tuned model"),
         (Settings(protocol="published", stage="base"), "no worked examples"),
         (Settings(protocol="published", stage="tuned"), "no chat template"),
     ],

@@ -47,7 +47,7 @@ def test_a_margin_is_that_of_the_default_policy() -> None:
     before, after = one_task(BAD)
     assert run_gate(before, after, margin=0.9).status == "PASS"
     assert run_gate(before, after, margin=0.02).checks == run_gate(before, after).checks
-    with pytest.raises(UsageError, match="margin and policy are both given"):
+    with pytest.raises(UsageError, match="margin and policy cannot be combined"):
         run_gate(before, after, margin=0.02, policy=TASKS)
 
 

@@ -7,7 +7,7 @@
         model/          becomes NAME
         replaced/       what was called NAME before, for the moment between two renamings
 
-Pieces are believed by their checksum, not because a line says so: after a crash of the whole
+Pieces are verified by their checksum, not because a line says so: after a crash of the whole
 machine lines may have reached the disk before the values did.
 """
 

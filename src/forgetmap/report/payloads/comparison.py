@@ -69,7 +69,7 @@ def make_payload(
         result: what `compare` returned.
         texts: with questions, answers and responses; without them the report says which items
             flipped and how their answers ended, and not what was asked.
-        redact: regular expressions; what they match in texts and warnings is blackened.
+        redact: regular expressions; what they match in texts and warnings is redacted.
         limit: most flipped items in the report; every task has its share.
         title: of the report; made of the names of the runs where there is none.
         made: date to be shown.
@@ -101,7 +101,7 @@ def assemble(
     title: str | None = None,
     made: str | None = None,
 ) -> Payload:
-    """Put the parts together; what must not leave the house is taken out here, and only here."""
+    """Put the parts together; what must not be shared is removed here, and only here."""
     secrets = parse_patterns(redact or ())
     discreet = not texts or bool(secrets)
     if discreet:
@@ -168,7 +168,7 @@ def _title(results: Sequence[ComparisonResult]) -> str:
 
 
 def shareable(items: Items, secrets: Sequence[Secret], *, texts: bool) -> Items:
-    """Items with only those texts that may leave the house."""
+    """Items with only those texts that may be shared."""
     columns = items.columns if texts else without_texts(items.columns)
     return items.model_copy(
         update={"columns": redact_columns(columns, secrets) if secrets else columns}
@@ -227,7 +227,7 @@ def _shareable_notice(
 
 
 def without_paths(message: str, runs: Iterable[Run | RunResult], secrets: Iterable[Secret]) -> str:
-    """A warning without the folders that these runs are in, blackened."""
+    """A warning without the folders that these runs are in, redacted."""
     for run in runs:
         message = message.replace(run.origin, _folder_name(run))
     return redact(message, secrets)

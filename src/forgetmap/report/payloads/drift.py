@@ -30,7 +30,7 @@ def make_drift_payload(
     Args:
         drifted: what `drift_with_runs` returned.
         texts: with questions, answers and responses.
-        redact: regular expressions; what they match in texts and warnings is blackened.
+        redact: regular expressions; what they match in texts and warnings is redacted.
         limit: most changed items in the report; every metric has its share.
         title: of the report; made of the names of the models where there is none.
         made: date to be shown.

@@ -1,4 +1,4 @@
-"""What a report says of an item in words: cut to a size, blackened, or left out."""
+"""What a report says of an item in words: shortened, redacted, or left out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OF_ITEMS = (
     *(f"{name}_{side}" for name in ("answer", "choice", "prompt", "response", "error")
       for side in SIDES),
 )  # fmt: skip
-"""Columns with what was asked or said. `--no-text` leaves them out, `--redact` blackens them."""
+"""Columns with what was asked or said. `--no-text` leaves them out, `--redact` redacts them."""
 MIN_BYTES = 200
 """No text is cut below this."""
 BLOCK = "█"
@@ -29,7 +29,7 @@ def without_texts(columns: Columns) -> Columns:
 
 
 def parse_patterns(expressions: Iterable[str]) -> tuple[Secret, ...]:
-    """What is to be blackened, as compiled patterns.
+    """What to redact, as compiled patterns.
 
     Raises:
         UsageError: one of them is no regular expression.

@@ -1,9 +1,9 @@
 """What a server really does, probed before it is relied on.
 
 Servers of one and the same interface differ: some leave out what they were asked for without a
-word, some say log-probabilities that belong to the token before. So nothing is believed that was
-not seen: a count must agree with a limit, a seed must repeat what it wrote, and what a server says
-of its own text when it reads it must be what it said when it wrote it.
+word, some say log-probabilities that belong to the token before. So every capability is tested: a
+count must agree with a limit, a seed must repeat what it wrote, and what a server says of its own
+text when it reads it must be what it said when it wrote it.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class SiteContext:
         detail: the study in full.
         names: where pages lie.
         reader: of items; None where there are none.
-        secrets: what is blackened in texts.
+        secrets: what is redacted in texts.
         lost: the items that most pairs forgot.
         lost_counts: how many items were forgotten by 0, 1, ... pairs.
     """
@@ -136,7 +136,7 @@ class SiteContext:
         ]
 
     def item_columns(self, number: int) -> dict[str, list[Any]]:
-        """The items on the page of a pair, blackened where asked for."""
+        """The items on the page of a pair, redacted if requested."""
         assert self.reader is not None  # noqa: S101  # asked for only then
         columns = self.reader.columns(number)
         return redact_columns(columns, self.secrets) if self.secrets else columns

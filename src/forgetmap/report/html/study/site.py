@@ -69,7 +69,7 @@ def write_study(
         folder: where to.
         overwrite: replace an earlier report.
         texts: with questions, answers and responses.
-        redact: regular expressions; what they match in texts is blackened.
+        redact: regular expressions; what they match in texts is redacted.
         limit: most changed items on the page of a pair.
         on_page: is told what is written.
 
