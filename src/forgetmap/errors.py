@@ -43,7 +43,7 @@ TRUNCATED_HINT = "The file looks truncated: copy it again."
 
 
 class ForgetmapError(Exception):
-    """Root of all deliberate errors: a sentence of facts and a hint that says what to do."""
+    """Base class of all errors raised by forgetmap: a message, and a hint that says what to do."""
 
     def __init__(self, message: str, *, hint: str) -> None:
         super().__init__(message)

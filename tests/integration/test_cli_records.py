@@ -77,7 +77,7 @@ def test_records_check_deep_reads_every_file(tmp_path: Path, pair: tuple[Path, P
     done = call("records", "check", tmp_path / "run", "--deep")
     assert done.code == 2
     assert "manifest.json: checksum check failed: the file is changed" in done.err
-    assert "no run folder" in call("records", "check", pair[0], "--deep").err
+    assert "not a run folder" in call("records", "check", pair[0], "--deep").err
 
 
 def test_records_show(demo: Path) -> None:

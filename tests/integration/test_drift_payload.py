@@ -241,7 +241,7 @@ def test_markdown_says_who_drifted_most_and_what_steps_undid() -> None:
     assert "**What the step model-1 → model-2 undid**" in words
     assert re.search(r"\| Mathematics \\\[maths\\\] \| .* \| \+100% \|", words)
     assert "- **undone**: " in words
-    assert "**Deep dive: in no average**" in words
+    assert "**Deep dive (not in any average)**" in words
 
 
 def test_written_as_one_file(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_merging_under_drift(recipe: Path, tmp_path: Path) -> None:
         (("compare", "RECIPE", "--methods", "lora", "--strengths", "a"), "not a list of numbers"),
         (("compare", "RECIPE", "--strengths", "sft=1"), "'sft' has no strengths"),
         (("compare", "RECIPE", "--start", "x"), "--start works only with the recipe tiny"),
-        (("compare", "nothing.toml"), "there is no such file"),
+        (("compare", "nothing.toml"), "the file does not exist"),
         (("compare", "tiny", "--start", "no/such/model"), "There is no model no/such/model"),
         (("repair", "RECIPE", "--seeds", "1"), "needs at least 2 seeds, not 1"),
         (("merge-drift", "RECIPE", "--levels", "0.5,1"), "2 levels of drift cannot show a trend"),

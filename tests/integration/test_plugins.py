@@ -211,7 +211,7 @@ ESTIMATOR = (PLUGINS / "estimator" / "yule_estimator.py").read_text(encoding="ut
     [
         ("import no_such_package_anywhere\n", "mine", "No module named 'no_such_package_anywhere'"),
         ("mine = 5\n", "mine", "it is not a forgetmap.comparison.Estimator"),
-        (ESTIMATOR.replace('"independence"', '"latent"'), "latent", "under the name 'latent'"),
+        (ESTIMATOR.replace('"independence"', '"latent"'), "latent", "an estimator named 'latent'"),
         (ESTIMATOR.replace('"independence"', '"n10"'), "n10", "'n10', which is the name of a rate"),
     ],
     ids=["import", "type", "ours", "field"],

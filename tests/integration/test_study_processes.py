@@ -220,7 +220,7 @@ def test_a_limit_stops_before_the_model_that_exceeds_it(
     done = call("study", "run", file, "--out", out, "--max-items", 2 * ITEMS + 1, columns=200)
     assert done.code == 0, done.err
     assert (
-        "three would take about 5 answers, and 1 of 11 are left. 1 model left: three." in done.out
+        "three would take about 5 answers, but 1 of 11 are left. 1 model left: three." in done.out
     )
     assert f"To resume: forgetmap study run {file} --out {out} --max-items 11" in done.out
     assert [plan.state for plan in plan_runs(read_study(file), out)] == ["done", "done", "missing"]

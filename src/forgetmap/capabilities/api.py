@@ -91,37 +91,37 @@ class DriftOptions(TypedDict, total=False):
 
 
 def drift(before: Any, after: Any, /, *more: Any, **options: Unpack[DriftOptions]) -> DriftResult:
-    """How did capabilities drift from the model before to each model after?
+    """Measure how capabilities drifted from the model before to each model after.
 
     Args:
-        before: path, dataframe or run of the model before, or a CapTrack metric file. With a label
-            of its own, as NAME=PATH or as a pair of a name and any of these.
-        after: the same of the model after.
+        before: path, dataframe or run of the model before, or a CapTrack metric file. To name a
+            model, pass NAME=PATH or a pair of a name and any of these.
+        after: the same for the model after.
         more: further models after; each is compared with `before`.
         taxonomy: `captrack`, `knowledge`, `sample`, or the path of a TOML file.
-        aggregator: `default` averages bounded effects; `captrack-relative` relative changes, as
-            published.
-        profile: `full`, or `quick` for rule metrics on 200 items per task.
-        judge: URL and model of an OpenAI-compatible server, for metrics that need a judge.
-        judge_repeats: how often it judges each response; the mean counts.
-        allow_exec: whether code that a model wrote is run, in a sandbox.
-        noise: path, dataframe or run of a repeat of the model before.
+        aggregator: `default` averages bounded effects; `captrack-relative` averages relative
+            changes, as published.
+        profile: `full`, or `quick` for rule-based metrics on 200 items per task.
+        judge: URL and model of an OpenAI-compatible server, for metrics that need an LLM judge.
+        judge_repeats: number of times the judge grades each response; the mean is used.
+        allow_exec: run model-written code in a sandbox.
+        noise: path, dataframe or run of another run of the model before.
         target: tasks the model was trained for, shown in the same table.
-        pair_by: content where both sides have it, else id (`auto`); or only `content` or `id`.
-        draws: of the bootstrap.
-        seed: of the bootstrap.
-        pairs: further pairs of a model before and its model after, in the same table.
-        chain: whether the models after go on from each other, in this order: every step, and what
-            later steps undid of the drift so far.
-        deep_dive: whether metrics that explain capabilities are measured too.
-        processes: how many read and score; by default one per core.
-        cached: use what was read and scored before.
-        column_map: canonical field -> column, for tables that name them otherwise.
+        pair_by: `auto` pairs by content if both sides have it, else by id; or `content` or `id`.
+        draws: number of bootstrap samples.
+        seed: random seed of the bootstrap.
+        pairs: further pairs of a model before and a model after, in the same table.
+        chain: each model after was trained from the one before it: shows every step, and how much
+            of the earlier drift it undid.
+        deep_dive: also measure the metrics that explain capabilities.
+        processes: number of processes that read and score; by default one per core.
+        cached: use cached results of reading and scoring.
+        column_map: canonical field -> column, for tables with other column names.
         task: name of the task, for tables without such a column.
-        run: part of a model, time stamp or file name, where logs hold several runs.
-        strict: the first row of a log that cannot be used is an error.
-        progress: told now and then, in words, how far it is.
-        engine: `duckdb`, or `spark` or a Spark session to read with; responses are scored here.
+        run: part of a model name, time stamp or file name, for logs with several runs.
+        strict: raise an error at the first unusable row of a log.
+        progress: called with progress messages.
+        engine: `duckdb`, or `spark` or a Spark session to read with; responses are scored locally.
         master: address of the Spark cluster.
 
     Example:

@@ -36,23 +36,23 @@ _MOVED: dict[tuple[Direction, bool], str] = {
 
 @dataclass(frozen=True, slots=True)
 class DriftResult(Presentable):
-    """Drift of one or several models, each against a model before.
+    """Drift of one or several models, each compared with a model before.
 
     Attributes:
-        taxonomy: its name.
+        taxonomy: name of the taxonomy.
         aggregator: how metrics were averaged; values are effects, or percent if published.
-        before: name of the model before; of several all, with commas.
-        models: names of the models after, in order; in a chain a step has the names of both.
-        cautions: what to know first.
-        groups: cells, model by model.
-        capabilities: cells, model by model.
-        metrics: cells, model by model.
-        draws: of the bootstrap.
-        seed: of the bootstrap.
-        bases: of each model after, the model before it.
-        deep_dive: cells of metrics that explain capabilities, where they were asked for.
-        ranking: which model drifted most, of several with intervals.
-        recoveries: what later steps of a chain did to the drift so far.
+        before: name of the model before; several are separated by commas.
+        models: names of the models after, in order; in a chain, a step has both names.
+        cautions: warnings about the numbers.
+        groups: cells, by model.
+        capabilities: cells, by model.
+        metrics: cells, by model.
+        draws: number of bootstrap samples.
+        seed: random seed of the bootstrap.
+        bases: for each model after, its model before.
+        deep_dive: cells of metrics that explain capabilities, if requested.
+        ranking: which of several models drifted most.
+        recoveries: how much of the earlier drift later steps of a chain undid.
     """
 
     taxonomy: str
@@ -71,12 +71,12 @@ class DriftResult(Presentable):
     recoveries: tuple[Recovery, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; what is no number is None."""
+        """Plain values; NaN and infinity are None."""
         plain: dict[str, Any] = _plain(asdict(self))
         return plain
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """All numbers and words as JSON."""
+        """All numbers and texts as JSON."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def to_csv(self) -> str:
@@ -126,7 +126,7 @@ class DriftResult(Presentable):
         return blocks_to_html(self._summary())
 
     def opening(self) -> Blocks:
-        """What was compared, and per model what drifted most and what that rests on."""
+        """What was compared, and for each model what drifted most and the data basis."""
         title = f"Drift from {self.before} ({self.taxonomy}, {self.aggregator})"
         blocks: Blocks = [Line(title, "strong")]
         for model in self.models:
@@ -136,7 +136,7 @@ class DriftResult(Presentable):
         return blocks
 
     def comparison(self, ranking: DriftRanking) -> str:
-        """Which model drifted most, and how surely."""
+        """Which model drifted most, with its probability."""
         first, second = ranking.models[:2]
         size = f"size {first.size:.2f}, 95% interval {first.low:.2f} to {first.high:.2f}"
         chance = f"probability {first.largest:.2f}"
@@ -165,7 +165,7 @@ class DriftResult(Presentable):
         ]
 
     def sheet(self) -> Sheet:
-        """Groups and capabilities down, models across."""
+        """A table with groups and capabilities in rows and models in columns."""
         columns = [self.cells(model) for model in self.models]
         rows = [
             (self.row_name(cells[0]), *(describe_cell(cell).drift for cell in cells))
@@ -191,7 +191,7 @@ class DriftResult(Presentable):
         return max(-1.0, min(cell.value / STRONGEST[self.aggregator], 1.0))
 
     def headline(self, model: str) -> str:
-        """What drifted most, in which direction, how sure."""
+        """What drifted most, with direction and uncertainty."""
         cells = self._measured(model)
         base = self.base_of(model)
         if base != self.before and not model.startswith(base):
@@ -216,7 +216,7 @@ class DriftResult(Presentable):
         )
 
     def lead(self, model: str) -> str:
-        """How many moved, and how much of the taxonomy was measured."""
+        """Number of capabilities that drifted, and coverage of the taxonomy."""
         cells = self._measured(model)
         known = {
             cell.id for cell in self.capabilities if cell.model == model and cell.group != TARGET

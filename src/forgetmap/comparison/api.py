@@ -28,7 +28,7 @@ from forgetmap.sources import Progress, Reading, ScoreRange, engine_session, ope
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FanOut(Presentable):
-    """One model before, several after; a sequence of comparisons."""
+    """One model before and several models after: a sequence of comparisons."""
 
     comparisons: tuple[Comparison, ...]
 
@@ -38,7 +38,7 @@ class FanOut(Presentable):
         return FanOutResult(comparisons=[comparison.result for comparison in self.comparisons])
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """All numbers and words as JSON; the schema is in docs/schemas."""
+        """All numbers and texts as JSON; the schema is in docs/schemas."""
         return self.result.to_json(indent=indent)
 
     def __len__(self) -> int:
@@ -108,49 +108,47 @@ def compare(
 def compare(
     before: Any, after: Any, /, *more: Any, chain: bool = False, **options: Unpack[Options]
 ) -> Comparison | FanOut | Chain:
-    """What did the model after forget, and gain, against the model before?
+    """Compare a model before and after training: what it forgot and what it gained.
 
     Args:
         before: path, dataframe or run of the model before.
-        after: the same of the model after.
+        after: path, dataframe or run of the model after.
         more: further models; each is compared with `before`, or continues the chain.
-        chain: the models are ordered checkpoints; they are taken in the order of their recorded
-            parents where these are known, else as given.
-        metric: `METRIC` or `METRIC/SCORER`, where a run has several.
-        correct_at: the score from which on an answer counts as right.
-        min_paired: the share of what each side scored that must be paired and scored on the other,
-            or the comparison is refused; 0.8 by default.
-        margin: the loss, as a share of all items, that is acceptable.
-            0.02 by default.
-        noise_floor: the share of greedy answers that batching and hardware flip one way; assumed
-            where neither `noise` nor repeats measure it, and taken off "lost at least". 0.005 by
-            default, 0 turns it off.
-        level: confidence of intervals, and so of verdicts; 0.95 by default.
-        pair_by: content where both sides have it, else id (`auto`); or only `content` or `id`.
-        column_map: canonical field -> column, for tables that name them otherwise.
-        task: name of the only task of a log or table; refused where there are several.
-        estimator: what the headline is made of; `auto` follows from what the data allow.
-        noise: path, dataframe or run of a repeat of the model before: then its disagreement with
-            itself is taken out.
-        rollup: `default`, or `post-forget` for the published averages beside ours.
-        task_table: `corrected`, `as-run` or `as-released`; names k and category of the tasks of the
-            published study, where the data do not.
-        run: part of a model, time stamp or file name, where logs hold several runs; one for all
-            sides or one for each.
-        strict: the first row of a log that cannot be used is an error, not a problem in the result;
-            and where results are missing after, the worst case is a warning.
-        scores: whose verdicts count: only those of the `log`, or our `own` grading of each
-            response; by default those of the log, and our own where it stores none.
-        cached: use what was read from the same logs before.
-        texts: read questions, prompts and responses of logs too, for `flips(texts=True)`.
-        processes: how many read large logs; by default one per core.
-        progress: told now and then, in words, how far the reading is.
-        score_range: the worst and the best score, where they are not 0 and 1, such as `(1, 10)`.
-        mapping: file of `forgetmap records map` that says how tables are read.
+        chain: the models are successive checkpoints, in the order of their recorded parents if
+            these are known, else as given.
+        metric: `METRIC` or `METRIC/SCORER`, if a run has several.
+        correct_at: minimum score that counts as right.
+        min_paired: minimum share of the scored items of each side that must also be scored on the
+            other side; 0.8 by default.
+        margin: the largest acceptable loss, as a share of all items; 0.02 by default.
+        noise_floor: assumed share of greedy answers that batching and hardware flip one way, unless
+            `noise` or repeats measure it; subtracted from "lost at least". 0.005 by default, 0
+            turns the correction off.
+        level: confidence level of the intervals and the verdicts; 0.95 by default.
+        pair_by: `auto` pairs by content if both sides have it, else by id; or `content` or `id`.
+        column_map: canonical field -> column, for tables with other column names.
+        task: name of the task, for logs or tables with a single task.
+        estimator: estimator of the headline; `auto` chooses the best one for the data.
+        noise: path, dataframe or run of another run of the model before, to measure the noise floor
+            and subtract it.
+        rollup: `default`, or `post-forget` to add the published averages.
+        task_table: `corrected`, `as-run` or `as-released`: number of options and category of the
+            tasks of the published study, if the data do not have them.
+        run: part of a model name, time stamp or file name, for logs with several runs; one for all
+            sides or one per side.
+        strict: raise an error at the first unusable row of a log, and warn about the worst case if
+            results are missing after.
+        scores: `log` uses only the scores of the log, `own` our own grading of each response; by
+            default the scores of the log, and our own if it has none.
+        cached: use cached data of logs that were read before.
+        texts: also read questions, prompts and responses of logs, for `flips(texts=True)`.
+        processes: number of processes that read large logs; by default one per core.
+        progress: called with progress messages.
+        score_range: the worst and the best score, if they are not 0 and 1, such as `(1, 10)`.
+        mapping: mapping file of `forgetmap records map`.
         engine: `duckdb`, or `spark` or a Spark session for paths, addresses and names of tables
             that a cluster reads.
-        master: address of the cluster, such as `spark://HOST:7077`; by default as Spark is
-            configured.
+        master: address of the cluster, such as `spark://HOST:7077`; by default the configured one.
 
     Returns:
         A `Comparison`; a `FanOut` for several models after; a `Chain` for checkpoints.
@@ -200,7 +198,7 @@ def _compare_runs(
 
 
 def chain(first: Any, second: Any, /, *more: Any, **options: Unpack[Options]) -> Chain:
-    """What happened to each item over ordered checkpoints? `compare` with `chain=True`."""
+    """Compare ordered checkpoints: `compare` with `chain=True`."""
     return compare(first, second, *more, chain=True, **options)
 
 

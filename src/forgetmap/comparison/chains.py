@@ -38,8 +38,8 @@ class Chain(Presentable):
     """What happened to each item over several checkpoints.
 
     Attributes:
-        result: first against last, with `stages` and `paths`.
-        comparisons: the first checkpoint against each later one.
+        result: the first checkpoint compared with the last, with `stages` and `paths`.
+        comparisons: the first checkpoint compared with each later one.
         items: lazy; one row per item scored at every stage, with its path.
     """
 
@@ -54,15 +54,15 @@ class Chain(Presentable):
 
     @property
     def paths(self) -> list[PathResult]:
-        """How many items share each history."""
+        """Number of items with each history."""
         return self.result.paths or []
 
     def histories(self) -> Any:
-        """One row per item: path, where it was lost first, and what became of it."""
+        """One row per item: path, first stage at which it was forgotten, and final state."""
         return to_library(self.items.sort("task", "item", "repeat"), self.comparisons[0].before)
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """All numbers and words as JSON; the schema is in docs/schemas."""
+        """All numbers and texts as JSON; the schema is in docs/schemas."""
         return self.result.to_json(indent=indent)
 
     def __repr__(self) -> str:

@@ -36,14 +36,14 @@ class Grounds:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison(Presentable):
-    """What one model forgot and gained against another.
+    """What one model forgot and gained compared with another.
 
     Attributes:
-        result: all numbers and words, as in `--json`.
+        result: all numbers and texts, as in `--json`.
         before: the run before.
         after: the run after.
         pairs: every result with its counterpart, lazy.
-        grounds: what verdicts rest on.
+        grounds: the data behind the verdicts.
     """
 
     result: ComparisonResult
@@ -54,7 +54,7 @@ class Comparison(Presentable):
 
     @property
     def headline(self) -> str:
-        """What happened, in one sentence."""
+        """The verdict in one sentence."""
         return self.result.headline
 
     @property
@@ -80,7 +80,7 @@ class Comparison(Presentable):
 
         Args:
             kind: forgotten (1->0), gained (0->1), kept (1->1) or never (0->0).
-            texts: bring questions, prompts and responses along.
+            texts: include questions, prompts and responses.
         """
         with reading(self.before, self.after):
             return to_library(self.flip_frame(kind, texts=texts), self.before)
@@ -92,12 +92,12 @@ class Comparison(Presentable):
         return with_texts(flips, self.before, self.after) if texts else flips
 
     def unpaired(self) -> Any:
-        """Every result that is not in the cells, and why."""
+        """Every result that is not compared, and why."""
         with reading(self.before, self.after):
             return to_library(select_unpaired(self.pairs), self.before)
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """All numbers and words as JSON; the schema is in docs/schemas."""
+        """All numbers and texts as JSON; the schema is in docs/schemas."""
         return self.result.to_json(indent=indent)
 
     def __repr__(self) -> str:

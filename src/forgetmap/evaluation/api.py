@@ -39,20 +39,20 @@ def evaluate(  # noqa: PLR0913  # as many as the command has
     """Evaluate one model on a suite and write a run folder; resume an earlier attempt.
 
     Args:
-        model: a folder, a hub id, `BASE+ADAPTER`, a GGUF file, any of these behind `vllm:`, the
-            address of a server (`http://HOST/v1#NAME`), a live transformers module (then with
-            `tokenizer`; it is left as it was, also in the middle of training), or any backend. A
-            name may be followed by settings: `MODEL,stage=base,max_tokens=4096`.
-        suite: its name, a file of items, a hub data set, or a suite.
-        out: the run folder.
-        tokenizer: of a live module.
-        settings: how the model is asked.
-        salt: tells the random numbers of this run from those of other models; what the model is
-            called if left out, and nothing for a live one.
-        overwrite: start anew, whatever is there.
-        skip_too_long: leave out items that do not fit into the context; how many is recorded.
+        model: a folder, a hub id, `BASE+ADAPTER`, a GGUF file, any of these with the prefix
+            `vllm:`, a server address (`http://HOST/v1#NAME`), a live transformers module (with
+            `tokenizer`; it is not changed, even during training), or any backend. Settings can
+            follow the name: `MODEL,stage=base,max_tokens=4096`.
+        suite: name of a suite, a file of items, a hub data set, or a `Suite`.
+        out: the run folder to write.
+        tokenizer: tokenizer of a live module.
+        settings: settings of the evaluation.
+        salt: separates the random numbers of this run from those of other models; by default the
+            name of the model, and nothing for a live module.
+        overwrite: start again even if there is an earlier result.
+        skip_too_long: skip items that exceed the context length; their number is recorded.
         on_progress: called after every answer.
-        load_options: engine, traffic, device and the like, as for `open_model`.
+        load_options: engine, traffic, device and so on, as for `open_model`.
 
     Example:
         >>> import forgetmap as fm

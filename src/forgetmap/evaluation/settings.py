@@ -35,23 +35,23 @@ TUNED_FEW_SHOT = (
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a model is asked; None means as the protocol says.
+    """Settings of an evaluation; None means the default of the protocol.
 
     Attributes:
-        protocol: `same` asks every model in the same way; `published` is that of Harmon et al.
-            (2026): few-shot for base models, zero-shot with reasoning in a chat for tuned ones;
-            which of these a model is must be said, as base models may have chat templates too.
-        stage: what the model is, `base` or `tuned`.
-        scoring: how multiple choice is scored; `auto` is by log-likelihood under `same`, by what is
-            generated under `published`.
-        chat: put every question into the chat template.
-        system_prompt: first message of a chat.
-        shots: worked examples before a question.
-        temperature: 0 is greedy.
-        top_p: share of probability kept.
-        max_new_tokens: limit of a response.
-        repeats: answers per item.
-        seed: of the first repeat; the next has the next.
+        protocol: `same` uses the same prompts for every model; `published` follows Harmon et al.
+            (2026): few-shot prompts for base models, zero-shot chat prompts with reasoning for
+            tuned models. It needs `stage`, because base models may have chat templates too.
+        stage: the type of the model, `base` or `tuned`.
+        scoring: how multiple choice is scored; `auto` is by log-likelihood with `same`, by
+            generated answers with `published`.
+        chat: format every question with the chat template.
+        system_prompt: system message of a chat.
+        shots: number of worked examples before a question.
+        temperature: sampling temperature; 0 is greedy.
+        top_p: probability mass of nucleus sampling.
+        max_new_tokens: maximum number of tokens per response.
+        repeats: number of answers per item.
+        seed: random seed of the first repeat; each further repeat adds 1.
     """
 
     protocol: ProtocolName = "same"

@@ -86,26 +86,26 @@ def run_gate(  # noqa: PLR0913  # all but the runs by name
     record: bool | None = None,
     **options: Unpack[GateOptions],
 ) -> GateResult:
-    """Does the model after keep what the model before had, as far as a policy asks for it?
+    """Decide whether a model may be released, by checking two runs against a policy.
 
     Args:
         before: path, dataframe or run of the model before, or `baseline:NAME`.
         after: path, dataframe or run of the model after.
-        margin: the loss that is accepted, as a share of all items, where no policy is given; by
-            default 0.02.
+        margin: the largest acceptable loss, as a share of all items, if no policy is given; 0.02
+            by default.
         policy: a `GatePolicy`, or the path of its TOML file; by default no loss beyond the margin
             in all items, and a warning for every category.
-        waivers: losses that are let pass for a while, or the path of their TOML file.
-        look: which look at these models it is, where the policy plans several; by default one more
-            than the store has.
-        today: the day on which waivers are judged; by default today in UTC.
-        store: where baselines and decisions are kept.
-        record: keep the decision in the store; by default where there is one.
-        options: how runs are read, as of `compare`: column_map, task, noise, run, strict,
+        waivers: losses that are accepted for a limited time, or the path of their TOML file.
+        look: number of this look at the models, if the policy plans several; by default one more
+            than in the store.
+        today: the date used to check whether waivers have expired; by default today in UTC.
+        store: folder or address of the store of baselines and decisions.
+        record: record the decision in the store; by default if there is one.
+        options: how runs are read, as for `compare`: column_map, task, noise, run, strict,
             scores, cached, processes, progress, score_range, mapping.
 
     Returns:
-        PASS, FAIL or INCONCLUSIVE, with every check behind it.
+        PASS, FAIL or INCONCLUSIVE, with all checks.
 
     Example:
         >>> import forgetmap as fm

@@ -93,7 +93,7 @@ class PolicyResult(Value):
 
 
 class GateResult(Value):
-    """PASS, FAIL or INCONCLUSIVE, and every check behind it."""
+    """PASS, FAIL or INCONCLUSIVE, with all checks."""
 
     schema_version: int = GATE_VERSION
     status: Status

@@ -72,31 +72,31 @@ def map_models(  # noqa: PLR0913  # as many as the command has
     on_progress: OnMapProgress | None = None,
     **loading: Any,
 ) -> Mapped:
-    """What did the models after forget, and gain? Evaluates all of them first.
+    """Evaluate models before and after training on the same items, and compare them.
 
-    Every model is asked the same items in the same way, with random numbers of its own. What is
-    already there is not done again.
+    All models are evaluated with the same settings and their own random numbers. Existing results
+    are kept.
 
     Args:
-        before: the model before: a folder, a hub id, `BASE+ADAPTER` or a GGUF file; what is set
-            for one model alone stands behind its name: `MODEL,stage=base,max_tokens=4096`.
+        before: the model before: a folder, a hub id, `BASE+ADAPTER` or a GGUF file. Settings of a
+            single model follow its name: `MODEL,stage=base,max_tokens=4096`.
         after: the model after.
         more: further models after.
-        suite: its name, a file of items, a hub data set, or a suite.
+        suite: name of a suite, a file of items, a hub data set, or a `Suite`.
         out: folder for `runs/`, `result/` and `report.html`.
-        settings: how the models are asked.
-        repeats: spend repeats where a verdict is open, instead of a fixed number of them; what was
-            spent is in `repeats.json`.
-        chain: the models are ordered checkpoints.
-        margin: the loss, as a share of all items, that is acceptable.
-        noise_floor: the share of greedy answers that flip one way between two runs of one model,
-            assumed where repeats do not measure it; 0 turns it off.
-        level: confidence of intervals, and so of verdicts.
-        overwrite: start anew, whatever is there.
-        skip_too_long: leave out items that do not fit into the context of one of the models, for
-            all of them; how many is in the runs and in the result. Opens every model once more.
+        settings: settings of the evaluation.
+        repeats: add repeats only where a verdict is undecided, instead of a fixed number;
+            `repeats.json` records them.
+        chain: the models are successive checkpoints.
+        margin: the largest acceptable loss, as a share of all items.
+        noise_floor: assumed share of greedy answers that flip one way between two runs of the same
+            model, unless repeats measure it; 0 turns the correction off.
+        level: confidence level of the intervals and the verdicts.
+        overwrite: start again even if there is an earlier result.
+        skip_too_long: skip items that exceed the context length of any model; their number is
+            recorded in the runs and in the result. Opens every model once more.
         on_progress: called after every answer.
-        loading: dtype, device and the like, as for `open_model`.
+        loading: dtype, device and so on, as for `open_model`.
 
     Example:
         >>> import forgetmap as fm

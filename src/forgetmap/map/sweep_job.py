@@ -107,32 +107,32 @@ def merge_sweep(  # noqa: PLR0913
     report: Report | None = None,
     **loading: Any,
 ) -> Sweep:
-    """Does merging keep what was known, and what was learnt? Builds and evaluates every merge.
+    """Build and evaluate merges of two models, and find the best one.
 
-    What is already there is not done again. Every model is asked the same items in the same way.
+    Existing results are kept. All models are evaluated on the same items with the same settings.
 
     Args:
         base: the model before: a folder with safetensors, a hub id, or `BASE+ADAPTER`.
         tuned: the model after.
-        more: further models tuned from base; then also: does merging help where weights moved less?
-        suite: its name, a file of items, a hub data set, or a suite.
+        more: further models tuned from base, to test whether merging helps more where the weights
+            moved less.
+        suite: name of a suite, a file of items, a hub data set, or a `Suite`.
         out: folder for `runs/`, `compared/`, `sweep.json`, `report.md` and `report.html`.
-        methods: ways from base to tuned, such as `linear` and `slerp`.
-        weights: shares of the tuned model: `START:STOP:STEP`, or numbers; or such a text for each
+        methods: merge methods, such as `linear` and `slerp`.
+        weights: shares of the tuned model: `START:STOP:STEP`, or numbers; or one such text per
             method.
-        target: tasks that tuned was trained for, wildcards allowed: gains are counted there,
-            forgetting elsewhere; without any, both everywhere.
-        target_suite: items of such tasks that `suite` does not have.
-        budget: most forgetting of the best merge, as a share of what tuned forgot.
+        target: tasks that tuned was trained for, with wildcards: gains are counted there,
+            forgetting elsewhere; by default both everywhere.
+        target_suite: items of such tasks that are not in `suite`.
+        budget: maximum forgetting of the best merge, as a share of what tuned forgot.
         density: share of changes that sparse methods keep.
-        seed: of methods that draw.
+        seed: random seed of methods that draw.
         keep_weights: keep every merge in `weights/`.
-        drift: measure how far the weights moved.
-        settings: how all models are asked; nothing is set for one of them alone, or a path would
-            also measure the way of asking.
-        overwrite: start anew, whatever is there.
+        drift: measure the weight difference.
+        settings: settings of the evaluation of all models.
+        overwrite: start again even if there is an earlier result.
         report: called after every answer.
-        loading: dtype, device and the like, as for `open_model`.
+        loading: dtype, device and so on, as for `open_model`.
 
     Example:
         >>> import forgetmap as fm

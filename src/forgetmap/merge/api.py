@@ -32,8 +32,8 @@ def merge_models(
     """Merge models into a folder that transformers can load.
 
     Args:
-        recipe: a YAML file (ours or mergekit's), a `Recipe`, or what one is made of.
-        out: the folder to write; it appears only when it is whole.
+        recipe: a YAML file (ours or mergekit's), a `Recipe`, or its fields as a dict.
+        out: the folder to write; it appears only when it is complete.
         writing: `overwrite`, `shard_bytes`, `threads` and `on_progress`, as for `apply_recipe`.
 
     Example:

@@ -123,16 +123,16 @@ def weight_drift(
     ranks: bool = True,
     on_progress: OnTensor | None = None,
 ) -> WeightDrift:
-    """How far did the weights move?
+    """Measure the weight difference between two models.
 
     Args:
         base: the model before: a folder with safetensors, a hub id, or `BASE+ADAPTER`.
         tuned: the model after.
-        ranks: with the effective rank of each difference, which takes most of the time.
+        ranks: compute the effective rank of each difference, which takes most of the time.
         on_progress: called after every tensor.
 
     Raises:
-        ModelError: the two have no tensor in common.
+        ModelError: the models have no tensor in common.
 
     Example:
         >>> import forgetmap as fm

@@ -18,22 +18,22 @@ Rows = Callable[[], Iterator[tuple[int, Mapping[str, Any]]]]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The results of one model, wherever they came from.
+    """The results of one model, from any source.
 
     Attributes:
-        info: what is known about the run as a whole.
-        scores: the canonical table without texts; columns nobody recorded are absent.
+        info: facts about the whole run.
+        scores: the canonical table without texts; columns that were not recorded are absent.
         texts: questions, options, prompts and responses, or None if there are none.
-        name: what to call it in front of people.
+        name: display name.
         origin: the path or dataframe it was read from.
-        rows: the raw rows with their line numbers, to point at a fault; None where impossible.
-        ids_are_occurrences: the items had no ids; they were numbered within equal content.
-        positions_of: the file in which items have no other id than their place.
-        handed_in: as a path, or as a dataframe that was eager or lazy.
-        format: what kind of log it was read from, in words.
-        notices: what a reader must know about how it was read.
-        problems: what could not be used, as far as it was kept.
-        problem_count: how many there were.
+        rows: the raw rows with their line numbers, to locate an error; None if not available.
+        ids_are_occurrences: the items had no ids and were numbered within equal content.
+        positions_of: the file in which items are identified only by their position.
+        handed_in: whether it was passed as a path, or as an eager or lazy dataframe.
+        format: name of the log format.
+        notices: cautions about how it was read.
+        problems: rows that could not be used; at most a limited number is kept.
+        problem_count: total number of problems.
     """
 
     info: RunInfo

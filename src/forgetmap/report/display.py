@@ -62,11 +62,11 @@ def plot(result: Result, figure: str | None = None) -> Plot:
     """Draw one figure of a result.
 
     Args:
-        result: what `compare`, `chain`, `drift`, `merge_sweep` or `examine_study` returned.
-        figure: name of the figure; the most telling one by default.
+        result: a result of `compare`, `chain`, `drift`, `merge_sweep` or `examine_study`.
+        figure: name of the figure; by default the main one.
 
     Raises:
-        UsageError: the result has no figure of that name; the message lists those it has.
+        UsageError: the result has no figure of that name; the message lists the available ones.
     """
     figures, records = _figures_of(result)
     names = [one.name for one in figures]
@@ -89,12 +89,12 @@ def _figures_of(result: Result) -> tuple[list[Figure], list[Record]]:
 
 
 def to_latex(result: Result, *, caption: str | None = None, label: str = "tab:forgetmap") -> str:
-    """The main table of a result as LaTeX; needs the packages booktabs and graphicx.
+    """Return the main table of a result as LaTeX; needs the packages booktabs and graphicx.
 
     Args:
         result: as for `plot`.
-        caption: of the table; what the result is by default.
-        label: to refer to it.
+        caption: caption of the table; by default a description of the result.
+        label: label for references.
     """
     if isinstance(result, StudyDetail):
         return study_latex(result)
@@ -133,14 +133,13 @@ def _title_of(result: Comparison | FanOut | Chain) -> str:
 
 
 def to_frame(result: Result) -> Any:
-    """The numbers of a result as one table, one row per group.
+    """Return the numbers of a result as one table, one row per group.
 
     Args:
         result: as for `plot`.
 
     Returns:
-        A dataframe of the library that the results were handed in with; a PyArrow table where
-        they are files.
+        A dataframe of the library of the inputs, or a PyArrow table if they are files.
     """
     if isinstance(result, Comparison):
         return result.groups

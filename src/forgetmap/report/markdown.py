@@ -51,11 +51,11 @@ FLIP_COLUMNS = {
 
 
 def as_markdown(result: Reportable, *, by: str = "category") -> str:
-    """A report as Markdown, with tables as GitHub and model cards know them.
+    """Return a report as Markdown, with tables for GitHub and model cards.
 
     Args:
-        result: what `compare`, `drift` or `merge_sweep` returned, a result of the lab, what was
-            seen in a training, or what `make_payload` made of it.
+        result: a result of `compare`, `drift`, `merge_sweep` or the lab, the history of `watch`,
+            or a payload of `make_payload`.
         by: the groups of the table, `category` or `task`.
     """
     payload = payload_for(result)

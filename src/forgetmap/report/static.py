@@ -36,21 +36,21 @@ def write_figures(
     *,
     words: bool = False,
 ) -> list[Path]:
-    """Write every figure of a report to a file of its own.
+    """Write every figure of a report to its own file.
 
     Args:
-        result: what `compare` returned, or what `make_payload` made of it.
-        folder: where to; made where it is missing.
+        result: a result of `compare`, or a payload of `make_payload`.
+        folder: the folder to write to; created if missing.
         format: `svg`, `png` or `pdf`.
-        theme: `light` (transparent but for png, which cannot mix colours well) or `dark`.
-        words: put title and caption into the picture.
+        theme: `light` (with a transparent background, except for png) or `dark`.
+        words: include title and caption in the picture.
 
     Returns:
         The files written.
 
     Raises:
         UsageError: vl-convert is not installed.
-        OutputError: the folder cannot be written to.
+        OutputError: the folder cannot be written.
     """
     folder, payload = Path(folder), payload_for(result)
     records = records_of(payload)

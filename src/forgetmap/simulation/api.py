@@ -28,16 +28,16 @@ MOST_OPTIONS = 26
 
 @dataclass(frozen=True, slots=True)
 class SimulatedTask:
-    """One task: how many items, how many options, and what happens to the knowledge of them.
+    """A simulated task: number of items and options, and what happens to the knowledge.
 
     Attributes:
-        name: of the task.
-        items: how many.
-        k: number of options; None for open-ended.
+        name: name of the task.
+        items: number of items.
+        k: number of options; None for open-ended items.
         known: share of items known before.
-        lost: share of the known that is lost.
-        gained: share of the unknown that is gained.
-        category: group of tasks.
+        lost: share of the known items that is lost.
+        gained: share of the unknown items that is gained.
+        category: group of the task.
     """
 
     name: str
@@ -81,16 +81,16 @@ def simulate(
     failures: Mapping[str, float] | None = None,
     names: tuple[str, str] = ("simulated-base", "simulated-tuned"),
 ) -> Simulation:
-    """Two models with known latent truth answer the same items.
+    """Simulate two models with known forgetting that answer the same items.
 
     Args:
-        tasks: what there is to know, and what is lost and gained.
-        seed: the same seed gives the same answers.
-        repeats: answers per item and model.
-        habits: how they guess, and how firmly they know.
-        failures: share of lost items that fail in a way of their own, such as
-            `{"no_answer": 0.1, "truncated": 0.2}`; the rest give a wrong answer.
-        names: of the two models.
+        tasks: the tasks, with what is lost and gained.
+        seed: random seed; the same seed gives the same answers.
+        repeats: number of answers per item and model.
+        habits: guessing habits and mastery.
+        failures: share of lost items with another outcome than a wrong answer, such as
+            `{"no_answer": 0.1, "truncated": 0.2}`.
+        names: names of the two models.
     """
     setting = _Setting(repeats, habits or Habits(), failures or {}, seed)
     _check(tasks, setting)

@@ -68,15 +68,15 @@ def open_run(
     task: str | None = None,
     reading: Reading | None = None,
 ) -> Run:
-    """Open results, whatever they are.
+    """Open results of any supported format.
 
     Args:
         source: path of a run folder, of the logs of a harness, of a table, or of a folder of tables
-            or of repeats; `TABLE#NAME` for one model of a table of several; a dataframe; a `Run`.
-        name: what to call it; by default its run id, or else the name of file or folder.
-        column_map: canonical field -> column, for tables that name them otherwise.
-        task: name of the only task of a log or table; where there are several it is refused.
-        reading: how to read logs, and on which scale scores are.
+            or of repeats; `TABLE#NAME` for one model of a table with several; a dataframe; a `Run`.
+        name: display name; by default the run id, else the name of the file or folder.
+        column_map: canonical field -> column, for tables with other column names.
+        task: name of the task, for logs or tables with a single task.
+        reading: options for reading logs, and the scale of scores.
     """
     if isinstance(source, Run):
         return source

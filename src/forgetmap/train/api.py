@@ -14,37 +14,37 @@ from forgetmap.train.options import WatchOptions
 def watch(
     trainer: Any, suite: str | Path | Suite, **options: Unpack[WatchOptions]
 ) -> ForgettingCallback:
-    """Watch what the model of a trainer forgets, from the next `trainer.train()` on.
+    """Monitor forgetting during the next `trainer.train()`.
 
-    Works with `Trainer` of transformers and the trainers of TRL. The model is asked at step 0, then
-    as often as the cost allows, and is left as it was: weights after training are the same, bit for
-    bit.
+    Works with `Trainer` of transformers and the trainers of TRL. The model is evaluated at step 0,
+    and then as often as the cost allows. It is not changed: the weights after training are
+    bit-for-bit the same.
 
     Args:
-        trainer: before training.
-        suite: name of a suite, a file of items or a probe, or a suite.
-        cost: most time in the probe per time in training, over the whole training; 0.05.
-        every: steps between looks instead, whatever they cost.
+        trainer: the trainer, before training.
+        suite: name of a suite, a file of items, a probe, or a `Suite`.
+        cost: maximum time in the probe as a share of the training time; 0.05.
+        every: number of steps between looks, instead of a cost limit.
         out: folder for run folders and `watch.json`; `forgetting` in the trainer's output folder.
-        settings: how the model is asked.
+        settings: settings of the evaluation.
         margin: share of all items that may be forgotten without an alarm; 0.02.
         noise_floor: share of answers that batching and hardware flip one way; 0.005.
-        alpha: chance of any false alarm in a training; 0.05.
-        on_alarm: `log` it, `stop` the training, or `lower-lr`.
-        lr_factor: what `lower-lr` multiplies the learning rate by; 0.5.
+        alpha: probability of any false alarm in a training; 0.05.
+        on_alarm: `log`, `stop` the training, or `lower-lr`.
+        lr_factor: factor of the learning rate with `lower-lr`; 0.5.
         keep_best: keep the weights of the latest look that forgot at most the margin.
-        kl: measure the KL to the start as well; True.
-        tokenizer: where the trainer has none.
-        seed: of the items that are kept where not all can be afforded.
-        overwrite: put the history of another training in the same folder aside.
+        kl: also measure the KL to the start model; True.
+        tokenizer: tokenizer, if the trainer has none.
+        seed: random seed for choosing items if not all are affordable.
+        overwrite: replace the history of another training in the same folder.
         quiet: print nothing.
 
     Returns:
-        The callback; `history` has what was seen, `folder` where it is kept.
+        The callback, with the attributes `history` and `folder`.
 
     Raises:
         FieldError: an item has no right answer.
-        UsageError: an option makes no sense, or the trainer takes no callbacks.
+        UsageError: an option is invalid, or the trainer does not accept callbacks.
 
     Example:
         >>> import forgetmap as fm

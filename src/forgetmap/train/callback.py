@@ -24,20 +24,20 @@ class ForgettingCallback(TrainerCallback):  # type: ignore[misc]
 
         trainer = SFTTrainer(..., callbacks=[ForgettingCallback("probe.jsonl")])
 
-    `fm.watch(trainer, "probe.jsonl")` does the same and passes what it sees to the loggers that the
-    trainer has; without the trainer, loggers of the same kinds are made.
+    `fm.watch(trainer, "probe.jsonl")` does the same and uses the loggers of the trainer; without a
+    trainer, new loggers of the same kinds are created.
 
     Args:
-        suite: name of a suite, a file of items or a probe, or a suite.
+        suite: name of a suite, a file of items, a probe, or a `Suite`.
         options: as for `fm.watch`.
 
     Attributes:
-        history: what was seen so far, in the first process and once training has begun.
-        folder: where it is kept.
+        history: the history so far, in the first process after training has started.
+        folder: the folder of the history.
 
     Raises:
         FieldError: an item has no right answer.
-        UsageError: an option makes no sense.
+        UsageError: an option is invalid.
     """
 
     def __init__(self, suite: str | Path | Suite, **options: Unpack[WatchOptions]) -> None:
@@ -54,12 +54,12 @@ class ForgettingCallback(TrainerCallback):  # type: ignore[misc]
 
     @property
     def history(self) -> WatchHistory:
-        """What was seen so far."""
+        """The history so far."""
         return self._first.history
 
     @property
     def folder(self) -> Path:
-        """Where it is kept."""
+        """The folder of the history."""
         return self._first.folder
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:

@@ -29,21 +29,21 @@ SIGNS_OF_SHARDS = (
 
 
 def protect(trainer: Any, *mitigations: Mitigation, tokenizer: Any = None) -> Protection:
-    """Make a trainer forget less; call it before `trainer.train()`.
+    """Add mitigations against forgetting to a trainer; call it before `trainer.train()`.
 
-    The model as it is now is the start that penalties compare with. Further calls add to it.
+    The current model is the start model to which penalties compare. Further calls add mitigations.
 
     Args:
         trainer: a transformers `Trainer`, or TRL's SFT, DPO, GRPO, ...
         mitigations: any number, in any order; penalties add up.
-        tokenizer: for rows of text; the trainer's own if left out.
+        tokenizer: tokenizer for rows of text; by default that of the trainer.
 
     Returns:
-        What was applied, and what it measures; `to_json()` keeps it.
+        The applied mitigations with their measurements; save them with `to_json()`.
 
     Raises:
-        UsageError: the trainer shards its weights, or a mitigation does not fit it.
-        InputError: a file of prompts or examples cannot be used.
+        UsageError: the trainer shards its weights, or does not support a mitigation.
+        InputError: a file of prompts or examples is invalid.
     """
     _check_trainer(trainer, mitigations)
     run = getattr(trainer, ATTRIBUTE, None) or _install(trainer)

@@ -58,16 +58,16 @@ def load_suite(
     column_map: Mapping[str, str] | None = None,
     root: Path | None = None,
 ) -> Suite:
-    """A suite by its name, from a file of items, or from a data set on the hub.
+    """Load a suite by name, from a file of items, or from a hub data set.
 
     Args:
-        name_or_path: `basics`, `post-forget`, `world`, one that a package adds (`capabilities` and
-            `captrack` are ours), a file, or `hub:OWNER/NAME` with `:SUBSET` and `@SPLIT` behind it
-            if needed (split `test` unless said).
-        only: names of tasks, wildcards allowed, such as `mmlu:*`; all tasks without it.
-        limit: at most so many items of each task; the same ones each time, whatever their order.
-        column_map: for files and hub data sets, our name of a column -> its name there.
-        root: a folder whose `root/OWNER/NAME` stand in for data sets on the hub.
+        name_or_path: `basics`, `post-forget`, `world`, `capabilities`, `captrack`, a suite of a
+            package, a file, or `hub:OWNER/NAME`, optionally followed by `:SUBSET` and `@SPLIT`
+            (default: `test`).
+        only: names of tasks, with wildcards, such as `mmlu:*`; by default all tasks.
+        limit: maximum number of items per task; the same items each time, independent of order.
+        column_map: for files and hub data sets: canonical field -> column.
+        root: a folder with local copies of hub data sets as `root/OWNER/NAME`.
     """
     if limit is not None and limit < 1:
         raise UsageError(f"a limit of {limit} leaves no items", hint="use 1 or more.")

@@ -30,18 +30,18 @@ nothing of the network.</p></noscript>"""
 
 
 def write_report(result: Reportable, path: str | Path) -> Path:
-    """Write a report as one HTML file; it appears under its name only when it is complete.
+    """Write a report as one HTML file; it appears only when it is complete.
 
     Args:
-        result: what `compare`, `drift` or `merge_sweep` returned, a result of the lab, what was
-            seen in a training, or what `make_payload` made of it.
-        path: the file; an older one is replaced.
+        result: a result of `compare`, `drift`, `merge_sweep` or the lab, the history of `watch`,
+            or a payload of `make_payload`.
+        path: the file to write; an existing file is replaced.
 
     Returns:
         The file.
 
     Raises:
-        OutputError: it cannot be written.
+        OutputError: the file cannot be written.
     """
     return write_page(report_html(payload_for(result)), Path(path))
 

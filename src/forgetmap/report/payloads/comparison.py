@@ -63,16 +63,16 @@ def make_payload(
     title: str | None = None,
     made: str | None = None,
 ) -> Payload:
-    r"""Everything a report says about a result.
+    r"""Collect everything that a report shows about a result.
 
     Args:
-        result: what `compare` returned.
-        texts: with questions, answers and responses; without them the report says which items
-            flipped and how their answers ended, and not what was asked.
+        result: a result of `compare`.
+        texts: include questions, answers and responses; without them the report lists which items
+            flipped and their outcomes, but not their texts.
         redact: regular expressions; what they match in texts and warnings is redacted.
-        limit: most flipped items in the report; every task has its share.
-        title: of the report; made of the names of the runs where there is none.
-        made: date to be shown.
+        limit: maximum number of changed items in the report; every task gets its share.
+        title: title of the report; by default the names of the runs.
+        made: date to show.
 
     Example:
         >>> import forgetmap as fm

@@ -117,6 +117,15 @@ def _recovered_layers(means: list[Record], ends: list[float]) -> list[Spec]:
     ]  # fmt: skip
 
 
+PATH_CAPTION = (
+    "Each panel is a share of the new examples used for training: from the start model (upper "
+    "left: all kept, nothing learned) to the trained model, one point per merge weight. If a path "
+    "stays high before it falls, merging costs little. The ring is the merge that undoes most "
+    "while keeping 95% of what was learned."
+)
+"""How to read the paths of merges."""
+
+
 def merge_paths(result: MergeDriftResult) -> Figure:
     """Small pictures, one per level: what is kept against what is known, along the merges."""
     places = {share: n for n, share in enumerate(sorted({le.share for le in result.levels}))}
@@ -143,10 +152,7 @@ def merge_paths(result: MergeDriftResult) -> Figure:
     return Figure(
         name="merge_drift_paths",
         title="Merge paths, by level",
-        caption="Each panel is a share of the new examples used for training: from the start "
-        "model (upper left: all kept, nothing learned) to the trained model, one point per "
-        "merge weight. If a path stays high before it falls, merging costs little. The ring "
-        "is the merge that undoes most while keeping 95% of what was learned.",
+        caption=PATH_CAPTION,
         alt=alt,
         table=as_table(records),
         spec=panels(

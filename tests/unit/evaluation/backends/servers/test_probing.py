@@ -37,7 +37,7 @@ LACKS = {
         "samples": "identical answers with different seeds",
     },
     "unseeded": {"seed": "does not support sampling with a seed"},
-    "single": {"n": "gives 1 answer"},
+    "single": {"n": "returns 1 answer"},
     "uncounted": {"counts": "does not return token counts"},
     "miscounted": {"counts": "11 output tokens with a limit of 8"},
     "chatless": {"chat": "no chat template"},
@@ -46,7 +46,7 @@ LACKS = {
         "logprobs": "does not support completions",
         "echo": "does not",
     },
-    "strict": {"whole": "does not take top_k"},
+    "strict": {"whole": "does not accept top_k"},
     "fickle": {"greedy": "differently at temperature 0", "seed": "same seed"},
 }
 
