@@ -53,7 +53,7 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
 def test_python_pages_come_from_docstrings(site: Path) -> None:
     page = (site / "api" / "gate.html").read_text("utf-8")
     assert 'id="forgetmap.gate.run_gate"' in page
-    assert "Does the model after keep what the model before had" in page
+    assert "Decide whether a model may be released" in page
     assert 'id="forgetmap.compare"' in (site / "api" / "index.html").read_text("utf-8")
 
 
