@@ -95,7 +95,7 @@ def test_where_all_are_asked_alike_the_option_for_all_is_named() -> None:
     )
     with pytest.raises(UsageError) as caught:
         refuse_own_settings(["m,style=chat"], "all are asked alike")
-    assert caught.value.hint.endswith(": --chat.")
+    assert caught.value.hint.endswith("set --chat for all models.")
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-1"])

@@ -146,7 +146,7 @@ def test_a_method_that_diverged_everywhere_is_left_out_and_named() -> None:
     runs += [make_run("l2sp", seed=seed, diverged=True) for seed in (0, 1, 2)]
     result = summed(runs)
     assert [one.method for one in result.methods] == ["sft"]
-    assert result.notices[0].startswith("3 runs diverged and are in no mean")
+    assert result.notices[0].startswith("3 runs diverged and are excluded from the means")
     assert result.notices[1] == "L2-SP: diverged at every seed, and excluded."
     assert len(result.runs) == 6
 

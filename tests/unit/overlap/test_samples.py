@@ -177,5 +177,5 @@ def test_files_that_hold_no_samples(tmp_path: Path) -> None:
     with pytest.raises(FieldError, match="occurs twice"):
         read_samples(twice)
     (tmp_path / "bad.jsonl").write_text("{", encoding="utf-8")
-    with pytest.raises(UnreadableError, match="not JSON"):
+    with pytest.raises(UnreadableError, match="Invalid JSON"):
         read_samples(tmp_path / "bad.jsonl")

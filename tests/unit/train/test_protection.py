@@ -147,7 +147,7 @@ def test_mixed_precision_and_checkpoints_of_activations(
 
 def test_misuse(tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path)
-    with pytest.raises(UsageError, match="is no mitigation"):
+    with pytest.raises(UsageError, match="is not a mitigation"):
         fm.protect(trainer, "kl")  # type: ignore[arg-type]
     trainer.is_fsdp_enabled = True
     with pytest.raises(UsageError, match="shards"):
