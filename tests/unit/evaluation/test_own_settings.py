@@ -47,8 +47,8 @@ def test_names_with_commas_stay_names(tmp_path: Path) -> None:
         ("m,stage=sft", "stage=base or stage=tuned"),
         ("m,style=talk", "style=plain or style=chat or style=few-shot"),
         ("m,max_tokens=many", "max_tokens=1"),
-        ("m,shots=1,b", "it can be stage"),
-        ("m,stage=base,stage=tuned", "leave out one stage="),
+        ("m,shots=1,b", "the settings are stage"),
+        ("m,stage=base,stage=tuned", "remove one stage="),
     ],
 )
 def test_what_cannot_be_set_is_refused(model: str, hint: str) -> None:
