@@ -1,9 +1,10 @@
 """Fuzz every adapter with damaged copies of the fixtures: `make fuzz`, or
 
-    python tests/support/fuzz_logs.py --mutations 10000 [--only HARNESS] [--seed 0]
+    python tests/support/fuzz_logs.py --mutations 10000 [--only HARNESS] [--seed 0] [--equal]
 
 Nothing but typed errors may come out, nothing may take long, and damage to one row must not change
-what is known of the items of other rows without a problem being reported.
+what is known of the items of other rows without a problem being reported. With `--equal` all ways
+to read a log must come to the same: row by row, by columns, and by ranges of its files.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,10 +28,12 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from forgetmap.errors import ForgetmapError
-from forgetmap.records.schema import SCORES, TEXTS
-from forgetmap.sources.adapter import Problems
-from forgetmap.sources.gather import RunWriter
+from forgetmap.records.schema import MORE_TEXTS, SCORES, TEXTS
+from forgetmap.sources import parts
+from forgetmap.sources.adapter import Log, Problems
+from forgetmap.sources.gather import RunWriter, samples_of
 from forgetmap.sources.logs import choose, recognise
+from forgetmap.sources.parts import PartOptions, whole
 from forgetmap.sources.registry import adapter
 from log_mutations import (
     Files,
@@ -47,6 +50,8 @@ from log_mutations import (
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "logs"
 LONGEST_SECONDS = 20
+RANGES = 4
+"""Of the largest file of a log, where it is read by ranges."""
 Key = tuple[Any, ...]
 Records = dict[Key, dict[str, Any]]
 
@@ -118,15 +123,91 @@ def read(folder: Path, work: Path) -> Outcome:
     )
 
 
+class UnequalError(AssertionError):
+    """Two ways to read a log came to something else."""
+
+
+def require_equal(folder: Path, work: Path) -> None:
+    """Read a log in all ways, with texts and without."""
+    for texts in (False, True):
+        first, *others = (result_of(way, folder, work, texts=texts) for way in WAYS)
+        for way, other in zip(list(WAYS)[1:], others, strict=True):
+            for name, value in first.items():
+                if repr(other[name]) != repr(value):
+                    raise UnequalError(f"{way}: {name} {other[name]!r:.300} not {value!r:.300}")
+
+
+def result_of(way: str, folder: Path, work: Path, *, texts: bool) -> dict[str, Any]:
+    """Everything that came of reading a log in one way."""
+    out = work / way
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir()
+    problems = Problems()
+    try:
+        logs, _ = choose(folder, recognise(folder), None)
+        with RunWriter(out, texts=texts, problems=problems) as writer:
+            WAYS[way](logs, writer, problems, PartOptions(out, texts, None))
+    except ForgetmapError as error:
+        return {"error": str(error)}
+    kept = sorted(problems.kept, key=lambda problem: (problem.file, problem.line or 0))
+    return {
+        "error": None,
+        "scores": pq.read_table(out / SCORES).to_pylist(),
+        "texts": _text_rows(out) if texts else [],
+        "samples": writer.samples,
+        "measures": dict(writer.measures),
+        "ranges": sorted(writer.ranges.items()),
+        "problems": (problems.count, list(map(str, kept))),
+        "totals": list(dict.fromkeys(problems.totals)),
+        "graded": sorted(problems.graded),
+    }
+
+
+def _text_rows(out: Path) -> list[dict[str, Any]]:
+    files = [out / TEXTS, *sorted(out.glob(MORE_TEXTS))]
+    return [row for file in files for row in pq.read_table(file).to_pylist()]
+
+
+def _read_rows(
+    logs: Sequence[Log], writer: RunWriter, problems: Problems, options: PartOptions
+) -> None:
+    for log in logs:
+        for sample in adapter(log.adapter).read(log, problems, texts=options.texts):
+            writer.add(sample)
+
+
+def _read_columns(
+    logs: Sequence[Log], writer: RunWriter, problems: Problems, options: PartOptions
+) -> None:
+    for samples in samples_of(whole(logs, options), problems):
+        writer.add(samples)
+
+
+def _read_ranges(
+    logs: Sequence[Log], writer: RunWriter, problems: Problems, options: PartOptions
+) -> None:
+    size = max(file.size for log in logs for file in log.files)
+    least, parts.MIN_BYTES_OF_RANGE = parts.MIN_BYTES_OF_RANGE, size // RANGES
+    try:
+        apart = parts.share_out(logs, options, 2)
+    finally:
+        parts.MIN_BYTES_OF_RANGE = least
+    if not (apart and parts.read_parts(apart, writer, problems, 1, lambda _: None)):
+        _read_columns(logs, writer, problems, options)
+
+
+WAYS = {"rows": _read_rows, "columns": _read_columns, "ranges": _read_ranges}
+
+
 @contextmanager
-def soon() -> Iterator[None]:
-    """Stop what takes too long."""
+def soon(times: int = 1) -> Iterator[None]:
+    """Stop what takes too long; so many times as long is allowed."""
 
     def stop(_: int, __: FrameType | None) -> None:
         raise TooSlow
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(LONGEST_SECONDS)
+    signal.alarm(LONGEST_SECONDS * times)
     try:
         yield
     finally:
@@ -136,12 +217,17 @@ def soon() -> Iterator[None]:
 
 @dataclass
 class Fuzzer:
-    """Damages one log again and again."""
+    """Damages one log again and again.
+
+    Attributes:
+        equal: whether all ways to read it are compared, and nothing else.
+    """
 
     fixture: Path
     work: Path
     seed: int
     known: dict[Row, set[Key]] = field(default_factory=dict)
+    equal: bool = False
 
     @cached_property
     def files(self) -> Files:
@@ -167,6 +253,9 @@ class Fuzzer:
         for name, content in packed({**self.files, **changed}).items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
+        if self.equal:
+            with soon(len(WAYS) + 1):
+                require_equal(folder, self.work)
         with soon():
             return read(folder, self.work)
 
@@ -196,6 +285,9 @@ class Fuzzer:
         name = random.choice(list(self.tables))
         row = Row(name, random.randrange(len(self.tables[name].rows)))
         changed, what = self.damaged(row, random)
+        if self.equal:
+            self.read({name: changed})
+            return None
         if not self.holds_samples(name):
             self.read({name: changed})
             return None
@@ -321,13 +413,15 @@ def _place(error: Exception) -> str:
     return f"{Path(ours[-1].filename).name}:{ours[-1].lineno} {ours[-1].name}"
 
 
-def fuzz(harness: str, mutations: int, seed: int, work: Path) -> list[Failure]:
+def fuzz(
+    harness: str, mutations: int, seed: int, work: Path, *, equal: bool = False
+) -> list[Failure]:
     """Mutations of the logs of a harness, shared out among them."""
     logs = logs_of(harness)
     found = []
     for place, fixture in enumerate(logs):
         count = mutations // len(logs) + (place < mutations % len(logs))
-        found += Fuzzer(fixture, work, seed).run(count)
+        found += Fuzzer(fixture, work, seed, equal=equal).run(count)
     return found
 
 
@@ -337,11 +431,12 @@ def main() -> int:
     parser.add_argument("--mutations", type=int, default=10_000, help="per harness")
     parser.add_argument("--only", action="append", help="name of a harness; may be repeated")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--equal", action="store_true", help="compare all ways to read a log")
     options = parser.parse_args()
     failures: list[Failure] = []
     for harness in options.only or harnesses():
         with tempfile.TemporaryDirectory() as work:
-            found = fuzz(harness, options.mutations, options.seed, Path(work))
+            found = fuzz(harness, options.mutations, options.seed, Path(work), equal=options.equal)
         sys.stdout.write(f"{harness}: {options.mutations:,} mutations, {len(found)} failures\n")
         seen: dict[str, Failure] = {}
         for failure in found:

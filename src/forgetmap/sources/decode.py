@@ -60,7 +60,7 @@ def raw_rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, bytes | m
             yield row, msgspec.json.encode(values)
     elif file.peek.shape == "array":
         yield from _elements(file, problems)
-    elif _is_lines(file):
+    elif is_lines(file):
         yield from file.lines()
     else:
         yield 1, file.read()
@@ -104,8 +104,10 @@ def document(file: LogFile) -> Any:
         raise UnreadableError(str(error), file=file.name, hint=TRUNCATED_HINT) from None
 
 
-def _is_lines(file: LogFile) -> bool:
+def is_lines(file: LogFile) -> bool:
     """Whether a file that begins with an object has one per line; a broken first one included."""
+    if file.kind != "json" or file.peek.shape == "array":
+        return False
     first, newline, rest = file.head.lstrip().partition(b"\n")
     if file.peek.shape == "objects" or not newline:
         return True

@@ -11,6 +11,7 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -36,6 +37,8 @@ from forgetmap.sources.sniff import (
 )
 
 HEAD_BYTES = 1 << 17
+BLOCK_BYTES = 1 << 19
+"""Bytes of whole lines that are read at a time; few enough to stay in the cache of a core."""
 MAX_FILES = 20_000
 MAX_DEPTH = 12
 MAX_BLANK_LINES = 1 << 20
@@ -58,6 +61,8 @@ class LogFile:
         name: what to call it in front of people.
         inside: path below the folder or archive that was given, with `/`.
         member: its name in the archive `path`, if it is a member.
+        start: byte from which on lines are read: those that begin there or later.
+        end: byte before which they begin; None is the end of the file.
     """
 
     path: Path
@@ -65,6 +70,8 @@ class LogFile:
     inside: str
     member: str | None = None
     archive: Archive | None = field(default=None, compare=False, repr=False)
+    start: int = 0
+    end: int | None = None
 
     @cached_property
     def head(self) -> bytes:
@@ -123,8 +130,96 @@ class LogFile:
             return self.archive.size(self.member)
         return self.size
 
+    @property
+    def is_range(self) -> bool:
+        """Whether only some of its lines are read."""
+        return self.start > 0 or self.end is not None
+
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Its lines that are not blank, counted from 1."""
+        """Its lines that are not blank, counted from 1; of a range from its first one."""
+        if self.is_range:
+            return self._lines_of_range()
+        return self._all_lines()
+
+    def blocks(self) -> Iterator[LineBlock]:
+        """Its lines, many of them at a time; none is longer than `lines` allows."""
+        in_place = self.is_seekable
+        with readable_file(self.path), _sound(self.name):
+            try:
+                yield from self._blocks_in_place() if in_place else self._blocks_of_stream()
+            except _LongLineError:
+                self.require_lines()
+
+    @property
+    def is_seekable(self) -> bool:
+        """Whether its bytes can be read from anywhere on."""
+        return self.member is None and self.archive is None and not is_gzipped(self.path)
+
+    def range(self, start: int, end: int | None) -> LogFile:
+        """The same file, of which only the lines are read that begin between two bytes."""
+        part = copy(self)  # with what is known of its first bytes
+        object.__setattr__(part, "start", start)
+        object.__setattr__(part, "end", end)
+        return part
+
+    def lines_before(self) -> int:
+        """How many lines begin before a range of a file."""
+        if not self.start:
+            return 0
+        count, left = 1, self.start - 1
+        with readable_file(self.path), self.path.open("rb", buffering=0) as raw:
+            while left and (data := raw.read(min(left, BLOCK_BYTES))):
+                count += data.count(b"\n")
+                left -= len(data)
+        return count
+
+    def require_lines(self) -> None:
+        """Refuse lines that `lines` refuses, with the number of the first; of a range any."""
+        if self.is_range:
+            raise _too_long(self.name, None)
+        for _ in self.lines():
+            pass
+
+    def _lines_of_range(self) -> Iterator[tuple[int, bytes]]:
+        number = 0
+        for block in self.blocks():
+            for start, end in block.lines():
+                number += 1
+                line = block.data[start:end]
+                if not line.isspace():
+                    yield number, line
+
+    def _blocks_in_place(self) -> Iterator[LineBlock]:
+        with self.path.open("rb", buffering=0) as raw:
+            size = os.fstat(raw.fileno()).st_size
+            at, stop = self.start, size if self.end is None else min(self.end, size)
+            if at:  # of the line that this byte stands in the range before has the beginning
+                at += _block_from(raw, at - 1, at).end - 1
+            while at < stop:
+                block = _block_from(raw, at, stop)
+                yield block
+                at += block.end
+
+    def _blocks_of_stream(self) -> Iterator[LineBlock]:
+        with self.open() as stream:
+            most = max(MIN_DENSE_BYTES, MAX_RATIO * self.size)
+            total, rest, is_first = 0, b"", True
+            while chunk := stream.read(BLOCK_BYTES):
+                total += len(chunk)
+                if total > most:
+                    raise too_dense(self.name, f"it unpacks to more than {most:,} bytes")
+                data = rest + chunk
+                end = data.rfind(b"\n") + 1
+                if end:
+                    yield LineBlock(data, _mark_length(data) if is_first else 0, end)
+                    is_first = False
+                rest = data[end:]
+                if len(rest) > MAX_LINE_BYTES:
+                    raise _LongLineError
+            if rest:
+                yield LineBlock(rest, _mark_length(rest) if is_first else 0, len(rest))
+
+    def _all_lines(self) -> Iterator[tuple[int, bytes]]:
         with readable_file(self.path), _sound(self.name), self.open() as stream:
             number = total = last = 0
             most = max(MIN_DENSE_BYTES, MAX_RATIO * self.size)
@@ -140,6 +235,54 @@ class LogFile:
                 if not line.isspace():
                     last = number
                     yield number, line
+
+
+class _LongLineError(Exception):
+    """A line is longer than any of a log."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineBlock:
+    """Some lines of a file, one after the other.
+
+    Attributes:
+        data: bytes of the file.
+        start: where the first line begins in them.
+        end: where the last one ends; what stands behind belongs to the next block.
+    """
+
+    data: bytes
+    start: int
+    end: int
+
+    def lines(self) -> Iterator[tuple[int, int]]:
+        """Where each line begins and ends, its line feed included."""
+        find, at, last = self.data.find, self.start, self.end
+        while at < last:
+            end = find(b"\n", at, last) + 1 or last
+            yield at, end
+            at = end
+
+
+def _block_from(raw: IO[bytes], at: int, stop: int) -> LineBlock:
+    """Whole lines from a byte on: as many as a block holds of those that begin before `stop`."""
+    size = BLOCK_BYTES
+    while True:
+        raw.seek(at)
+        data = raw.read(size)
+        is_last = at + len(data) >= stop
+        end = data.find(b"\n", stop - 1 - at) + 1 if is_last else data.rfind(b"\n") + 1
+        if not end and len(data) < size:
+            end = len(data)
+        if end:
+            return LineBlock(data, 0 if at else _mark_length(data), end)
+        if size > MAX_LINE_BYTES:
+            raise _LongLineError
+        size *= 2
+
+
+def _mark_length(data: bytes) -> int:
+    return len(UTF8_MARK) if data.startswith(UTF8_MARK) else 0
 
 
 class Archive:
@@ -285,7 +428,7 @@ def _bounded(stream: IO[bytes], limit: int, packed: int, name: str) -> bytes:
     return data
 
 
-def _too_long(name: str, line: int) -> UnreadableError:
+def _too_long(name: str, line: int | None) -> UnreadableError:
     return UnreadableError(
         f"this line is longer than {MAX_LINE_BYTES >> 20} MiB, or blank a million times",
         file=name,

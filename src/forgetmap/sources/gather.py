@@ -2,51 +2,59 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from hashlib import blake2b
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from forgetmap.records import (
-    FAILED,
     KEY,
-    MISSING,
     MORE_TEXTS,
     SCORE_NAMES,
     SCORES,
     TEXT_NAMES,
     TEXTS,
     MetricInfo,
-    Outcome,
     RunInfo,
     TaskInfo,
-    option_text,
-    options_hash,
     scores_schema,
-    text_hash,
     texts_schema,
 )
 from forgetmap.sources.adapter import Adapter, Log, Problems, Sample, Score, Verdicts
+from forgetmap.sources.batch_table import BatchTable, parquet_writer
+from forgetmap.sources.columns import (
+    SampleColumns,
+)
+from forgetmap.sources.overlaps import ResultDigests, result_digests, text_row_digests
+from forgetmap.sources.score_columns import (
+    ScoreColumns,
+    score_batch,
+    score_columns,
+    text_batch,
+)
+from forgetmap.sources.settle import (
+    HASHED,
+    contents,
+    digest_of,
+    hash_columns,
+    sample_hashes,
+    settle_answers,
+    settled_outcomes,
+)
 
 ROWS_PER_BATCH = 10_000
 MAX_TEXT_LENGTH = 64 << 20
 """Characters of text held before they are written."""
 
-REPEATED = ("task", "metric", "scorer", "outcome", "category", "gold", "choice", "answer")
-"""Columns whose values occur again and again; for others a dictionary costs more than it saves."""
-MAX_ITEMS_CACHED = 1 << 15
-"""Items without options whose hashes are not computed again."""
-SHA256_DIGITS = 64
-HASH_DIGITS = 15
-"""Of a hash in hexadecimal; as many as fit into a signed 64-bit number."""
 
 Measure = tuple[str, str]
 """Metric and scorer."""
@@ -56,19 +64,25 @@ _COPIED = tuple(
     if name not in {"task", "item", "repeat", "metric", "scorer", "score", "outcome"}
     and not name.endswith("_hash")
 )
-_HASHED = ("question_hash", "options_hash", "gold_hash", "prompt_hash")
 _OWN = ("metric", "scorer", "score", "outcome")
 _copied, _texts_of = attrgetter(*_COPIED), attrgetter(*TEXT_NAMES)
 
 
 @dataclass(frozen=True, slots=True)
 class WriterSummary:
-    """What a writer wrote; see the attributes of `RunWriter`."""
+    """What a writer wrote; see the attributes of `RunWriter`.
+
+    Attributes:
+        digests: numbers of its results, to see whether another part has the same.
+        text_digests: numbers of the rows of texts, likewise.
+    """
 
     folder: Path
     samples: int
     measures: dict[str, dict[Measure, None]]
     ranges: dict[str, tuple[float, float]]
+    digests: ResultDigests = field(default_factory=dict)
+    text_digests: list[int] = field(default_factory=list)
 
 
 class RunWriter:
@@ -88,14 +102,17 @@ class RunWriter:
     ) -> None:
         self.folder = folder
         self._problems = problems
-        names = (*KEY, *_OWN, *_COPIED, *_HASHED)
-        self._scores = _Table(folder / SCORES, scores_schema(), names, is_part=is_part)
-        self._texts: _Table | None = None
+        names = (*KEY, *_OWN, *_COPIED, *HASHED)
+        self._scores = BatchTable(folder / SCORES, scores_schema(), names, is_part=is_part)
+        self._texts: BatchTable | None = None
         if texts:
             names = (*KEY, *TEXT_NAMES)
-            self._texts = _Table(folder / TEXTS, texts_schema(), names, is_part=False)
+            self._texts = BatchTable(folder / TEXTS, texts_schema(), names, is_part=False)
         self._seen: dict[int, int] = {}
         self._answers: Counter[tuple[object, ...]] = Counter()
+        self._held: list[ScoreColumns] = []
+        self._text_digests: set[int] = set()
+        self._more_texts = 0
         self._size = 0
         self.samples = 0
         self.measures: dict[str, dict[Measure, None]] = defaultdict(dict)
@@ -112,10 +129,19 @@ class RunWriter:
         if self._texts is not None:
             self._texts.close()
 
-    def add(self, sample: Sample) -> None:
+    def add(self, samples: Sample | SampleColumns) -> None:
+        """Write what was not written before."""
+        if isinstance(samples, Sample):
+            self._add_sample(samples)
+        else:
+            self._add_columns(samples)
+        if self._scores.rows >= ROWS_PER_BATCH or self._size > MAX_TEXT_LENGTH:
+            self._flush()
+
+    def _add_sample(self, sample: Sample) -> None:
         """Write one sample, unless it was written before."""
-        _settle_answers(sample)
-        hashes = _hashes(sample)
+        settle_answers(sample)
+        hashes = sample_hashes(sample)
         if sample.repeat is None:
             same = (sample.task, sample.item, *hashes[:3])
             sample.repeat = self._answers[same]
@@ -124,6 +150,7 @@ class RunWriter:
         if not scores:
             return
         self.samples += 1
+        self._let_go()
         key, shared = (sample.task, sample.item, sample.repeat), _copied(sample)
         for score in scores:
             own = (score.metric, score.scorer, score.value, score.outcome)
@@ -131,8 +158,35 @@ class RunWriter:
         if self._texts is not None and self._is_first(key):
             self._texts.add(key, texts := _texts_of(sample))
             self._size += sum([len(text) for text in texts if text.__class__ is str])
-        if self._scores.rows >= ROWS_PER_BATCH or self._size > MAX_TEXT_LENGTH:
-            self._flush()
+
+    def _add_columns(self, columns: SampleColumns) -> None:
+        """Write many samples; one by one where one of them may have been written before."""
+        hashes = hash_columns(columns)
+        content = contents(hashes)
+        task, scorer = columns.task, columns.scorer
+        keys = [
+            hash(((task, item, 0), metric, scorer))
+            for metric in columns.metrics
+            for item in columns.item
+        ]
+        if len(set(keys)) < len(keys) or not self._seen.keys().isdisjoint(keys):
+            for sample in columns.samples():
+                self._add_sample(sample)
+            return
+        self._seen.update(zip(keys, content * len(columns.metrics), strict=True))
+        self._note_rows()
+        self.samples += columns.sample_count
+        for place in chain.from_iterable(columns.groups(0)):
+            metric, values = columns.metrics[place], columns.values[place]
+            self.measures[task][metric, scorer] = None
+            self._widen_to(metric, min(values), max(values))
+        if self._texts is not None:
+            firsts = [self._is_first((task, item, 0)) for item in columns.item]
+            self._texts.add_batch(text_batch(columns).filter(pa.array(firsts)))
+            texts = (columns.question, columns.prompt, columns.response)
+            self._size += sum(sum(map(len, filter(None, column))) for column in texts if column)
+        self._held.append(score_columns(columns, hashes, settled_outcomes(columns)))
+        self._scores.rows += len(columns) * len(columns.metrics)
 
     def summary(self) -> WriterSummary:
         """What was seen, for `append`."""
@@ -143,18 +197,39 @@ class RunWriter:
 
         Its texts become a further file: to write them once more would take as long as to wait.
         """
-        self._flush()
+        self._note_rows()
         self._scores.append(part.folder / SCORES)
+        if self._scores.rows >= ROWS_PER_BATCH:
+            self._flush()
         if self._texts is not None:
-            number = str(len(list(self.folder.glob(MORE_TEXTS))) + 1)
-            (part.folder / TEXTS).rename(self.folder / MORE_TEXTS.replace("*", number))
+            self._append_texts(part)
         shutil.rmtree(part.folder)
         self.samples += part.samples
         for task, measures in part.measures.items():
             self.measures[task].update(measures)
         for metric, (low, high) in part.ranges.items():
-            own = self.ranges.get(metric, (low, high))
-            self.ranges[metric] = (min(low, own[0]), max(high, own[1]))
+            self._widen_to(metric, low, high)
+
+    def _append_texts(self, part: WriterSummary) -> None:
+        """As a further file, without answers that another part has with another scorer."""
+        is_fresh = [digest not in self._text_digests for digest in part.text_digests]
+        self._text_digests.update(part.text_digests)
+        if is_fresh and not any(is_fresh):
+            return
+        self._more_texts += 1
+        target = self.folder / MORE_TEXTS.replace("*", f"{self._more_texts:06}")
+        if all(is_fresh):
+            (part.folder / TEXTS).rename(target)
+            return
+        with (
+            parquet_writer(target, texts_schema()) as writer,
+            pq.ParquetFile(part.folder / TEXTS) as own,
+        ):
+            at = 0
+            for batch in own.iter_batches(ROWS_PER_BATCH):
+                rows = pa.array(is_fresh[at : at + len(batch)], pa.bool_())
+                writer.write_batch(batch.filter(rows))
+                at += len(batch)
 
     def _is_first(self, key: tuple[object, ...]) -> bool:
         """Whether this is the first sample of an answer: others only score it by another scorer."""
@@ -178,7 +253,7 @@ class RunWriter:
             elif before == content:
                 self._report_doubled(sample, score)
             else:
-                sample.item = f"{sample.item}~{_digest(hashes[:3]) & 0xFFFFFFFF:08x}"
+                sample.item = f"{sample.item}~{digest_of(hashes[:3]) & 0xFFFFFFFF:08x}"
                 return self._fresh(sample, hashes)
         return fresh
 
@@ -191,11 +266,25 @@ class RunWriter:
         )
 
     def _flush(self) -> None:
-        """Write what is held, and note which measures and values there are."""
-        columns = self._scores.write()
+        """Write what is held."""
+        self._note_rows()
+        self._let_go()
+        self._scores.write()
         if self._texts is not None:
             self._texts.write()
         self._size = 0
+
+    def _let_go(self) -> None:
+        """Pass on the columns held, so that rows may follow."""
+        for _, alike in groupby(self._held, attrgetter("form")):
+            self._scores.add_batch(score_batch(list(alike)))
+        self._held = []
+
+    def _note_rows(self) -> None:
+        """Note which measures and values there are among the rows held."""
+        columns = self._scores.take_rows()
+        if self._texts is not None:
+            self._texts.take_rows()
         if columns:
             for task, metric, scorer in dict.fromkeys(
                 zip(columns["task"], columns["metric"], columns["scorer"], strict=True)
@@ -210,8 +299,11 @@ class RunWriter:
             if score is not None:
                 values[metric].add(score)
         for metric, numbers in values.items():
-            numbers.update(self.ranges.get(metric, ()))
-            self.ranges[metric] = (min(numbers), max(numbers))
+            self._widen_to(metric, min(numbers), max(numbers))
+
+    def _widen_to(self, metric: str, low: float, high: float) -> None:
+        own = self.ranges.get(metric, (low, high))
+        self.ranges[metric] = (min(low, own[0]), max(high, own[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,12 +312,16 @@ class LogPart:
 
     Attributes:
         scores: whose verdicts are used; None for those of the log where it stores any.
+        place: of its first log among all logs.
+        is_range: whether it is some of the lines of a file; then parts may hold the same results.
     """
 
     folder: Path
     logs: Sequence[tuple[Adapter, Log]]
     texts: bool
     scores: Verdicts | None = None
+    place: int = 0
+    is_range: bool = False
 
 
 def read_part(part: LogPart) -> tuple[WriterSummary, Problems]:
@@ -233,18 +329,40 @@ def read_part(part: LogPart) -> tuple[WriterSummary, Problems]:
     shutil.rmtree(part.folder, ignore_errors=True)  # of a worker that died
     part.folder.mkdir()
     problems = Problems()
-    with RunWriter(part.folder, texts=part.texts, problems=problems, is_part=True) as writer:
-        for sample in samples_of(part, problems):
-            writer.add(sample)
-    return writer.summary(), problems
+    with (
+        without_collection(),
+        RunWriter(part.folder, texts=part.texts, problems=problems, is_part=True) as writer,
+    ):
+        for samples in samples_of(part, problems):
+            writer.add(samples)
+    summary = replace(writer.summary(), digests=result_digests(part.folder / SCORES))
+    if part.texts and part.is_range:
+        summary = replace(summary, text_digests=text_row_digests(part.folder / TEXTS))
+    return summary, problems
 
 
-def samples_of(part: LogPart, problems: Problems) -> Iterator[Sample]:
-    """All samples of all logs of a part."""
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Do without the search for objects that refer to each other: rows of logs do not."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def samples_of(part: LogPart, problems: Problems) -> Iterator[Sample | SampleColumns]:
+    """All samples of all logs of a part, alone or as columns."""
     for reader, log in part.logs:
-        # To grade an answer its text is needed, whether it is kept or not.
-        samples = reader.read(log, problems, texts=part.texts or part.scores == "own")
-        yield from samples if part.scores is None else _settled(samples, part.scores, problems)
+        if part.scores is None:
+            by_columns = getattr(reader, "read_columns", reader.read)
+            yield from by_columns(log, problems, texts=part.texts)
+        else:
+            # To grade an answer its text is needed, whether it is kept or not.
+            samples = reader.read(log, problems, texts=part.texts or part.scores == "own")
+            yield from _settled(samples, part.scores, problems)
 
 
 def _settled(samples: Iterable[Sample], verdicts: Verdicts, problems: Problems) -> Iterator[Sample]:
@@ -252,150 +370,6 @@ def _settled(samples: Iterable[Sample], verdicts: Verdicts, problems: Problems) 
 
     for sample in samples:
         yield settle_verdicts(sample, verdicts, problems)
-
-
-class _Table:
-    """Rows that are written as columns once there are many.
-
-    Args:
-        path: where to write.
-        schema: of the file.
-        names: of the cells of a row as they come.
-    """
-
-    def __init__(
-        self, path: Path, schema: pa.Schema, names: Sequence[str], *, is_part: bool
-    ) -> None:
-        self._schema, self._names = schema, names
-        self._writer = pa.ipc.new_file(path, schema) if is_part else _parquet(path, schema)
-        self._cells: list[Any] = []
-        self.rows = 0
-
-    def add(self, *parts: Sequence[Any]) -> None:
-        """Hold a row, part by part."""
-        for part in parts:
-            self._cells += part
-        self.rows += 1
-
-    def append(self, path: Path) -> None:
-        """Take over the rows of another writer's part."""
-        with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as part:
-            for index in range(part.num_record_batches):
-                self._writer.write_batch(part.get_batch(index))
-
-    def close(self) -> None:
-        """Complete the file."""
-        self._writer.close()
-
-    def write(self) -> dict[str, list[Any]]:
-        """Write the rows held and forget them.
-
-        Returns:
-            Their columns; nothing if there were no rows.
-        """
-        if not self.rows:
-            return {}
-        cells, width = self._cells, len(self._names)
-        columns = {name: cells[index::width] for index, name in enumerate(self._names)}
-        self._cells, self.rows = [], 0
-        arrays = [_array(columns[field.name], field.type) for field in self._schema]
-        self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
-        return columns
-
-
-def _parquet(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    repeated = [name for name in REPEATED if name in schema.names]
-    return pq.ParquetWriter(
-        path, schema, compression="zstd", compression_level=1, use_dictionary=repeated
-    )
-
-
-def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    if values[0] is None and values.count(None) == len(values):
-        return pa.nulls(len(values), kind)
-    try:
-        return pa.array(values, kind)
-    except UnicodeEncodeError:  # half of a character that takes two: JSON can hold it, UTF-8 cannot
-        return pa.array([_encodable(value) for value in values], kind)
-
-
-def _encodable(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_encodable(element) for element in value]
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
-
-
-def _settle_answers(sample: Sample) -> None:
-    """Letters become the options they stand for, and places are found."""
-    options = sample.options
-    if options:
-        if sample.gold_index is not None and 0 <= sample.gold_index < len(options):
-            sample.gold = options[sample.gold_index]
-        elif sample.gold is not None:
-            sample.gold = option_text(sample.gold, options)
-            sample.gold_index = options.index(sample.gold) if sample.gold in options else None
-        if sample.choice is not None and sample.choice not in options:
-            sample.choice = option_text(sample.choice, options)
-        if sample.k is None and len(options) > 1:
-            sample.k = len(options)
-    for score in sample.scores:
-        _settle_outcome(score)
-    if sample.response:
-        _settle_reasons(sample)
-
-
-def _settle_outcome(score: Score) -> None:
-    """An outcome that fits the value."""
-    outcome = score.outcome
-    if score.value is None:
-        score.outcome = outcome if outcome in MISSING else Outcome.UNSCORED
-    elif outcome is not None and (outcome in MISSING or (outcome in FAILED and score.value)):
-        score.outcome = None
-
-
-def _settle_reasons(sample: Sample) -> None:
-    """Answers with score 0 get a reason where the harness gives none."""
-    wrong = [s for s in sample.scores if s.value == 0 and s.outcome in (None, Outcome.INCORRECT)]
-    if wrong:
-        from forgetmap.sources.reasons import why_wrong  # large
-
-        reason = why_wrong(sample)
-        for score in wrong:
-            score.outcome = reason or score.outcome
-
-
-def _hashes(sample: Sample) -> tuple[int | None, ...]:
-    """Hashes in the order of `_HASHED`."""
-    key = sample.prompt_key
-    prompt = _text_hash(sample.prompt) if key is None else _key_hash(key)
-    if not sample.options:
-        return *_open_hashes(sample.question, sample.gold), prompt
-    question, gold = _text_hash(sample.question), _text_hash(sample.gold)
-    return question, options_hash(sample.options), gold, prompt
-
-
-@lru_cache(MAX_ITEMS_CACHED)
-def _open_hashes(question: str | None, gold: str | None) -> tuple[int | None, None, int | None]:
-    """Of an item without options; several filters log its answer, each with the same item."""
-    return _text_hash(question), None, _text_hash(gold)
-
-
-def _key_hash(key: str) -> int:
-    """A number for a hash that is one already, or for a key of any other kind."""
-    if len(key) == SHA256_DIGITS:
-        try:
-            return int(key[:HASH_DIGITS], 16)
-        except ValueError:
-            pass
-    return text_hash(key)
-
-
-def _digest(hashes: Sequence[int | None]) -> int:
-    return int.from_bytes(blake2b(repr(list(hashes)).encode(), digest_size=8).digest(), "big")
-
-
-def _text_hash(text: str | None) -> int | None:
-    return text_hash(text) if text and not text.isspace() else None
 
 
 def describe(info: RunInfo, writer: RunWriter, preferred: Mapping[str, Sequence[str]]) -> RunInfo:

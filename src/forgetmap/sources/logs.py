@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from importlib.metadata import version
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from forgetmap._cache import cached_folder, temporary_path
 from forgetmap._disk import stamp_of
-from forgetmap._workers import WorkerPool, count_cores
 from forgetmap.errors import EmptyInputError, UnknownFormatError, UsageError
 from forgetmap.records import (
     SCORES,
@@ -29,7 +27,8 @@ from forgetmap.records import (
 )
 from forgetmap.sources.adapter import Adapter, Log, Problems, Verdicts
 from forgetmap.sources.files import LogFile, find_files
-from forgetmap.sources.gather import LogPart, RunWriter, describe, read_part, samples_of
+from forgetmap.sources.gather import RunWriter, describe, samples_of, without_collection
+from forgetmap.sources.parts import PartOptions, read_parts, share_out, whole
 from forgetmap.sources.registry import adapter, adapters
 from forgetmap.sources.table_map import ScoreRange
 from forgetmap.sources.totals import graded_notices, total_notices
@@ -41,12 +40,6 @@ READING = "reading.json"
 """What was found out while a cached run was read."""
 MAX_NAMES = 6
 PROGRESS_SAMPLES = 2_000
-MIN_BYTES_FOR_PROCESSES = 256 << 20
-"""Bytes from which on further processes are worth their start."""
-PARTS_PER_PROCESS = 4
-"""Parts that each process should get, so that all end at about the same time."""
-BYTES_PER_ROW = 14 << 10
-"""Bytes that take as long to pass over as the work on one row."""
 Progress = Callable[[str], None]
 """Told what is going on, in words."""
 
@@ -156,7 +149,10 @@ def _is_plain(value: object) -> bool:
 def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> None:
     problems = Problems(strict=reading.strict)
     with complete_folder(folder) as partial:
-        with RunWriter(partial, texts=reading.texts, problems=problems) as writer:
+        with (
+            without_collection(),
+            RunWriter(partial, texts=reading.texts, problems=problems) as writer,
+        ):
             _read(path, logs, writer, problems, reading)
         if not writer.samples:
             raise _empty_error(path, logs, problems)
@@ -177,76 +173,20 @@ def _read(
 ) -> None:
     """All samples of all logs; large ones are read by several processes."""
 
-    def show() -> None:
+    def show(samples: int) -> None:
         if reading.progress:
-            reading.progress(f"Reading {path.name}: {writer.samples:,} samples")
+            reading.progress(f"Reading {path.name}: {samples:,} samples")
 
-    parts = _parts(logs, writer.folder, reading)
-    if len(parts) == 1:
-        for sample in samples_of(parts[0], problems):
-            writer.add(sample)
-            if writer.samples % PROGRESS_SAMPLES == 0:
-                show()
-    else:
-        with WorkerPool(reading.processes) as pool:
-            for summary, others in pool.map(read_part, parts):
-                writer.append(summary)
-                problems.extend(others)
-                show()
+    options = PartOptions(writer.folder, reading.texts, reading.scores)
+    parts = [] if reading.strict else share_out(logs, options, reading.processes)
+    if not (parts and read_parts(parts, writer, problems, reading.processes, show)):
+        shown = 0
+        for samples in samples_of(whole(logs, options), problems):
+            writer.add(samples)
+            if writer.samples >= shown + PROGRESS_SAMPLES:
+                shown = writer.samples
+                show(shown)
     problems.kept.sort(key=lambda problem: (problem.file, problem.line or 0))
-
-
-def _parts(logs: Sequence[Log], folder: Path, reading: Reading) -> list[LogPart]:
-    """What can be read apart; one part where that is not worth it or not possible."""
-    processes = reading.processes or count_cores()
-    is_small = (
-        reading.processes is None
-        and sum(f.size for log in logs for f in log.files) < MIN_BYTES_FOR_PROCESSES
-    )
-    if processes == 1 or is_small or reading.strict or not _are_independent(logs):
-        groups = [list(logs)]
-    else:
-        groups = _balance(logs, PARTS_PER_PROCESS * processes)
-    # With each log its adapter, so that a worker imports no more than it needs.
-    return [
-        LogPart(
-            folder / f"part-{number}",
-            [(adapter(log.adapter), log) for log in group],
-            reading.texts,
-            reading.scores,
-        )
-        for number, group in enumerate(groups)
-    ]
-
-
-def _are_independent(logs: Sequence[Log]) -> bool:
-    """Whether logs with other tasks are about other results, and lie in files of their own."""
-    task_sets = {log.tasks for log in logs}
-    tasks = {task for tasks in task_sets for task in tasks}
-    in_archives = any(file.archive is not None for log in logs for file in log.files)
-    return () not in task_sets and len(tasks) == sum(map(len, task_sets)) and not in_archives
-
-
-def _balance(logs: Sequence[Log], count: int) -> list[list[Log]]:
-    """Groups of about the same work, no task in two of them, the largest first."""
-    by_tasks: dict[tuple[str, ...], list[Log]] = defaultdict(list)
-    for log in logs:
-        by_tasks[log.tasks].append(log)
-    works = [(sum(map(_work, same)), same) for same in by_tasks.values()]
-    groups: list[tuple[float, list[Log]]] = [(0.0, [])] * min(count, len(works))
-    # What takes longest goes first, to the group that has least to do.
-    for work, same in sorted(works, key=itemgetter(0), reverse=True):
-        least = min(range(len(groups)), key=lambda index: (groups[index][0], len(groups[index][1])))
-        groups[least] = (groups[least][0] + work, groups[least][1] + same)
-    return [group for _, group in sorted(groups, key=itemgetter(0), reverse=True)]
-
-
-def _work(log: Log) -> float:
-    """How long a log takes, in bytes passed over: short rows take longer than long ones."""
-    return sum(
-        file.size * (1 + BYTES_PER_ROW * (file.head.count(b"\n") or 1) / max(len(file.head), 1))
-        for file in log.files
-    )
 
 
 LOGGING = {"lm-eval": "--log_samples", "lighteval": "--save-details"}

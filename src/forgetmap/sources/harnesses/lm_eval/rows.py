@@ -57,7 +57,7 @@ def _requests(arguments: object) -> list[tuple[object, object]]:
     return [(r[0], r[1] if len(r) > 1 else None) for r in requests if isinstance(r, list) and r]
 
 
-_TRUTHS = frozenset({True, False, "True", "False"})
+TRUTHS = frozenset({True, False, "True", "False"})
 _NUMBERS, _IDS = (int, float), (int, str)
 """Types; truth values are whole numbers, too. Written as unions they would be built every time."""
 
@@ -68,9 +68,9 @@ def is_scalar(value: object) -> bool:
 
 
 _OPENED = b'{"gen_args_0": {"arg_0": '
-_ARGUMENTS = b', "arguments": ' + _OPENED
-_RESPONSES, _FILTERED = b'}, "resps": [', b'], "filtered_resps": ['
-_CONTINUATION = b', "arg_1": '
+ARGUMENTS = b', "arguments": ' + _OPENED
+RESPONSES, FILTERED = b'}, "resps": [', b'], "filtered_resps": ['
+CONTINUATION = b', "arg_1": '
 
 
 class _Requests(msgspec.Struct):
@@ -85,7 +85,7 @@ class _Requests(msgspec.Struct):
     @property
     def prompt(self) -> object:
         """The prompt of the first."""
-        after = self.line.find(_CONTINUATION, self.start, self.end)
+        after = self.line.find(CONTINUATION, self.start, self.end)
         return decode(self.line[self.start : after if after > 0 else self.end - 2])
 
     @property
@@ -96,7 +96,7 @@ class _Requests(msgspec.Struct):
     @property
     def ask_for_labels(self) -> bool:
         """Whether the last continuation is a letter or digit."""
-        return _ENDS_IN_LABEL.search(self.line, self.end - 24, self.end) is not None
+        return ENDS_IN_LABEL.search(self.line, self.end - 24, self.end) is not None
 
 
 Memory = dict[bytes, tuple[Row, DatasetItem]]
@@ -114,13 +114,13 @@ def _parsed(raw: bytes | msgspec.Raw, known: Memory, *, texts: bool) -> Row:
         Malformed: it is no JSON object.
     """
     line = raw if isinstance(raw, bytes) else bytes(raw)
-    start, end = line.find(_ARGUMENTS), line.rfind(_RESPONSES)
+    start, end = line.find(ARGUMENTS), line.rfind(RESPONSES)
     if not 0 < start < end:
         return _object(line)
     head, after = line[:start], end + 1
     if not texts:
-        after = line.find(_FILTERED, end) + 1 or after
-    requests = _Requests(line, start + len(_ARGUMENTS), end + 1, head)
+        after = line.find(FILTERED, end) + 1 or after
+    requests = _Requests(line, start + len(ARGUMENTS), end + 1, head)
     if head in known:
         before, _ = known[head]
         return {**before, **_object(b"{" + line[after + 1 :]), "arguments": requests}
@@ -159,15 +159,29 @@ class RowReader:
 
     def samples(self, file: LogFile) -> Iterator[Sample]:
         """The samples of one file."""
+        self.look_at(file)
+        for line, raw in raw_rows(file, self._problems):
+            yield from self.row_samples(raw, file, line)
+
+    def row_samples(self, raw: bytes | msgspec.Raw, file: LogFile, line: int) -> list[Sample]:
+        """The samples of one row of a file whose first rows were looked at before."""
+        try:
+            return self._row(self._parsed(raw), file, line)
+        except Malformed as error:
+            self._problems.add(file.name, str(error), line=line)
+            return []
+
+    def _parsed(self, raw: bytes | msgspec.Raw) -> Row:
+        try:
+            return _parsed(raw, self._known, texts=self._texts)
+        except Malformed:
+            return _object(bytes(raw))  # says where the fault is in the line
+
+    def look_at(self, file: LogFile) -> None:
+        """Learn from the first rows of a file what its rows have in common."""
         first = file.peek.first
         self._has_docs = "doc" in first
         self._lists = {name for name in metric_names(first) if not is_scalar(first[name])}
-        for line, raw in raw_rows(file, self._problems):
-            try:
-                row = _parsed(raw, self._known, texts=self._texts)
-                yield from self._row(row, file, line)
-            except Malformed as error:
-                self._problems.add(file.name, str(error), line=line)
 
     def _row(self, row: Row, file: LogFile, line: int) -> list[Sample]:
         doc_id, doc = row.get("doc_id"), row.get("doc")
@@ -234,8 +248,8 @@ class RowReader:
         texts = sample.options
         if texts is None or len(texts) != len(logliks):
             texts = _continuations(row, len(logliks))
-        length_texts = None if _asks_for_labels(row) else _length_texts(doc, texts)
-        choices = [_best(score.metric, logliks, length_texts) for score in sample.scores]
+        measured = None if _asks_for_labels(row) else length_texts(doc, texts)
+        choices = [_best(score.metric, logliks, measured) for score in sample.scores]
         if choices.count(choices[0]) == len(choices):
             _choose(sample, choices[0], logliks, texts)
             return [sample]
@@ -256,7 +270,7 @@ def _asks_for_labels(row: Row) -> bool:
     return isinstance(last, str) and len(last.strip()) == 1
 
 
-_ENDS_IN_LABEL = re.compile(rb'"arg_1": "\s?\w"')
+ENDS_IN_LABEL = re.compile(rb'"arg_1": "\s?\w"')
 
 
 def _logliks(responses: object) -> list[float]:
@@ -265,7 +279,7 @@ def _logliks(responses: object) -> list[float]:
         return []
     try:
         logliks = [
-            float(pair[0]) for pair in responses if len(pair) == 2 and pair[1] in _TRUTHS
+            float(pair[0]) for pair in responses if len(pair) == 2 and pair[1] in TRUTHS
         ]  # see above
     except (LookupError, TypeError, ValueError):
         return []
@@ -316,7 +330,7 @@ def _continuations(row: Row, count: int) -> list[str] | None:
     return texts if len(texts) == count and len(set(texts)) == count else None
 
 
-def _length_texts(doc: object, texts: Sequence[str] | None) -> Sequence[str] | None:
+def length_texts(doc: object, texts: Sequence[str] | None) -> Sequence[str] | None:
     """The options whose length counts: as lm-eval cleaned them, else as they are."""
     cleaned = doc.get("choices") if isinstance(doc, dict) else None
     if isinstance(cleaned, list) and all(isinstance(choice, str) for choice in cleaned):
@@ -357,8 +371,8 @@ def _finite(value: float) -> float | None:
 
 def _generated(sample: Sample, row: Row, *, texts: bool) -> list[Sample]:
     """The extracted answer and the response; one sample per repeat where repeats are scored."""
-    answers = _of_first_request(row.get("filtered_resps"))
-    responses = _of_first_request(row.get("resps")) if texts else []
+    answers = of_first_request(row.get("filtered_resps"))
+    responses = of_first_request(row.get("resps")) if texts else []
     samples = []
     for repeat, scores in enumerate(_repeats(sample, row)):
         repeated = sample if repeat == 0 else structs.replace(sample, scores=scores)
@@ -370,7 +384,7 @@ def _generated(sample: Sample, row: Row, *, texts: bool) -> list[Sample]:
     return samples
 
 
-def _of_first_request(responses: object) -> list[object]:
+def of_first_request(responses: object) -> list[object]:
     """All repeats of what the first request brought."""
     first = responses[0] if isinstance(responses, list) and responses else None
     return first if isinstance(first, list) else [first]
@@ -396,16 +410,20 @@ def _repeats(sample: Sample, row: Row) -> list[list[Score]]:
     return repeats
 
 
+def extracted(answer: object) -> tuple[str | None, Outcome | None]:
+    """What was extracted, if it is not too long to be that; and how it ended, if with nothing."""
+    if not isinstance(answer, str) or len(answer) > MAX_ANSWER_LENGTH:
+        return None, None
+    return (None, Outcome.NO_ANSWER) if answer.strip() == INVALID else (answer, None)
+
+
 def _answer(sample: Sample, answer: object) -> None:
     """What was extracted; with options, which of them it means."""
-    sample.answer = None
-    if not isinstance(answer, str) or len(answer) > MAX_ANSWER_LENGTH:
-        return
-    if answer.strip() == INVALID:
+    sample.answer, outcome = extracted(answer)
+    if outcome is not None:
         for score in sample.scores:
-            score.outcome = Outcome.NO_ANSWER
-        return
-    sample.answer = answer
-    if sample.options:
+            score.outcome = outcome
+    if sample.options and sample.answer is not None:
+        answer = sample.answer
         index = _target_index(answer, sample.options, 0) if not answer.strip().isdigit() else None
         sample.choice = None if index is None else sample.options[index]

@@ -12,17 +12,18 @@ import pytest
 import forgetmap as fm
 from forgetmap.sources.adapter import Log
 from forgetmap.sources.files import LogFile
-from forgetmap.sources.logs import Reading, _balance, _parts
+from forgetmap.sources.parts import PartOptions, _balance, share_out
 
 
 def test_logs_of_the_same_task_stay_in_one_process(tmp_path: Path) -> None:
+    options = PartOptions(tmp_path, texts=True, scores=None)
     logs = [Log("lm-eval", (), tasks=tasks) for tasks in (("a",), ("b",), ("a",))]
-    parts = _parts(logs, tmp_path, Reading(processes=4))
+    parts = share_out(logs, options, 4)
     assert sorted(len(part.logs) for part in parts) == [1, 2]
     overlapping = [*logs, Log("lm-eval", (), tasks=("a", "b"))]
-    assert len(_parts(overlapping, tmp_path, Reading(processes=4))) == 1
-    for reading in (Reading(), Reading(processes=1), Reading(processes=4, strict=True)):
-        assert len(_parts(logs, tmp_path, reading)) == 1
+    assert not share_out(overlapping, options, 4)
+    for processes in (None, 1):
+        assert not share_out(logs, options, processes)
 
 
 def test_work_is_spread_evenly() -> None:

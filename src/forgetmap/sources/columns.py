@@ -1,0 +1,203 @@
+"""Many samples at once, as columns: what the common rows of large logs are read into.
+
+A block holds samples that are alike in form. Whoever takes blocks must come to what it comes to
+with the samples of the block one by one: `SampleColumns.samples` gives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from xxhash import xxh3_64_intdigest
+
+from forgetmap.records import Outcome, normalise
+from forgetmap.sources.adapter import Sample, Score
+
+Whole = npt.NDArray[np.int64]
+SHA256_DIGITS = 64
+HASH_DIGITS = 15
+"""Of a hash in hexadecimal; as many as fit into a signed 64-bit number."""
+_SIGN = np.uint64(1 << 63)
+_BLANK, _LAST_PRINTABLE = np.uint8(ord(" ")), np.uint8(ord("~"))
+
+
+class SampleColumns(msgspec.Struct, kw_only=True):
+    """Samples of one task under the same metrics, by one scorer; all with options, or none.
+
+    Columns are named like the fields of `Sample`; None stands for a column without a single value.
+
+    Attributes:
+        metrics: their names.
+        k: options of each item.
+        values: for each metric the scores of all samples.
+        outcome: how each answer ended, where that is known.
+        picks: for each metric the places of the chosen options; a row of the log whose metrics
+            choose differently is several samples.
+        choice: for each metric the texts of these options, where they may be relied on.
+        logprob_answer: for each metric their log-likelihoods, likewise.
+    """
+
+    task: str
+    scorer: str
+    metrics: Sequence[str]
+    file: str
+    line: Sequence[int]
+    item: list[str]
+    values: list[list[float]]
+    question: list[str]
+    gold: list[str | None]
+    prompt_key: list[str]
+    k: int | None = None
+    category: list[str | None] | None = None
+    options: list[list[str]] | None = None
+    gold_index: list[int] | None = None
+    answer: list[str | None] | None = None
+    outcome: list[Outcome | None] | None = None
+    logprob_gold: list[float | None] | None = None
+    picks: list[list[int]] | None = None
+    choice: list[list[str | None]] | None = None
+    logprob_answer: list[list[float | None]] | None = None
+    prompt: list[str | None] | None = None
+    response: list[str | None] | None = None
+
+    def __len__(self) -> int:
+        """Rows of the log."""
+        return len(self.item)
+
+    @property
+    def sample_count(self) -> int:
+        """Samples, of which a row may give several."""
+        if self.picks is None or len(self.picks) == 1:
+            return len(self)
+        return sum(map(len, map(set, zip(*self.picks, strict=True))))
+
+    def groups(self, row: int) -> list[list[int]]:
+        """The metrics of each sample of a row, by their places: those that choose alike."""
+        if self.picks is None:
+            return [list(range(len(self.metrics)))]
+        picks = [of_metric[row] for of_metric in self.picks]
+        return [
+            [place for place, pick in enumerate(picks) if pick == chosen]
+            for chosen in dict.fromkeys(picks)
+        ]
+
+    def samples(self) -> Iterator[Sample]:
+        """The samples, one by one."""
+        for row in range(len(self)):
+            for places in self.groups(row):
+                yield self.sample(row, places)
+
+    def sample(self, row: int, places: Sequence[int]) -> Sample:
+        """The sample of a row that has these metrics."""
+        outcome, first = _cell(self.outcome, row), places[0]
+        return Sample(
+            task=self.task,
+            item=self.item[row],
+            scores=[
+                Score(self.metrics[place], self.values[place][row], self.scorer, outcome)
+                for place in places
+            ],
+            question=self.question[row],
+            options=_cell(self.options, row),
+            gold=self.gold[row],
+            gold_index=_cell(self.gold_index, row),
+            choice=_cell(self.choice and self.choice[first], row),
+            answer=_cell(self.answer, row),
+            category=_cell(self.category, row),
+            logprob_answer=_cell(self.logprob_answer and self.logprob_answer[first], row),
+            logprob_gold=_cell(self.logprob_gold, row),
+            prompt=_cell(self.prompt, row),
+            response=_cell(self.response, row),
+            prompt_key=self.prompt_key[row],
+            file=self.file,
+            line=self.line[row],
+        )
+
+
+def _cell(column: Sequence[Any] | None, row: int) -> Any:
+    return None if column is None else column[row]
+
+
+class HashColumn(msgspec.Struct):
+    """Hashes of a column of texts; where `known` is False there is none, and the value 0."""
+
+    values: Whole
+    known: npt.NDArray[np.bool_]
+
+
+def text_hashes(texts: Sequence[str | None]) -> HashColumn:
+    """`records.text_hash` of each text; a blank one has none."""
+    every = [text or "" for text in texts]
+    return _hash_column(normalised(every), every)
+
+
+def option_hashes(
+    options: Sequence[Sequence[str]], golds: Sequence[int]
+) -> tuple[HashColumn, HashColumn]:
+    """`records.options_hash` of each set of options, as many in each, and those of right ones."""
+    width = len(options[0])
+    texts = list(chain.from_iterable(options))
+    plain = normalised(texts)
+    sets = ["\x1f".join(sorted(plain[at : at + width])) for at in range(0, len(plain), width)]
+    places = [row * width + gold for row, gold in enumerate(golds)]
+    every = HashColumn(_digests(sets), np.ones(len(sets), bool))
+    return every, _hash_column([plain[at] for at in places], [texts[at] for at in places])
+
+
+def key_hashes(keys: Sequence[str]) -> Whole | None:
+    """The first digits of SHA-256 hashes in hexadecimal, as numbers; None where one is none."""
+    if set(map(len, keys)) != {SHA256_DIGITS}:
+        return None
+    try:
+        digits = bytes.fromhex("".join([key[: HASH_DIGITS + 1] for key in keys]))
+    except ValueError:
+        return None
+    if len(digits) != len(keys) * (HASH_DIGITS + 1) // 2:
+        return None
+    return (np.frombuffer(digits, ">u8") >> np.uint64(4)).astype(np.int64)
+
+
+def normalised(texts: Sequence[str]) -> list[str]:
+    """`records.normalise` of each text.
+
+    A text whose characters are printable ASCII without two blanks in a row is only stripped; that
+    is looked up for all of them at a time.
+    """
+    data = "~".join(texts).encode()
+    codes = np.frombuffer(data, np.uint8)
+    is_odd = (codes - _BLANK) > (_LAST_PRINTABLE - _BLANK)
+    is_blank = codes == _BLANK
+    is_odd[1:] |= is_blank[1:] & is_blank[:-1]
+    plain = list(map(str.strip, texts))
+    places = np.flatnonzero(is_odd)
+    if len(places):
+        lengths = list(map(len, texts))
+        if sum(lengths) + len(texts) - 1 != len(data):
+            lengths = [len(text.encode()) for text in texts]
+        ends = np.cumsum(np.array(lengths) + 1)
+        for row in np.unique(np.searchsorted(ends, places, side="right")).tolist():
+            plain[row] = normalise(texts[row])
+    return plain
+
+
+def _hash_column(plain: Sequence[str], texts: Sequence[str]) -> HashColumn:
+    """The hashes of normalised texts, which are as good as nothing where the texts are blank."""
+    values, known = _digests(plain), np.ones(len(plain), bool)
+    if "" in plain:
+        known = np.array([bool(text) and not text.isspace() for text in texts])
+        values[~known] = 0
+    return HashColumn(values, known)
+
+
+def text_digests(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
+    """A number for each text, the same on every machine."""
+    return np.fromiter(map(xxh3_64_intdigest, map(str.encode, texts)), np.uint64, len(texts))
+
+
+def _digests(texts: Sequence[str]) -> Whole:
+    return (text_digests(texts) ^ _SIGN).view(np.int64)

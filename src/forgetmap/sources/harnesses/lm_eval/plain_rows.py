@@ -1,0 +1,369 @@
+"""The common rows of lm-eval from 0.4.7 on, many at a time.
+
+A row is plain if it names its filter and metrics, has a number for each metric, and either weighs
+the options of its document by log-likelihood or has one generated answer without options. Its
+fields are decoded by type, which passes over all others, and rows of a block are worked on column
+by column. Any other row is left to `RowReader`, which reads every row, and gives the same samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, groupby, pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from forgetmap.sources.adapter import Sample
+from forgetmap.sources.columns import SampleColumns
+from forgetmap.sources.datasets import ItemColumns, items_of
+from forgetmap.sources.files import MAX_BLANK_LINES, LineBlock, LogFile
+from forgetmap.sources.harnesses.lm_eval.rows import (
+    ARGUMENTS,
+    CONTINUATION,
+    ENDS_IN_LABEL,
+    FILTERED,
+    OWN,
+    RESPONSES,
+    TRUTHS,
+    UNSCORED,
+    RowReader,
+    extracted,
+    is_scalar,
+    length_texts,
+    of_first_request,
+)
+
+BY_LENGTH = frozenset({"acc_norm", "acc_bytes"})
+"""Metrics that divide log-likelihoods by the lengths of options."""
+LABEL_BYTES = 24
+_decode_text = msgspec.json.Decoder(str).decode
+_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+Reals = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+class _Line(msgspec.Struct, gc=False):
+    """A line of a file.
+
+    Attributes:
+        number: of the line.
+        data: bytes of the file.
+        start: where it begins in them.
+        end: where it ends.
+        row: its fields, if it may be plain.
+        prompt: of the first request, if texts are kept.
+        is_label: whether the last continuation is a letter or digit, if that matters.
+    """
+
+    number: int
+    data: bytes
+    start: int
+    end: int
+    row: Any = None
+    prompt: str | None = None
+    is_label: bool = False
+
+    @property
+    def raw(self) -> bytes:
+        """Its bytes."""
+        return self.data[self.start : self.end]
+
+
+class PlainRows:
+    """Reads the rows of a file, plain ones by columns.
+
+    Args:
+        task: what was evaluated.
+        file: its rows, one per line.
+        layout: types of the fields of a plain row.
+        reader: reads rows of any kind.
+        texts: whether prompts and responses are kept.
+    """
+
+    def __init__(
+        self, task: str, file: LogFile, layout: Layout, reader: RowReader, *, texts: bool
+    ) -> None:
+        self._task, self._file, self._layout = task, file, layout
+        self._reader, self._texts = reader, texts
+
+    def samples(self) -> Iterator[Sample | SampleColumns]:
+        """All samples in the order of the rows, alone or as columns."""
+        self._reader.look_at(self._file)
+        number = blank = 0
+        for block in self._file.blocks():
+            lines = self._lines(block, number)
+            number += len(lines)
+            for kind, run in groupby(lines, self._kind):
+                if kind is not None:
+                    yield from self._plain(list(run))
+                    continue
+                for line in run:
+                    if line.raw.isspace():
+                        blank += 1
+                    else:
+                        yield from self._reader.row_samples(line.raw, self._file, line.number)
+            if blank > MAX_BLANK_LINES:
+                self._file.require_lines()
+
+    def _lines(self, block: LineBlock, number: int) -> list[_Line]:
+        """All lines of a block, with the fields of those that may be plain."""
+        data, decode, lines = block.data, self._layout.decode, []
+        find, rfind = data.find, data.rfind
+        kept = RESPONSES if self._texts else FILTERED
+        for start, end in block.lines():
+            number += 1
+            line = _Line(number, data, start, end)
+            lines.append(line)
+            asked, answered = find(ARGUMENTS, start, end), rfind(RESPONSES, start, end)
+            after = find(kept, answered, end) if start < asked < answered else -1
+            if after < 0:
+                continue
+            fields = data[start:asked] + data[after + 1 : end]
+            try:
+                if not fields.isascii():
+                    fields.decode()
+                if self._texts:
+                    line.prompt = _prompt(data, asked, answered)
+                line.row = decode(fields)
+            except _UNDECODABLE:
+                continue
+            if self._layout.by_length:
+                label = ENDS_IN_LABEL.search(data, answered + 1 - LABEL_BYTES, answered + 1)
+                line.is_label = label is not None
+        return lines
+
+    def _kind(self, line: _Line) -> object:
+        """What rows that are worked on together have in common; None where one is not plain."""
+        row = line.row
+        if row is None or row.metrics != self._layout.metrics or row.scores_per_repeat is not None:
+            return None
+        return row.filter, len(row.filtered_resps), *row.doc
+
+    def _plain(self, lines: list[_Line]) -> Iterator[Sample | SampleColumns]:
+        """Rows of one kind; one by one where the document or the answer is unusual after all."""
+        rows = [line.row for line in lines]
+        items = items_of([row.doc for row in rows])
+        logliks = _logliks(rows) if self._layout.weighs else None
+        if logliks is not None:
+            flags = _weighs_options(rows, items, logliks)
+        else:
+            flags = _answers_openly(rows, items) & (not self._layout.weighs)
+        for part in _stretches(flags):
+            if flags[part.start]:
+                own = None if logliks is None else logliks[part]
+                yield self._columns(lines[part], items.part(part), own)
+                continue
+            for line in lines[part]:
+                yield from self._reader.row_samples(line.raw, self._file, line.number)
+
+    def _columns(
+        self, lines: Sequence[_Line], items: ItemColumns, logliks: Reals | None
+    ) -> SampleColumns:
+        rows, fields = [line.row for line in lines], self._layout.value_fields
+        columns = SampleColumns(
+            task=self._task,
+            scorer=rows[0].filter,
+            metrics=self._layout.metrics,
+            file=self._file.name,
+            line=[line.number for line in lines],
+            item=[str(row.doc_id) for row in rows],
+            values=[[float(getattr(row, field)) for row in rows] for field in fields],
+            question=items.question,
+            gold=items.gold,
+            category=items.category,
+            prompt_key=[row.prompt_hash for row in rows],
+            prompt=[line.prompt for line in lines] if self._texts else None,
+        )
+        if logliks is None:
+            _add_answers(columns, rows, items)
+            if self._texts:
+                columns.response = [_response(row.resps) for row in rows]
+        else:
+            _add_choices(columns, items, logliks, self._lengths(lines, items))
+        return columns
+
+    def _lengths(self, lines: Sequence[_Line], items: ItemColumns) -> Mapping[str, Reals]:
+        """For each metric that divides by them the lengths of options: 1 where they are letters."""
+        found: dict[str, Reals] = {}
+        is_label = np.array([line.is_label for line in lines])
+        for metric in self._layout.by_length:
+            texts = [
+                length_texts(line.row.doc, options) or ()
+                for line, options in zip(lines, items.options, strict=True)
+            ]
+            cells = chain.from_iterable(texts)
+            sizes = map(len, cells if metric == "acc_norm" else map(str.encode, cells))
+            lengths = np.array(list(sizes), float).reshape(len(lines), -1)
+            lengths[is_label] = 1
+            found[metric] = np.maximum(lengths, 1)
+        return found
+
+
+class Layout(msgspec.Struct):
+    """How the plain rows of a file look.
+
+    Attributes:
+        metrics: their names, in order.
+        weighs: whether options were weighed, rather than an answer generated.
+        decode: the fields of a row, from its JSON.
+        value_fields: what the fields of the metrics are called there.
+        by_length: metrics that divide by the lengths of options.
+    """
+
+    metrics: list[str]
+    weighs: bool
+    decode: Any
+    value_fields: list[str]
+    by_length: frozenset[str]
+
+
+def find_layout(file: LogFile, *, texts: bool) -> Layout | None:
+    """How the plain rows of a file look, by one of its first rows; None if it has none."""
+    first = file.peek.first
+    metrics, responses = first.get("metrics"), first.get("filtered_resps")
+    if file.kind != "json" or file.peek.shape == "array" or not isinstance(metrics, list):
+        return None
+    answers = _answers_type(responses)
+    is_usual = metrics and all(isinstance(name, str) and name in first for name in metrics)
+    if answers is None or not is_usual or len(set(metrics)) < len(metrics):
+        return None
+    if any(name in OWN or name == UNSCORED or not is_scalar(first[name]) for name in metrics):
+        return None
+    value_fields = [f"value_{place}" for place in range(len(metrics))]
+    row = msgspec.defstruct(
+        "PlainRow",
+        [
+            ("doc", dict[str, Any]),
+            ("doc_id", int | str),
+            ("filter", str),
+            ("metrics", list[str]),
+            ("prompt_hash", str),
+            ("filtered_resps", answers),
+            *((name, float | bool) for name in value_fields),
+            ("target", Any, None),
+            ("scores_per_repeat", Any, None),
+            *([("resps", Any, None)] if texts else []),
+        ],
+        rename=dict(zip(value_fields, metrics, strict=True)),
+        gc=False,
+    )
+    decode = msgspec.json.Decoder(row).decode
+    return Layout(metrics, answers != list[str], decode, value_fields, BY_LENGTH & set(metrics))
+
+
+def _answers_type(responses: object) -> Any:
+    """The type of log-likelihoods, or of generated answers; None for anything else."""
+    match responses:
+        case [[str(), str()], *_]:
+            return list[tuple[str, str]]
+        case [[float(), bool()], *_]:
+            return list[tuple[float, bool]]
+        case [str(), *_]:
+            return list[str]
+    return None
+
+
+def _response(responses: object) -> str | None:
+    first = next(iter(of_first_request(responses)), None)
+    return first if isinstance(first, str) else None
+
+
+def _logliks(rows: Sequence[Any]) -> Reals | None:
+    """The log-likelihoods, a line for each row; None where some are none, or only one per row."""
+    count = len(rows[0].filtered_resps)
+    pairs = list(chain.from_iterable([row.filtered_resps for row in rows]))
+    if count < 2 or not {truth for _, truth in pairs} <= TRUTHS:  # no choice
+        return None
+    try:
+        return np.array([float(value) for value, _ in pairs]).reshape(len(rows), count)
+    except ValueError:
+        return None
+
+
+def _weighs_options(rows: Sequence[Any], items: ItemColumns, logliks: Reals) -> Flags:
+    """Which rows weigh exactly the options of their documents, of which one is right."""
+    count = logliks.shape[1]
+    weighed = np.array(
+        [
+            options is not None
+            and len(options) == count == len(length_texts(row.doc, options) or ())
+            and place is not None
+            for row, options, place in zip(rows, items.options, items.gold_index, strict=True)
+        ]
+    )
+    flags: Flags = weighed & np.isfinite(logliks).all(axis=1)
+    return flags
+
+
+def _answers_openly(rows: Sequence[Any], items: ItemColumns) -> Flags:
+    """Which rows have an answer to a question without options, and a right one as text or none."""
+    return np.array(
+        [
+            bool(row.filtered_resps)
+            and options is None
+            and place is None
+            and (gold is not None or row.target is None or isinstance(row.target, str))
+            for row, options, gold, place in zip(
+                rows, items.options, items.gold, items.gold_index, strict=True
+            )
+        ]
+    )
+
+
+def _stretches(flags: Flags) -> Iterator[slice]:
+    """Parts of a column in which all flags are alike."""
+    changes = (np.flatnonzero(flags[1:] != flags[:-1]) + 1).tolist()
+    for start, end in pairwise([0, *changes, len(flags)]):
+        yield slice(start, end)
+
+
+def _prompt(data: bytes, asked: int, answered: int) -> str:
+    """The prompt of the first request."""
+    start, end = asked + len(ARGUMENTS), answered + 1
+    after = data.find(CONTINUATION, start, end)
+    return _decode_text(data[start : after if after > 0 else end - 2])
+
+
+def _add_answers(columns: SampleColumns, rows: Sequence[Any], items: ItemColumns) -> None:
+    """What was extracted from generated answers, and the right one by the target where need be."""
+    answers = [extracted(row.filtered_resps[0]) for row in rows]
+    columns.answer = [answer for answer, _ in answers]
+    columns.outcome = [outcome for _, outcome in answers]
+    if items.has_gold:
+        columns.gold = [
+            row.target if gold is None else gold for row, gold in zip(rows, items.gold, strict=True)
+        ]
+
+
+def _add_choices(
+    columns: SampleColumns, items: ItemColumns, logliks: Reals, lengths: Mapping[str, Reals]
+) -> None:
+    """What each metric chose, unless a score contradicts it; see `RowReader`."""
+    every, gold = np.arange(len(logliks)), np.array(items.gold_index)
+    picks = [
+        np.argmax(logliks / lengths[metric] if metric in lengths else logliks, axis=1)
+        for metric in columns.metrics
+    ]
+    contradicts = [
+        (np.array(values) != (pick == gold)) & metric.startswith("acc")
+        for metric, values, pick in zip(columns.metrics, columns.values, picks, strict=True)
+    ]
+    columns.options = [options for options in items.options if options is not None]
+    columns.gold_index = [place for place in items.gold_index if place is not None]
+    columns.k = logliks.shape[1]
+    columns.logprob_gold = logliks[every, gold].tolist()
+    columns.picks, columns.choice, columns.logprob_answer = [], [], []
+    for pick in picks:
+        is_doubtful = np.zeros(len(every), bool)
+        for other, contradiction in zip(picks, contradicts, strict=True):
+            is_doubtful |= (other == pick) & contradiction
+        answers, places = logliks[every, pick].tolist(), pick.tolist()
+        texts = [of_row[place] for of_row, place in zip(columns.options, places, strict=True)]
+        for row in np.flatnonzero(is_doubtful).tolist():
+            answers[row] = texts[row] = None
+        columns.picks.append(places)
+        columns.choice.append(texts)
+        columns.logprob_answer.append(answers)

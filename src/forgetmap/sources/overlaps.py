@@ -1,0 +1,68 @@
+"""Whether parts that were read apart hold the same results, or the same answers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from forgetmap.records import KEY
+from forgetmap.sources.columns import text_digests
+
+Digests = npt.NDArray[np.uint64]
+ResultDigests = Mapping[tuple[str, ...], Digests]
+"""Task, metric and scorer -> numbers of items and repeats; the same for the same ones."""
+_MEASURE = ("task", "metric", "scorer")
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+"""Odd, so that no two repeats of an item have the same number."""
+
+
+def result_digests(scores: Path) -> ResultDigests:
+    """The numbers of the results of a part."""
+    with pa.OSFile(str(scores)) as source, pa.ipc.open_file(source) as opened:
+        table = opened.read_all().select([*KEY, "metric", "scorer"])
+    digests = answer_digests(table)
+    names = [pc.dictionary_encode(table[name].combine_chunks()) for name in _MEASURE]
+    codes = np.stack([np.asarray(name.indices) for name in names])
+    found: dict[tuple[str, ...], Digests] = {}
+    for measure in np.unique(codes, axis=1).T:
+        texts = tuple(
+            name.dictionary[int(code)].as_py() for name, code in zip(names, measure, strict=True)
+        )
+        found[texts] = digests[(codes == measure[:, None]).all(axis=0)]
+    return found
+
+
+def answer_digests(table: pa.Table) -> Digests:
+    """A number for each task, item and repeat of a table."""
+    tasks = pc.dictionary_encode(table["task"].combine_chunks())
+    of_tasks = text_digests(tasks.dictionary.to_pylist())[np.asarray(tasks.indices)]
+    items = text_digests(table["item"].to_pylist())
+    repeats = table["repeat"].to_numpy().astype(np.uint64)
+    digests: Digests = items + _STEP * (of_tasks + repeats)
+    return digests
+
+
+def text_row_digests(texts: Path) -> list[int]:
+    """The numbers of the rows of a table of texts, in order."""
+    digests: list[int] = answer_digests(pq.read_table(texts, columns=list(KEY))).tolist()
+    return digests
+
+
+def are_apart(parts: Sequence[ResultDigests]) -> bool:
+    """Whether no result stands in two parts; now and then a doubt is a false one."""
+    digests: dict[tuple[str, ...], list[Digests]] = defaultdict(list)
+    for part in parts:
+        for measure, of_part in part.items():
+            digests[measure].append(of_part)
+    return all(_are_unique(np.concatenate(of_parts)) for of_parts in digests.values())
+
+
+def _are_unique(digests: Digests) -> bool:
+    return len(np.unique(digests)) == len(digests)

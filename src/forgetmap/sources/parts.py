@@ -1,0 +1,202 @@
+"""How large logs are shared out among processes: log by log, and a long file of lines by ranges.
+
+Ranges of one file are about the same tasks, so they are only put together if no result stands in
+two of them; if one does, or anything else is unusual, the logs are read once more, one row after
+the other.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from operator import itemgetter
+from pathlib import Path
+
+from forgetmap._workers import WorkerPool, count_cores
+from forgetmap.errors import ForgetmapError
+from forgetmap.sources.adapter import Log, Problems, Verdicts
+from forgetmap.sources.files import LogFile
+from forgetmap.sources.gather import LogPart, RunWriter, WriterSummary, read_part
+from forgetmap.sources.overlaps import are_apart
+from forgetmap.sources.registry import adapter
+
+MIN_BYTES_FOR_PROCESSES = 256 << 20
+"""Bytes from which on further processes are worth their start."""
+MIN_BYTES_OF_RANGE = 32 << 20
+"""Bytes of a range that are worth files of their own."""
+PARTS_PER_PROCESS = 4
+"""Parts that each process should get, so that all end at about the same time."""
+RANGES_PER_PROCESS = 16
+"""The same for ranges, which are all alike; some processes begin later than others."""
+BYTES_PER_ROW = 14 << 10
+"""Bytes that take as long to pass over as the work on one row."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartOptions:
+    """What all parts have in common.
+
+    Attributes:
+        folder: where a folder for each part is made.
+        texts: whether questions, prompts and responses are kept.
+        scores: whose verdicts are used; None for those of the log where it stores any.
+    """
+
+    folder: Path
+    texts: bool
+    scores: Verdicts | None
+
+
+def whole(logs: Sequence[Log], options: PartOptions) -> LogPart:
+    """All logs as one part."""
+    return _part(options, 0, logs)
+
+
+def share_out(logs: Sequence[Log], options: PartOptions, processes: int | None) -> list[LogPart]:
+    """What can be read apart; nothing where that is not worth it or not possible.
+
+    Args:
+        logs: what is read.
+        options: of all parts.
+        processes: how many read; None is one per core for large logs, and one for others.
+    """
+    size = sum(file.size for log in logs for file in log.files)
+    is_small = processes is None and size < MIN_BYTES_FOR_PROCESSES
+    processes = processes or count_cores()
+    if processes == 1 or is_small or not _are_independent(logs):
+        return []
+    length = max(MIN_BYTES_OF_RANGE, size // (RANGES_PER_PROCESS * processes))
+    ranges = {place: _ranges(log, length) for place, log in enumerate(logs)}
+    others = [log for place, log in enumerate(logs) if not ranges[place]]
+    parts = [
+        _part(options, place, [log], is_range=True)
+        for place, of_log in ranges.items()
+        for log in of_log
+    ]
+    groups = _balance(others, PARTS_PER_PROCESS * processes) if others else []
+    parts += [_part(options, logs.index(group[0]), group) for group in groups]
+    if len(parts) < 2:  # nobody to share with
+        return []
+    return [
+        replace(part, folder=options.folder / f"part-{number}") for number, part in enumerate(parts)
+    ]
+
+
+def read_parts(
+    parts: Sequence[LogPart],
+    writer: RunWriter,
+    problems: Problems,
+    processes: int | None,
+    show: Callable[[int], object],
+) -> bool:
+    """Read all parts in several processes, of which this is one.
+
+    Args:
+        parts: what is read.
+        writer: takes over what they find, in the order of logs and ranges.
+        problems: where problems are reported.
+        processes: how many read; None is one per core.
+        show: told how many samples there are.
+
+    Returns:
+        False, with nothing written, if ranges must be read one after the other.
+    """
+    samples = 0
+
+    def count(finished: tuple[WriterSummary, Problems]) -> None:
+        nonlocal samples
+        samples += finished[0].samples
+        show(samples)
+
+    splits = any(part.is_range for part in parts)
+    try:
+        with WorkerPool(processes) as pool:
+            finished = pool.share(read_part, parts, count)
+    except ForgetmapError:
+        if not splits:
+            raise
+        finished = []
+    if not finished or (splits and not are_apart([summary.digests for summary, _ in finished])):
+        for part in parts:
+            shutil.rmtree(part.folder, ignore_errors=True)
+        return False
+    together = zip(parts, finished, strict=True)
+    for part, (summary, others) in sorted(together, key=lambda both: both[0].place):
+        if others.kept and part.is_range:
+            _shift_lines(others, part.logs[0][1].files[0])
+        writer.append(summary)
+        problems.extend(others)
+    return True
+
+
+def _shift_lines(problems: Problems, file: LogFile) -> None:
+    """Count lines from the beginning of the file rather than of the range."""
+    before = file.lines_before()
+    problems.kept = [
+        replace(problem, line=problem.line + before)
+        if problem.line is not None and problem.file == file.name
+        else problem
+        for problem in problems.kept
+    ]
+
+
+def _part(
+    options: PartOptions, place: int, logs: Sequence[Log], *, is_range: bool = False
+) -> LogPart:
+    # With each log its adapter, so that a worker imports no more than it needs.
+    readers = [(adapter(log.adapter), log) for log in logs]
+    return LogPart(options.folder / "part", readers, options.texts, options.scores, place, is_range)
+
+
+def _ranges(log: Log, length: int) -> list[Log]:
+    """The log in parts of about so many bytes; nothing if its rows cannot be read apart."""
+    split_files = getattr(adapter(log.adapter), "split_files", None)
+    files: Sequence[LogFile] = split_files(log) if split_files is not None else ()
+    if not any(file.is_seekable and file.size >= 2 * length for file in files):
+        return []
+    companions = [file for file in log.files if file not in files]
+    return [
+        replace(log, files=(part, *companions))
+        for file in files
+        for part in (_file_ranges(file, length) if file.is_seekable else [file])
+    ]
+
+
+def _file_ranges(file: LogFile, length: int) -> Iterator[LogFile]:
+    count = max(file.size // length, 1)
+    bounds = [file.size * place // count for place in range(count)]
+    for start, end in pairwise([*bounds, None]):
+        yield file.range(start or 0, end)
+
+
+def _are_independent(logs: Sequence[Log]) -> bool:
+    """Whether logs with other tasks are about other results, and lie in files of their own."""
+    task_sets = {log.tasks for log in logs}
+    tasks = {task for tasks in task_sets for task in tasks}
+    in_archives = any(file.archive is not None for log in logs for file in log.files)
+    return () not in task_sets and len(tasks) == sum(map(len, task_sets)) and not in_archives
+
+
+def _balance(logs: Sequence[Log], count: int) -> list[list[Log]]:
+    """Groups of about the same work, no task in two of them, the largest first."""
+    by_tasks: dict[tuple[str, ...], list[Log]] = defaultdict(list)
+    for log in logs:
+        by_tasks[log.tasks].append(log)
+    works = [(sum(map(_work, same)), same) for same in by_tasks.values()]
+    groups: list[tuple[float, list[Log]]] = [(0.0, [])] * min(count, len(works))
+    # What takes longest goes first, to the group that has least to do.
+    for work, same in sorted(works, key=itemgetter(0), reverse=True):
+        least = min(range(len(groups)), key=lambda index: (groups[index][0], len(groups[index][1])))
+        groups[least] = (groups[least][0] + work, groups[least][1] + same)
+    return [group for _, group in sorted(groups, key=itemgetter(0), reverse=True)]
+
+
+def _work(log: Log) -> float:
+    """How long a log takes, in bytes passed over: short rows take longer than long ones."""
+    return sum(
+        file.size * (1 + BYTES_PER_ROW * (file.head.count(b"\n") or 1) / max(len(file.head), 1))
+        for file in log.files
+    )

@@ -1,0 +1,144 @@
+"""What samples leave open: letters, places, outcomes and hashes, settled singly or by columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import repeat
+
+import numpy as np
+
+from forgetmap.records import FAILED, MISSING, Outcome, option_text, options_hash, text_hash
+from forgetmap.sources.adapter import Sample, Score
+from forgetmap.sources.columns import (
+    HASH_DIGITS,
+    SHA256_DIGITS,
+    HashColumn,
+    SampleColumns,
+    key_hashes,
+    option_hashes,
+    text_hashes,
+)
+
+MAX_ITEMS_CACHED = 1 << 15
+"""Items without options whose hashes are not computed again."""
+HASHED = ("question_hash", "options_hash", "gold_hash", "prompt_hash")
+"""Columns of hashes; the first three say what an item is."""
+
+
+def settle_answers(sample: Sample) -> None:
+    """Letters become the options they stand for, and places are found."""
+    options = sample.options
+    if options:
+        if sample.gold_index is not None and 0 <= sample.gold_index < len(options):
+            sample.gold = options[sample.gold_index]
+        elif sample.gold is not None:
+            sample.gold = option_text(sample.gold, options)
+            sample.gold_index = options.index(sample.gold) if sample.gold in options else None
+        if sample.choice is not None and sample.choice not in options:
+            sample.choice = option_text(sample.choice, options)
+        if sample.k is None and len(options) > 1:
+            sample.k = len(options)
+    for score in sample.scores:
+        _settle_outcome(score)
+    if sample.response:
+        _settle_reasons(sample)
+
+
+def _settle_outcome(score: Score) -> None:
+    """An outcome that fits the value."""
+    outcome = score.outcome
+    if score.value is None:
+        score.outcome = outcome if outcome in MISSING else Outcome.UNSCORED
+    elif outcome is not None and (outcome in MISSING or (outcome in FAILED and score.value)):
+        score.outcome = None
+
+
+def _settle_reasons(sample: Sample) -> None:
+    """Answers with score 0 get a reason where the harness gives none."""
+    wrong = [s for s in sample.scores if s.value == 0 and s.outcome in (None, Outcome.INCORRECT)]
+    if wrong:
+        from forgetmap.sources.reasons import why_wrong  # large
+
+        reason = why_wrong(sample)
+        for score in wrong:
+            score.outcome = reason or score.outcome
+
+
+def sample_hashes(sample: Sample) -> tuple[int | None, ...]:
+    """Hashes in the order of `HASHED`."""
+    key = sample.prompt_key
+    prompt = _text_hash(sample.prompt) if key is None else _key_hash(key)
+    if not sample.options:
+        return *_open_hashes(sample.question, sample.gold), prompt
+    question, gold = _text_hash(sample.question), _text_hash(sample.gold)
+    return question, options_hash(sample.options), gold, prompt
+
+
+@lru_cache(MAX_ITEMS_CACHED)
+def _open_hashes(question: str | None, gold: str | None) -> tuple[int | None, None, int | None]:
+    """Of an item without options; several filters log its answer, each with the same item."""
+    return _text_hash(question), None, _text_hash(gold)
+
+
+def hash_columns(columns: SampleColumns) -> dict[str, HashColumn]:
+    """Hashes by the names of their columns."""
+    keys = key_hashes(columns.prompt_key)
+    if keys is None:
+        keys = np.array([_key_hash(key) for key in columns.prompt_key])
+    every = np.ones(len(columns), bool)
+    hashes = {
+        "question_hash": text_hashes(columns.question),
+        "prompt_hash": HashColumn(keys, every),
+    }
+    if columns.options is not None and columns.gold_index is not None:
+        both = option_hashes(columns.options, columns.gold_index)
+        hashes["options_hash"], hashes["gold_hash"] = both
+    else:
+        hashes["gold_hash"] = text_hashes(columns.gold)
+    return hashes
+
+
+def contents(hashes: Mapping[str, HashColumn]) -> list[int]:
+    """What `RunWriter` compares to tell items apart that have the same id."""
+    columns = [hashes[name].values.tolist() if name in hashes else repeat(0) for name in HASHED[:3]]
+    return list(map(hash, zip(*columns, strict=False)))
+
+
+def settled_outcomes(columns: SampleColumns) -> list[list[Outcome | None]] | None:
+    """Outcomes that fit the values, for each metric; see `_settle_outcome`."""
+    if columns.outcome is None and not any(columns.response or ()):
+        return None
+    outcomes = columns.outcome or [None] * len(columns)
+    found = [
+        [None if value else outcome for value, outcome in zip(values, outcomes, strict=True)]
+        for values in columns.values
+    ]
+    every = list(range(len(columns.metrics)))
+    for row, response in enumerate(columns.response or ()):
+        if response and any(of_metric[row] == 0 for of_metric in columns.values):
+            sample = columns.sample(row, every)
+            settle_answers(sample)
+            for place, score in enumerate(sample.scores):
+                found[place][row] = score.outcome
+    return found
+
+
+def _key_hash(key: str) -> int:
+    """A number for a hash that is one already, or for a key of any other kind."""
+    if len(key) == SHA256_DIGITS:
+        try:
+            return int(key[:HASH_DIGITS], 16)
+        except ValueError:
+            pass
+    return text_hash(key)
+
+
+def digest_of(hashes: Sequence[int | None]) -> int:
+    """A number for several hashes."""
+    return int.from_bytes(blake2b(repr(list(hashes)).encode(), digest_size=8).digest(), "big")
+
+
+def _text_hash(text: str | None) -> int | None:
+    return text_hash(text) if text and not text.isspace() else None
