@@ -162,6 +162,12 @@ class LogFile:
         object.__setattr__(part, "end", end)
         return part
 
+    def bytes_at(self, offset: int, size: int) -> bytes:
+        """Some of its bytes."""
+        with readable_file(self.path), self.path.open("rb", buffering=0) as raw:
+            raw.seek(offset)
+            return raw.read(size)
+
     def lines_before(self) -> int:
         """How many lines begin before a range of a file."""
         if not self.start:
@@ -249,11 +255,13 @@ class LineBlock:
         data: bytes of the file.
         start: where the first line begins in them.
         end: where the last one ends; what stands behind belongs to the next block.
+        offset: where the bytes stand in the file; None if it must be unpacked.
     """
 
     data: bytes
     start: int
     end: int
+    offset: int | None = None
 
     def lines(self) -> Iterator[tuple[int, int]]:
         """Where each line begins and ends, its line feed included."""
@@ -275,7 +283,7 @@ def _block_from(raw: IO[bytes], at: int, stop: int) -> LineBlock:
         if not end and len(data) < size:
             end = len(data)
         if end:
-            return LineBlock(data, 0 if at else _mark_length(data), end)
+            return LineBlock(data, 0 if at else _mark_length(data), end, at)
         if size > MAX_LINE_BYTES:
             raise _LongLineError
         size *= 2

@@ -43,6 +43,7 @@ from forgetmap.sources.score_columns import (
 )
 from forgetmap.sources.settle import (
     HASHED,
+    content_of,
     contents,
     digest_of,
     hash_columns,
@@ -108,7 +109,9 @@ class RunWriter:
         if texts:
             names = (*KEY, *TEXT_NAMES)
             self._texts = BatchTable(folder / TEXTS, texts_schema(), names, is_part=False)
-        self._seen: dict[int, int] = {}
+        # Task, repeat, metric and scorer -> items and what they were about.
+        self._seen: dict[tuple[str, int, str, str], dict[str, int]] = defaultdict(dict)
+        self._answered: set[int] = set()
         self._answers: Counter[tuple[object, ...]] = Counter()
         self._held: list[ScoreColumns] = []
         self._text_digests: set[int] = set()
@@ -162,18 +165,16 @@ class RunWriter:
     def _add_columns(self, columns: SampleColumns) -> None:
         """Write many samples; one by one where one of them may have been written before."""
         hashes = hash_columns(columns)
-        content = contents(hashes)
         task, scorer = columns.task, columns.scorer
-        keys = [
-            hash(((task, item, 0), metric, scorer))
-            for metric in columns.metrics
-            for item in columns.item
-        ]
-        if len(set(keys)) < len(keys) or not self._seen.keys().isdisjoint(keys):
+        known = [self._seen[task, 0, metric, scorer] for metric in columns.metrics]
+        items = set(columns.item)
+        if len(items) < len(columns) or any(not items.isdisjoint(before) for before in known):
             for sample in columns.samples():
                 self._add_sample(sample)
             return
-        self._seen.update(zip(keys, content * len(columns.metrics), strict=True))
+        of_items = dict(zip(columns.item, contents(hashes), strict=True))
+        for before in known:
+            before.update(of_items)
         self._note_rows()
         self.samples += columns.sample_count
         for place in chain.from_iterable(columns.groups(0)):
@@ -182,7 +183,8 @@ class RunWriter:
             self._widen_to(metric, min(values), max(values))
         if self._texts is not None:
             firsts = [self._is_first((task, item, 0)) for item in columns.item]
-            self._texts.add_batch(text_batch(columns).filter(pa.array(firsts)))
+            batch = text_batch(columns)
+            self._texts.add_batch(batch if all(firsts) else batch.filter(pa.array(firsts)))
             texts = (columns.question, columns.prompt, columns.response)
             self._size += sum(sum(map(len, filter(None, column))) for column in texts if column)
         self._held.append(score_columns(columns, hashes, settled_outcomes(columns)))
@@ -233,22 +235,21 @@ class RunWriter:
 
     def _is_first(self, key: tuple[object, ...]) -> bool:
         """Whether this is the first sample of an answer: others only score it by another scorer."""
-        digest = hash((key, "texts"))
-        if digest in self._seen:
+        digest = hash(key)
+        if digest in self._answered:
             return False
-        self._seen[digest] = 0
+        self._answered.add(digest)
         return True
 
     def _fresh(self, sample: Sample, hashes: Sequence[int | None]) -> list[Score]:
         """The scores that are not there yet. The same id may stand for another item."""
-        content = hash((hashes[0] or 0, hashes[1] or 0, hashes[2] or 0))
-        answer = (sample.task, sample.item, sample.repeat)
+        content, task, repeat = content_of(hashes[:3]), sample.task, sample.repeat or 0
         fresh = []
         for score in sample.scores:
-            key = hash((answer, score.metric, score.scorer))
-            before = self._seen.get(key)
+            known = self._seen[task, repeat, score.metric, score.scorer]
+            before = known.get(sample.item)
             if before is None:
-                self._seen[key] = content
+                known[sample.item] = content
                 fresh.append(score)
             elif before == content:
                 self._report_doubled(sample, score)

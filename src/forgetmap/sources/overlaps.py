@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from forgetmap.records import KEY
@@ -28,7 +27,7 @@ def result_digests(scores: Path) -> ResultDigests:
     with pa.OSFile(str(scores)) as source, pa.ipc.open_file(source) as opened:
         table = opened.read_all().select([*KEY, "metric", "scorer"])
     digests = answer_digests(table)
-    names = [pc.dictionary_encode(table[name].combine_chunks()) for name in _MEASURE]
+    names = [table[name].combine_chunks().dictionary_encode() for name in _MEASURE]
     codes = np.stack([np.asarray(name.indices) for name in names])
     found: dict[tuple[str, ...], Digests] = {}
     for measure in np.unique(codes, axis=1).T:
@@ -41,7 +40,7 @@ def result_digests(scores: Path) -> ResultDigests:
 
 def answer_digests(table: pa.Table) -> Digests:
     """A number for each task, item and repeat of a table."""
-    tasks = pc.dictionary_encode(table["task"].combine_chunks())
+    tasks = table["task"].combine_chunks().dictionary_encode()
     of_tasks = text_digests(tasks.dictionary.to_pylist())[np.asarray(tasks.indices)]
     items = text_digests(table["item"].to_pylist())
     repeats = table["repeat"].to_numpy().astype(np.uint64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -71,35 +71,42 @@ def score_columns(
 def score_batch(parts: Sequence[ScoreColumns]) -> pa.RecordBatch:
     """Rows of the table of scores, of columns that have the same form."""
     first, metrics = parts[0], len(parts[0].metrics)
-    sizes = [len(part.order) for part in parts]
-    starts = np.repeat(np.cumsum([0, *sizes[:-1]]), sizes)
-    order = np.concatenate([part.order for part in parts]) + starts
-    rows, places = order // metrics, order % metrics
-    cells: dict[str, pa.Array] = {
-        name: _joined([part.of_rows[name] for part in parts], name) for name in first.of_rows
+    of_rows = {name: _chained([part.of_rows[name] for part in parts]) for name in first.of_rows}
+    hashes = {name: [part.hashes[name] for part in parts] for name in first.hashes}
+    of_metrics = {
+        name: _chained(
+            chain.from_iterable(zip(*[part.of_metrics[name] for part in parts], strict=True))
+        )
+        for name in first.of_metrics
     }
-    cells |= {name: _hashes([part.hashes[name] for part in parts]) for name in first.hashes}
-    if metrics > 1:
-        cells = {name: cell.take(pa.array(rows)) for name, cell in cells.items()}
-    for name in first.of_metrics:
-        by_metric = zip(*[part.of_metrics[name] for part in parts], strict=True)
-        cell = _joined(list(chain.from_iterable(by_metric)), name)
-        total = len(order) // metrics
-        cells[name] = cell.take(pa.array(places * total + rows)) if metrics > 1 else cell
-    cells["metric"] = _taken(first.metrics, "metric", places)
-    nowhere = np.zeros(len(order), np.int64)
-    cells |= {name: _taken([cell], name, nowhere) for name, cell in first.constants.items()}
-    return _batch(cells, scores_schema(), len(order))
+    total = sum(len(part.order) for part in parts)
+    constants = {name: cell for name, cell in first.constants.items() if cell is not None}
+    if metrics == 1:
+        constants["metric"] = first.metrics[0]
+        cells = {name: _hashes(columns) for name, columns in hashes.items()}
+    else:
+        order = _joined_order(parts)
+        rows, places = order // metrics, order % metrics
+        cells = {name: _hashes(columns, rows) for name, columns in hashes.items()}
+        of_rows = {name: _taken(column, rows) for name, column in of_rows.items()}
+        at = places * (total // metrics) + rows
+        of_metrics = {name: _taken(column, at) for name, column in of_metrics.items()}
+        of_metrics["metric"] = _taken(first.metrics, places)
+    for name, column in (of_rows | of_metrics).items():
+        cells[name] = arrow_array(column, BY_NAME[name].type)
+    return _batch(cells, constants, scores_schema(), total)
 
 
 def text_batch(columns: SampleColumns) -> pa.RecordBatch:
     """Rows of the table of texts."""
-    names = [name for name in ("item", *TEXT_NAMES) if getattr(columns, name, None) is not None]
-    cells = {name: _joined([getattr(columns, name)], name) for name in names}
-    nowhere = np.zeros(len(columns), np.int64)
-    cells |= {"task": _taken([columns.task], "task", nowhere)}
-    cells |= {"repeat": _taken([0], "repeat", nowhere)}
-    return _batch(cells, texts_schema(), len(columns))
+    named = {name: getattr(columns, name, None) for name in ("item", *TEXT_NAMES)}
+    cells = {
+        name: arrow_array(column, BY_NAME[name].type)
+        for name, column in named.items()
+        if column is not None
+    }
+    constants = {"task": columns.task, "repeat": 0}
+    return _batch(cells, constants, texts_schema(), len(columns))
 
 
 def _score_order(columns: SampleColumns) -> npt.NDArray[np.int64]:
@@ -114,23 +121,43 @@ def _score_order(columns: SampleColumns) -> npt.NDArray[np.int64]:
     return order
 
 
-def _joined(lists: Sequence[Sequence[Any]], name: str) -> pa.Array:
-    return arrow_array(list(chain.from_iterable(lists)), BY_NAME[name].type)
+def _joined_order(parts: Sequence[ScoreColumns]) -> npt.NDArray[np.int64]:
+    sizes = [len(part.order) for part in parts]
+    starts = np.repeat(np.cumsum([0, *sizes[:-1]]), sizes)
+    order: npt.NDArray[np.int64] = np.concatenate([part.order for part in parts]) + starts
+    return order
 
 
-def _hashes(columns: Sequence[HashColumn]) -> pa.Array:
+def _chained(lists: Iterable[Sequence[Any]]) -> list[Any]:
+    return list(chain.from_iterable(lists))
+
+
+def _taken(values: Sequence[Any], places: npt.NDArray[np.int64]) -> list[Any]:
+    return [values[place] for place in places.tolist()]
+
+
+def _hashes(columns: Sequence[HashColumn], rows: npt.NDArray[np.int64] | None = None) -> pa.Array:
     values = np.concatenate([column.values for column in columns])
     known = np.concatenate([column.known for column in columns])
+    if rows is not None:
+        values, known = values[rows], known[rows]
     return pa.array(values, mask=None if known.all() else ~known)
 
 
-def _taken(values: Sequence[Any], name: str, places: npt.NDArray[np.int64]) -> pa.Array:
-    return arrow_array(list(values), BY_NAME[name].type).take(pa.array(places))
-
-
-def _batch(cells: Mapping[str, pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:
+def _batch(
+    cells: Mapping[str, pa.Array], constants: Mapping[str, Any], schema: pa.Schema, rows: int
+) -> pa.RecordBatch:
+    # Without the functions of pyarrow.compute, whose import takes as long as some thousand rows.
+    single = {
+        name: arrow_array([value], schema.field(name).type)[0] for name, value in constants.items()
+    }
     arrays = [
-        cells[field.name] if field.name in cells else pa.nulls(rows, field.type) for field in schema
+        cells[field.name]
+        if field.name in cells
+        else pa.repeat(single[field.name], rows)
+        if field.name in single
+        else pa.nulls(rows, field.type)
+        for field in schema
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 

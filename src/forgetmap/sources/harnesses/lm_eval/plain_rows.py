@@ -8,6 +8,7 @@ by column. Any other row is left to `RowReader`, which reads every row, and give
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby, pairwise
 from typing import Any
@@ -19,6 +20,7 @@ import numpy.typing as npt
 from forgetmap.sources.adapter import Sample
 from forgetmap.sources.columns import SampleColumns
 from forgetmap.sources.datasets import ItemColumns, items_of
+from forgetmap.sources.decode import decode
 from forgetmap.sources.files import MAX_BLANK_LINES, LineBlock, LogFile
 from forgetmap.sources.harnesses.lm_eval.rows import (
     ARGUMENTS,
@@ -39,6 +41,9 @@ from forgetmap.sources.harnesses.lm_eval.rows import (
 BY_LENGTH = frozenset({"acc_norm", "acc_bytes"})
 """Metrics that divide log-likelihoods by the lengths of options."""
 LABEL_BYTES = 24
+ROWS_AT_A_TIME = 512
+"""Enough for calls on whole columns to cost little, few enough to stay in the cache of a core."""
+_NULL = msgspec.Raw(b"null")
 _decode_text = msgspec.json.Decoder(str).decode
 _UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 Reals = npt.NDArray[np.float64]
@@ -50,26 +55,21 @@ class _Line(msgspec.Struct, gc=False):
 
     Attributes:
         number: of the line.
-        data: bytes of the file.
-        start: where it begins in them.
-        end: where it ends.
+        offset: where it stands in the file.
+        size: its bytes.
+        raw: these bytes, unless they can be read again where its fields turn out to be unusual.
         row: its fields, if it may be plain.
         prompt: of the first request, if texts are kept.
         is_label: whether the last continuation is a letter or digit, if that matters.
     """
 
     number: int
-    data: bytes
-    start: int
-    end: int
+    offset: int
+    size: int
+    raw: bytes | None = None
     row: Any = None
     prompt: str | None = None
     is_label: bool = False
-
-    @property
-    def raw(self) -> bytes:
-        """Its bytes."""
-        return self.data[self.start : self.end]
 
 
 class PlainRows:
@@ -92,45 +92,59 @@ class PlainRows:
     def samples(self) -> Iterator[Sample | SampleColumns]:
         """All samples in the order of the rows, alone or as columns."""
         self._reader.look_at(self._file)
+        lines: list[_Line] = []
         number = blank = 0
         for block in self._file.blocks():
-            lines = self._lines(block, number)
-            number += len(lines)
-            for kind, run in groupby(lines, self._kind):
-                if kind is not None:
-                    yield from self._plain(list(run))
-                    continue
-                for line in run:
-                    if line.raw.isspace():
-                        blank += 1
-                    else:
-                        yield from self._reader.row_samples(line.raw, self._file, line.number)
-            if blank > MAX_BLANK_LINES:
-                self._file.require_lines()
+            lines += self._lines(block, number)
+            number = lines[-1].number
+            if len(lines) >= ROWS_AT_A_TIME:
+                blank += sum(line.raw is not None and line.raw.isspace() for line in lines)
+                if blank > MAX_BLANK_LINES:
+                    self._file.require_lines()
+                yield from self._samples(lines)
+                lines = []
+        yield from self._samples(lines)
+
+    def _samples(self, lines: Sequence[_Line]) -> Iterator[Sample | SampleColumns]:
+        for kind, run in groupby(lines, self._kind):
+            if kind is not None:
+                yield from self._plain(list(run))
+                continue
+            for line in run:
+                yield from self._careful(line)
+
+    def _careful(self, line: _Line) -> list[Sample]:
+        raw = line.raw or self._file.bytes_at(line.offset, line.size)
+        return [] if raw.isspace() else self._reader.row_samples(raw, self._file, line.number)
 
     def _lines(self, block: LineBlock, number: int) -> list[_Line]:
         """All lines of a block, with the fields of those that may be plain."""
-        data, decode, lines = block.data, self._layout.decode, []
+        data, lines, offset = block.data, [], block.offset
+        decode_row, by_length, texts = self._layout.decode, self._layout.by_length, self._texts
         find, rfind = data.find, data.rfind
-        kept = RESPONSES if self._texts else FILTERED
+        kept = RESPONSES if texts else FILTERED
         for start, end in block.lines():
             number += 1
-            line = _Line(number, data, start, end)
+            line = _Line(number, (offset or 0) + start, end - start)
             lines.append(line)
             asked, answered = find(ARGUMENTS, start, end), rfind(RESPONSES, start, end)
             after = find(kept, answered, end) if start < asked < answered else -1
             if after < 0:
+                line.raw = data[start:end]
                 continue
             fields = data[start:asked] + data[after + 1 : end]
             try:
                 if not fields.isascii():
                     fields.decode()
-                if self._texts:
+                if texts:
                     line.prompt = _prompt(data, asked, answered)
-                line.row = decode(fields)
+                line.row = decode_row(fields)
             except _UNDECODABLE:
+                line.raw = data[start:end]
                 continue
-            if self._layout.by_length:
+            if offset is None:
+                line.raw = data[start:end]
+            if by_length:
                 label = ENDS_IN_LABEL.search(data, answered + 1 - LABEL_BYTES, answered + 1)
                 line.is_label = label is not None
         return lines
@@ -138,7 +152,9 @@ class PlainRows:
     def _kind(self, line: _Line) -> object:
         """What rows that are worked on together have in common; None where one is not plain."""
         row = line.row
-        if row is None or row.metrics != self._layout.metrics or row.scores_per_repeat is not None:
+        if row is None or row.scores_per_repeat is not None:
+            return None
+        if bytes(row.metrics) not in self._layout.written_metrics:
             return None
         return row.filter, len(row.filtered_resps), *row.doc
 
@@ -157,7 +173,7 @@ class PlainRows:
                 yield self._columns(lines[part], items.part(part), own)
                 continue
             for line in lines[part]:
-                yield from self._reader.row_samples(line.raw, self._file, line.number)
+                yield from self._careful(line)
 
     def _columns(
         self, lines: Sequence[_Line], items: ItemColumns, logliks: Reals | None
@@ -207,6 +223,7 @@ class Layout(msgspec.Struct):
 
     Attributes:
         metrics: their names, in order.
+        written_metrics: this list as JSON.
         weighs: whether options were weighed, rather than an answer generated.
         decode: the fields of a row, from its JSON.
         value_fields: what the fields of the metrics are called there.
@@ -214,6 +231,7 @@ class Layout(msgspec.Struct):
     """
 
     metrics: list[str]
+    written_metrics: frozenset[bytes]
     weighs: bool
     decode: Any
     value_fields: list[str]
@@ -239,19 +257,25 @@ def find_layout(file: LogFile, *, texts: bool) -> Layout | None:
             ("doc", dict[str, Any]),
             ("doc_id", int | str),
             ("filter", str),
-            ("metrics", list[str]),
+            ("metrics", msgspec.Raw),
             ("prompt_hash", str),
             ("filtered_resps", answers),
             *((name, float | bool) for name in value_fields),
-            ("target", Any, None),
+            ("target", msgspec.Raw, _NULL),
             ("scores_per_repeat", Any, None),
             *([("resps", Any, None)] if texts else []),
         ],
         rename=dict(zip(value_fields, metrics, strict=True)),
         gc=False,
     )
-    decode = msgspec.json.Decoder(row).decode
-    return Layout(metrics, answers != list[str], decode, value_fields, BY_LENGTH & set(metrics))
+    decode_row = msgspec.json.Decoder(row).decode
+    written = {
+        json.dumps(metrics, separators=marks).encode() for marks in ((", ", ": "), (",", ":"))
+    }
+    by_length = BY_LENGTH & set(metrics)
+    return Layout(
+        metrics, frozenset(written), answers != list[str], decode_row, value_fields, by_length
+    )
 
 
 def _answers_type(responses: object) -> Any:
@@ -274,11 +298,14 @@ def _response(responses: object) -> str | None:
 def _logliks(rows: Sequence[Any]) -> Reals | None:
     """The log-likelihoods, a line for each row; None where some are none, or only one per row."""
     count = len(rows[0].filtered_resps)
-    pairs = list(chain.from_iterable([row.filtered_resps for row in rows]))
-    if count < 2 or not {truth for _, truth in pairs} <= TRUTHS:  # no choice
+    if count < 2:  # no choice
+        return None
+    pairs = chain.from_iterable([row.filtered_resps for row in rows])
+    values, truths = zip(*pairs, strict=True)
+    if not TRUTHS.issuperset(truths):
         return None
     try:
-        return np.array([float(value) for value, _ in pairs]).reshape(len(rows), count)
+        return np.array(list(map(float, values))).reshape(len(rows), count)
     except ValueError:
         return None
 
@@ -286,15 +313,16 @@ def _logliks(rows: Sequence[Any]) -> Reals | None:
 def _weighs_options(rows: Sequence[Any], items: ItemColumns, logliks: Reals) -> Flags:
     """Which rows weigh exactly the options of their documents, of which one is right."""
     count = logliks.shape[1]
-    weighed = np.array(
-        [
-            options is not None
-            and len(options) == count == len(length_texts(row.doc, options) or ())
-            and place is not None
-            for row, options, place in zip(rows, items.options, items.gold_index, strict=True)
-        ]
-    )
-    flags: Flags = weighed & np.isfinite(logliks).all(axis=1)
+    # By these options, where a document has them, lm-eval measures lengths; see `length_texts`.
+    cleaned = [row.doc.get("choices") for row in rows]
+    weighed = [
+        options is not None
+        and len(options) == count
+        and place is not None
+        and (not isinstance(texts, list) or len(texts) == count)
+        for options, place, texts in zip(items.options, items.gold_index, cleaned, strict=True)
+    ]
+    flags: Flags = np.array(weighed) & np.isfinite(logliks).all(axis=1)
     return flags
 
 
@@ -305,7 +333,7 @@ def _answers_openly(rows: Sequence[Any], items: ItemColumns) -> Flags:
             bool(row.filtered_resps)
             and options is None
             and place is None
-            and (gold is not None or row.target is None or isinstance(row.target, str))
+            and (gold is not None or isinstance(decode(row.target), str | None))
             for row, options, gold, place in zip(
                 rows, items.options, items.gold, items.gold_index, strict=True
             )
@@ -334,7 +362,8 @@ def _add_answers(columns: SampleColumns, rows: Sequence[Any], items: ItemColumns
     columns.outcome = [outcome for _, outcome in answers]
     if items.has_gold:
         columns.gold = [
-            row.target if gold is None else gold for row, gold in zip(rows, items.gold, strict=True)
+            decode(row.target) if gold is None else gold
+            for row, gold in zip(rows, items.gold, strict=True)
         ]
 
 
