@@ -10,10 +10,12 @@ import ast
 import json
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 from xxhash import xxh3_64_intdigest
 
 _PRINTABLE = bytes(range(32, 127))
+MAX_OPTIONS_CACHED = 256
 
 
 def normalise(text: str) -> str:
@@ -25,6 +27,10 @@ def normalise(text: str) -> str:
     return " ".join(text.split())
 
 
+# The options of an item are held against its right answer and the choice, then hashed.
+_normalised = lru_cache(MAX_OPTIONS_CACHED)(normalise)
+
+
 def text_hash(text: str) -> int:
     """Signed 64-bit hash (XXH3) of the normalised text; the same on every machine and version."""
     return _digest(normalise(text))
@@ -32,7 +38,7 @@ def text_hash(text: str) -> int:
 
 def options_hash(options: Sequence[str]) -> int:
     """Hash of a set of options, whatever their order."""
-    return _digest("\x1f".join(sorted([normalise(option) for option in options])))
+    return _digest("\x1f".join(sorted([_normalised(option) for option in options])))
 
 
 def option_text(value: str, options: Sequence[str]) -> str:
@@ -43,7 +49,7 @@ def option_text(value: str, options: Sequence[str]) -> str:
     """
     text = normalise(value)
     for option in options:
-        if normalise(option) == text:
+        if _normalised(option) == text:
             return option
     letter = text.strip("().:")
     if len(letter) == 1 and letter.isascii() and letter.isalpha():

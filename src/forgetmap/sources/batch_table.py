@@ -72,9 +72,7 @@ class BatchTable:
     def write(self) -> None:
         """Write the rows held and forget them."""
         if self._batches:
-            batches = pa.Table.from_batches(self._batches, self._schema).combine_chunks()
-            for batch in batches.to_batches():
-                self._writer.write_batch(batch)
+            self._writer.write_table(pa.Table.from_batches(self._batches, self._schema))
         self._batches, self.rows = [], 0
 
 

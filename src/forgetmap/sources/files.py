@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal, cast
@@ -30,8 +30,8 @@ from forgetmap.sources.sniff import (
     MIN_DENSE_BYTES,
     PARQUET_MAGIC,
     UTF8_MARK,
-    is_gzipped,
     open_unpacked,
+    packing_of,
     readable_file,
     too_dense,
 )
@@ -105,7 +105,7 @@ class LogFile:
     @cached_property
     def local(self) -> Path:
         """A file with its bytes, unpacked, for readers that jump about in it, such as Parquet's."""
-        if self.member is None and not is_gzipped(self.path):
+        if self.member is None and packing_of(self.path) is None:
             return self.path
         return _unpacked(self.path, self.open, self.name)
 
@@ -153,7 +153,7 @@ class LogFile:
     @property
     def is_seekable(self) -> bool:
         """Whether its bytes can be read from anywhere on."""
-        return self.member is None and self.archive is None and not is_gzipped(self.path)
+        return self.member is None and self.archive is None and packing_of(self.path) is None
 
     def range(self, start: int, end: int | None) -> LogFile:
         """The same file, of which only the lines are read that begin between two bytes."""
@@ -303,6 +303,10 @@ class Archive:
         self._members = {info.filename: info for info in self._zip.infolist() if not info.is_dir()}
         if len(self._members) > 50 * MAX_FILES:
             raise too_dense(self.name, f"it lists {len(self._members):,} members")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process opens it anew."""
+        return partial(Archive, name=self.name), (self.path,)
 
     @property
     def members(self) -> Sequence[str]:

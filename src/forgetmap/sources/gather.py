@@ -181,14 +181,20 @@ class RunWriter:
             metric, values = columns.metrics[place], columns.values[place]
             self.measures[task][metric, scorer] = None
             self._widen_to(metric, min(values), max(values))
-        if self._texts is not None:
-            firsts = [self._is_first((task, item, 0)) for item in columns.item]
-            batch = text_batch(columns)
-            self._texts.add_batch(batch if all(firsts) else batch.filter(pa.array(firsts)))
-            texts = (columns.question, columns.prompt, columns.response)
-            self._size += sum(sum(map(len, filter(None, column))) for column in texts if column)
+        self._add_texts(columns)
         self._held.append(score_columns(columns, hashes, settled_outcomes(columns)))
         self._scores.rows += len(columns) * len(columns.metrics)
+
+    def _add_texts(self, columns: SampleColumns) -> None:
+        """The texts of answers that are not there yet."""
+        if self._texts is None:
+            return
+        keys = ((columns.task, item, 0) for item in columns.item)
+        firsts = [row for row, key in enumerate(keys) if self._is_first(key)]
+        if firsts:
+            self._texts.add_batch(text_batch(columns, firsts))
+        for column in (columns.question, columns.prompt, columns.response):
+            self._size += sum(len(column[row] or "") for row in firsts) if column else 0
 
     def summary(self) -> WriterSummary:
         """What was seen, for `append`."""

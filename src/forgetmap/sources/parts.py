@@ -176,8 +176,9 @@ def _are_independent(logs: Sequence[Log]) -> bool:
     """Whether logs with other tasks are about other results, and lie in files of their own."""
     task_sets = {log.tasks for log in logs}
     tasks = {task for tasks in task_sets for task in tasks}
-    in_archives = any(file.archive is not None for log in logs for file in log.files)
-    return () not in task_sets and len(tasks) == sum(map(len, task_sets)) and not in_archives
+    archives = [{file.path for file in log.files if file.archive is not None} for log in logs]
+    own_archives = len(set().union(*archives)) == sum(map(len, archives))
+    return () not in task_sets and len(tasks) == sum(map(len, task_sets)) and own_archives
 
 
 def _balance(logs: Sequence[Log], count: int) -> list[list[Log]]:

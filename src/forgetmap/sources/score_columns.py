@@ -97,16 +97,16 @@ def score_batch(parts: Sequence[ScoreColumns]) -> pa.RecordBatch:
     return _batch(cells, constants, scores_schema(), total)
 
 
-def text_batch(columns: SampleColumns) -> pa.RecordBatch:
-    """Rows of the table of texts."""
+def text_batch(columns: SampleColumns, rows: Sequence[int]) -> pa.RecordBatch:
+    """Some rows as those of the table of texts."""
     named = {name: getattr(columns, name, None) for name in ("item", *TEXT_NAMES)}
     cells = {
-        name: arrow_array(column, BY_NAME[name].type)
+        name: arrow_array([column[row] for row in rows], BY_NAME[name].type)
         for name, column in named.items()
         if column is not None
     }
     constants = {"task": columns.task, "repeat": 0}
-    return _batch(cells, constants, texts_schema(), len(columns))
+    return _batch(cells, constants, texts_schema(), len(rows))
 
 
 def _score_order(columns: SampleColumns) -> npt.NDArray[np.int64]:

@@ -23,6 +23,7 @@ from forgetmap.errors import (
 from forgetmap.sources.r_tables import rewrite_r_table
 
 Kind = Literal["parquet", "csv", "jsonl", "json"]
+Packing = Literal["gzip", "zstd"]
 
 PEEK = 1 << 20
 MAX_LINE_BYTES = 64 << 20
@@ -37,7 +38,9 @@ MIN_DENSE_BYTES = 32 << 20
 MAX_DIGITS = 4_000
 """Of a whole number; Python itself refuses to read those of more than 4,300."""
 DELIMITERS = ",\t;|"
-GZIP_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
+PARQUET_MAGIC = b"PAR1"
+PACKINGS: dict[bytes, Packing] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+"""First bytes of a packed file -> how it is packed."""
 BLANKS = b"\xef\xbb\xbf \t\r\n"
 UTF8_MARK, UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 
@@ -64,7 +67,7 @@ class TableFile:
     Attributes:
         path: where it is.
         kind: what it holds.
-        gzipped: whether it must be unpacked first.
+        packing: how it is packed; None if it is not.
         marked: whether it begins with a byte order mark.
         delimiter: between the cells of a CSV.
         headerless: whether its first line is already results: nothing but numbers.
@@ -75,7 +78,7 @@ class TableFile:
 
     path: Path
     kind: Kind
-    gzipped: bool = False
+    packing: Packing | None = None
     marked: bool = False
     delimiter: str = ","
     headerless: bool = False
@@ -96,12 +99,12 @@ class TableFile:
 def sniff(path: Path) -> TableFile:
     """Recognise a table file, or say what is wrong with it."""
     with readable_file(path):
-        gzipped = is_gzipped(path)
+        packing = packing_of(path)
         with open_unpacked(path) as stream:
             head = stream.read(PEEK)
             single = head.lstrip(BLANKS)[:1] == b"{" and not _has_second_line(head, stream)
     if head.startswith(PARQUET_MAGIC):
-        return TableFile(path, "parquet", gzipped)
+        return TableFile(path, "parquet", packing)
     marked = head.startswith(UTF8_MARK)
     head = head.removeprefix(UTF8_MARK)
     start = head.lstrip()[:1]
@@ -114,16 +117,16 @@ def sniff(path: Path) -> TableFile:
     _refuse_binary(path, head)
     if start == b"{":
         kind = _object_kind(head)
-        return TableFile(path, kind, gzipped, marked, single=single or kind == "json")
+        return TableFile(path, kind, packing, marked, single=single or kind == "json")
     if start == b"[":
-        return TableFile(path, "json", gzipped, marked)
+        return TableFile(path, "json", packing, marked)
     numbers = _separator_of_numbers(head)
     if numbers is not None:
-        return TableFile(path, "csv", gzipped, marked, numbers, headerless=True)
+        return TableFile(path, "csv", packing, marked, numbers, headerless=True)
     rewritten = rewrite_r_table(head, is_whole=len(head) < PEEK, open_text=lambda: _text(path))
     if rewritten is not None:
         return TableFile(path, "csv", unpacked=rewritten)
-    return TableFile(path, "csv", gzipped, marked, _delimiter(path, head))
+    return TableFile(path, "csv", packing, marked, _delimiter(path, head))
 
 
 def _text(path: Path) -> IO[str]:
@@ -166,31 +169,34 @@ def not_utf8(path: Path, line: int, error: UnicodeDecodeError) -> UnreadableErro
     )
 
 
-def is_gzipped(path: Path) -> bool:
-    """Whether a file must be unpacked first."""
+def packing_of(path: Path) -> Packing | None:
+    """How a file is packed, by its first bytes; None if it is not."""
     with readable_file(path), path.open("rb") as raw:
-        return raw.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+        first = raw.read(max(map(len, PACKINGS)))
+    return next((name for magic, name in PACKINGS.items() if first.startswith(magic)), None)
 
 
 def open_unpacked(path: Path) -> IO[bytes]:
-    """The bytes of a file, gzipped or not; what unpacks to more than anything real is refused."""
-    if not is_gzipped(path):
+    """The bytes of a file, packed or not; what unpacks to more than anything real is refused."""
+    packing = packing_of(path)
+    if packing is None:
         return path.open("rb", PEEK)
-    return cast("IO[bytes]", io.BufferedReader(_Unpacked(path), PEEK))
+    return cast("IO[bytes]", io.BufferedReader(_Unpacked(path, packing), PEEK))
 
 
 class _Unpacked(io.RawIOBase):
-    """The bytes of a gzipped file, no more of them than a file of its size has."""
+    """The bytes of a packed file, no more of them than a file of its size has."""
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._stream = path, gzip.GzipFile(path)
+    def __init__(self, path: Path, packing: Packing) -> None:
+        self._path = path
+        self._stream: Any = gzip.GzipFile(path) if packing == "gzip" else _Zstandard(path)
         self._most = self._left = max(MIN_DENSE_BYTES, MAX_RATIO * path.stat().st_size)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        count = self._stream.readinto(buffer)
+        count: int = self._stream.readinto(buffer)
         self._left -= count
         if self._left < 0:
             raise too_dense(str(self._path), f"it unpacks to more than {self._most:,} bytes")
@@ -199,6 +205,27 @@ class _Unpacked(io.RawIOBase):
     def close(self) -> None:
         self._stream.close()
         super().close()
+
+
+class _Zstandard:
+    """The bytes of a file packed by zstandard, some at a time."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow as pa  # large, and only needed here
+
+        self._errors = pa.ArrowException
+        self._file = pa.OSFile(str(path))
+        self._stream = pa.CompressedInputStream(self._file, "zstd")
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            return int(self._stream.readinto(buffer))
+        except self._errors as error:
+            raise EOFError(f"damaged or cut off: {str(error).splitlines()[0]:.100}") from None
+
+    def close(self) -> None:
+        self._stream.close()
+        self._file.close()
 
 
 def too_dense(name: str, fact: str) -> UnreadableError:

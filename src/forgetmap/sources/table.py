@@ -1,4 +1,4 @@
-"""Plain tables: CSV, JSON lines, JSON and Parquet, gzipped or not, in one file or split over many.
+"""Plain tables: CSV, JSON lines, JSON and Parquet, packed or not, in one file or split over many.
 
 Parquet without texts stays lazy. Text formats are parsed once, by DuckDB, into a temporary table;
 cells that do not fit become NaN or -1, which validation refuses, and only then is the file read
@@ -253,7 +253,7 @@ def _names_of_rows(file: TableFile, rows: str) -> list[str]:
 def _readable(file: TableFile) -> TableFile:
     if file.kind != "parquet":
         require_text(file)
-    if file.kind == "parquet" and file.gzipped:
+    if file.kind == "parquet" and file.packing:
         return _unpacked(file, skip=0)
     if file.kind in {"json", "jsonl"} and file.marked:
         return _unpacked(file, skip=len(UTF8_MARK))
@@ -265,7 +265,7 @@ def _unpacked(file: TableFile, *, skip: int) -> TableFile:
     with readable_file(file.path), unpacked.open("wb") as target, file.open() as stream:
         stream.read(skip)
         shutil.copyfileobj(stream, target)
-    return replace(file, unpacked=unpacked, gzipped=False)
+    return replace(file, unpacked=unpacked, packing=None)
 
 
 def has_items(present: Sequence[str], column_map: ColumnMap) -> bool:
@@ -479,7 +479,7 @@ def _json_layout(file: TableFile) -> str:
 
 
 def _compression(file: TableFile) -> str:
-    return f"compression='{'gzip' if file.gzipped else 'none'}'"
+    return f"compression='{file.packing or 'none'}'"
 
 
 def _columns(names: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -245,3 +246,17 @@ def test_ranges_hold_every_line_once(
             for number, line in part.lines()
         ]
         assert found == expected
+
+
+@pytest.mark.parametrize("pack", ["gzip", "zstd"])
+def test_packed_lines_are_read_by_columns_as_they_stream(pack: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.mkdir()
+    rows = [_choice(number) for number in range(40)]
+    rows[7]["acc"] = None
+    rows[9]["doc"] = {"question": "labels", "choices": ["A", "B", "C"], "gold": 2}
+    packed = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(packed, pack) as stream:
+        stream.write("\n".join(map(json.dumps, rows)).encode())
+    (log / f"samples_chosen_{STAMP}.jsonl").write_bytes(packed.getvalue().to_pybytes())
+    require_equal(log, tmp_path)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import pickle
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
+from zipfile import ZipFile
 
-import pytest
-
-import forgetmap as fm
 from forgetmap.sources.adapter import Log
-from forgetmap.sources.files import LogFile
+from forgetmap.sources.files import LogFile, find_files
 from forgetmap.sources.parts import PartOptions, _balance, share_out
 
 
@@ -34,21 +32,15 @@ def test_work_is_spread_evenly() -> None:
     assert len(_balance(logs, 20)) == 8
 
 
-def test_two_models_of_one_file_are_two_runs_in_the_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was read of one model must not be taken for the other, by #NAME or by --run."""
-    monkeypatch.setenv("FORGETMAP_CACHE", str(tmp_path / "cache"))
-    ratings = {"base": [10, 10, 1, 1], "tuned": [10, 1, 10, 1]}
-    rows = [
-        {"question_id": place, "model": model, "judge": ["gpt-4", "single-v1"], "score": score,
-         "turn": 1, "user_prompt": "?", "judgment": f"[[{score}]]", "tstamp": 1.0}
-        for model, scores in ratings.items()
-        for place, score in enumerate(scores)
-    ]  # fmt: skip
-    file = tmp_path / "gpt-4_single.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    named = fm.compare(f"{file}#base", f"{file}#tuned").result.total
-    chosen = fm.compare(file, file, run=["base", "tuned"]).result.total
-    for total in (named, chosen):
-        assert (total.n11, total.n10, total.n01, total.n00) == (1, 1, 1, 1)
+def test_archives_of_their_own_are_shared_out_and_one_archive_is_not(tmp_path: Path) -> None:
+    options = PartOptions(tmp_path, texts=False, scores=None)
+    for name in ("one", "two"):
+        with ZipFile(tmp_path / f"{name}.eval", "w") as archive:
+            archive.writestr("a.json", "{}")
+    files = find_files(tmp_path)
+    assert [file.member for file in files] == [None, "a.json", None, "a.json"]
+    logs = [Log("inspect", (file,), tasks=(file.name,)) for file in files]
+    assert not share_out(logs, options, 2)
+    parts = share_out([logs[0], logs[2]], options, 2)
+    copies = [file for part in pickle.loads(pickle.dumps(parts)) for file in part.logs[0][1].files]
+    assert [copy.archive.read("a.json") for copy in copies] == [b"{}", b"{}"]

@@ -5,9 +5,12 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from forgetmap.errors import UnreadableError
 from forgetmap.sources.open import open_run
+from forgetmap.sources.sniff import open_unpacked
 from table_writers import (
     ROWS,
     WRITERS,
@@ -22,16 +25,36 @@ from table_writers import (
 )
 
 
+def zstandard(content: bytes) -> bytes:
+    """One frame."""
+    packed = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(packed, "zstd") as stream:
+        stream.write(content)
+    return bytes(packed.getvalue().to_pybytes())
+
+
+PACKERS = {"plain": bytes, "gzip": gzip.compress, "zstd": zstandard}
+
+
 @every_format
-@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzipped"])
+@pytest.mark.parametrize("pack", PACKERS)
 @pytest.mark.parametrize("name", ["results", "results.csv", "a.jsonl", "b.parquet", "c.csv.gz"])
-def test_the_name_of_a_file_says_nothing(
-    name: str, packed: bool, kind: str, tmp_path: Path
-) -> None:
-    content = WRITERS[kind](ROWS)
+def test_the_name_of_a_file_says_nothing(name: str, pack: str, kind: str, tmp_path: Path) -> None:
     path = tmp_path / name
-    path.write_bytes(gzip.compress(content) if packed else content)
+    path.write_bytes(PACKERS[pack](WRITERS[kind](ROWS)))
     assert found(path) == wanted(ROWS)
+
+
+def test_a_file_of_zstandard_is_read_some_bytes_at_a_time(tmp_path: Path) -> None:
+    content = bytes(range(256)) * 20_000
+    path = tmp_path / "many.zst"
+    path.write_bytes(zstandard(content[:1_000]) + zstandard(content[1_000:]))
+    with open_unpacked(path) as stream:
+        assert stream.read(1_500) == content[:1_500]
+        assert stream.read() == content[1_500:]
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(UnreadableError, match="copy it again"):
+        found(path)
 
 
 @every_format

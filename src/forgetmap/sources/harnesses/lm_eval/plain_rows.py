@@ -263,7 +263,7 @@ def find_layout(file: LogFile, *, texts: bool) -> Layout | None:
             *((name, float | bool) for name in value_fields),
             ("target", msgspec.Raw, _NULL),
             ("scores_per_repeat", Any, None),
-            *([("resps", Any, None)] if texts else []),
+            *([("resps", Any, None)] if texts and answers == list[str] else []),
         ],
         rename=dict(zip(value_fields, metrics, strict=True)),
         gc=False,
