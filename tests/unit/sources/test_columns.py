@@ -210,8 +210,9 @@ def test_ranges_of_a_file_are_read_apart_unless_they_hold_the_same(
     rows = [_choice(number % 30 if doubled else number) for number in range(40)]
     rows[35]["acc"] = "no number"
     (log / f"samples_chosen_{STAMP}.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
-    alone = result_of("rows", log, tmp_path, texts=True)
-    apart = result_of("ranges", log, tmp_path, texts=True)
+    logs = recognise(log)
+    alone = result_of("rows", logs, tmp_path, texts=True)
+    apart = result_of("ranges", logs, tmp_path, texts=True)
     assert apart == alone
     assert any("line 36" in problem for problem in alone["problems"][1])
     texts = list((tmp_path / "ranges").glob("texts-*.parquet"))
@@ -224,7 +225,7 @@ def test_texts_that_another_range_has_are_dropped(tmp_path: Path) -> None:
     rows = [_answer(n, scorer) for scorer in ("strict", "loose") for n in range(30)]
     (log / f"samples_worked_{STAMP}.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
     require_equal(log, tmp_path)
-    assert len(result_of("ranges", log, tmp_path, texts=True)["texts"]) == 30
+    assert len(result_of("ranges", recognise(log), tmp_path, texts=True)["texts"]) == 30
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 1 << 20])
