@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,7 +34,11 @@ def zstandard(content: bytes) -> bytes:
     return bytes(packed.getvalue().to_pybytes())
 
 
-PACKERS = {"plain": bytes, "gzip": gzip.compress, "zstd": zstandard}
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "plain": bytes,
+    "gzip": gzip.compress,
+    "zstd": zstandard,
+}
 
 
 @every_format
