@@ -47,6 +47,26 @@ def test_results_come_in_order(pool: WorkerPool) -> None:
     assert list(pool.map(tasks.double_slowly, range(20))) == [2 * n for n in range(20)]
 
 
+def test_tasks_are_shared_with_this_process(pool: WorkerPool) -> None:
+    told: list[int] = []
+    results = pool.share(tasks.double_slowly, range(20), told.append)
+    assert results == [2 * number for number in range(20)]
+    assert sorted(told) == results
+    assert len(pool._workers) == 1
+
+
+def test_a_failure_in_this_process_ends_what_is_shared() -> None:
+    begun: list[int] = []
+
+    def fail_at_two(number: int) -> int:
+        begun.append(number)
+        return 1 // (number - 2)
+
+    with WorkerPool(1) as alone, pytest.raises(ZeroDivisionError):
+        alone.share(fail_at_two, range(10))
+    assert begun == [0, 1, 2]
+
+
 def test_tasks_are_read_as_they_are_needed(pool: WorkerPool) -> None:
     read: list[int] = []
 
