@@ -20,7 +20,6 @@ from forgetmap.errors import (
     UnknownFormatError,
     UnreadableError,
 )
-from forgetmap.sources.r_tables import rewrite_r_table
 
 Kind = Literal["parquet", "csv", "jsonl", "json"]
 Packing = Literal["gzip", "zstd"]
@@ -123,6 +122,10 @@ def sniff(path: Path) -> TableFile:
     numbers = _separator_of_numbers(head)
     if numbers is not None:
         return TableFile(path, "csv", packing, marked, numbers, headerless=True)
+    from forgetmap.sources.r_tables import (
+        rewrite_r_table,
+    )  # brings the engine, which logs do without
+
     rewritten = rewrite_r_table(head, is_whole=len(head) < PEEK, open_text=lambda: _text(path))
     if rewritten is not None:
         return TableFile(path, "csv", unpacked=rewritten)
