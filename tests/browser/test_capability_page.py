@@ -150,7 +150,9 @@ def test_a_chain_with_its_deep_dive(browser: Browser, tmp_path: Path) -> None:
         undone = page.get_by_role("region", name="What later steps undid")
         expect(undone).to_contain_text("model-1 → model-2")
         expect(undone).to_contain_text("+100%")
-        expect(page.locator("#figure-drift_deep_dive")).to_contain_text("count in no average")
+        expect(page.locator("#figure-drift_deep_dive")).to_contain_text(
+            "they do not count in any average"
+        )
         page.get_by_label("Rows").select_option("deep_dive")
         expect(line(page, "style_DD.characters")).to_have_count(1)
         page.get_by_label("Rows").select_option("capability")

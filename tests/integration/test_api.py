@@ -259,7 +259,7 @@ def test_equal_names_are_told_apart_by_their_path(tmp_path: Path) -> None:
     comparison = fm.compare(base, tuned)
     assert comparison.before.name == str(Path("base", "results.parquet"))
     assert comparison.after.name == str(Path("tuned", "results.parquet"))
-    with pytest.raises(UsageError, match="on both sides"):
+    with pytest.raises(UsageError, match="is both before and after"):
         fm.compare(base, base)
     fan_out = fm.compare(base, tuned, other)
     assert [each.after.name for each in fan_out] == [comparison.after.name, "other"]

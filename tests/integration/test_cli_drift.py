@@ -361,7 +361,7 @@ def test_a_chain(small: list[Path], tmp_path: Path) -> None:
 
 def test_the_deep_dive_is_shown_on_demand(small: list[Path]) -> None:
     text = drift(*small[:2], "--deep-dive")
-    assert "Deep dive: in no average" in text
+    assert "Deep dive (not in any average)" in text
     for name in ("hedging", "directness"):
         assert any(line.startswith(f"W3a_DD.oasst1.{name}") for line in text.splitlines())
 
@@ -385,4 +385,4 @@ def test_names_of_metrics_are_whole_where_there_are_only_averages(tmp_path: Path
     assert found["H4.mtbench"].split()[1:4] == ["1.50", "1.54", "+0.04"]
     assert not {"either", "metrics"} & found.keys()
     alone = drift(*files, columns=80)
-    assert "either way how far metrics moved" in alone
+    assert "either way mean change of the metrics in either direction, beyond noise." in alone

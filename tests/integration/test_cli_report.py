@@ -137,4 +137,4 @@ def test_the_runs_themselves_are_never_replaced(runs: list[Path]) -> None:
 def test_a_pattern_that_is_none_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     done = call("report", tmp_path / "no", tmp_path / "run", "--redact", "([")
     assert done.code == 2
-    assert "no regular expression" in done.err
+    assert "is not a valid regular expression" in done.err

@@ -75,7 +75,7 @@ def test_a_run_through_a_real_server(how: str, llama: str, questions: Path, tmp_
     read, wrote = (sum(pair[place] for pair in counted.values()) for place in (0, 1))
     assert (info.service.tokens_in, info.service.tokens_out) == (read, wrote)
     assert info.service.cost == pytest.approx((2 * read + 10 * wrote) / 1e6)
-    assert f"3 requests, {read:,} tokens read" in done.err
+    assert f"3 requests, {read:,} input tokens, {wrote:,} output tokens" in done.err
     again = call(
         "run", f"{llama}#{NAME}", "--suite", questions, "--out", tmp_path / "there", how,
         "--max-new-tokens", "4",
@@ -253,7 +253,7 @@ def test_a_server_that_does_neither() -> None:
 
     with (
         scripted_server(lists) as address,
-        pytest.raises(ModelError, match="neither completes texts nor chats"),
+        pytest.raises(ModelError, match="supports neither completions nor chat"),
     ):
         servers.connect_server(f"{address}#yes", QUICK)
 

@@ -188,7 +188,7 @@ def test_a_deep_dive_is_drawn_apart_and_counts_nowhere(models: int) -> None:
     assert named - plain == {overview, "drift_of_deep_dive"}
     drawn = figure(payload, overview)
     assert set(drawn.table["id"]) == {"style_DD.characters"}
-    assert "count in no average" in drawn.caption
+    assert "they do not count in any average" in drawn.caption
     picture = draw(drawn, records_of(payload), "light")
     assert "style_DD.characters" in picture
     assert "maths.sums" not in picture

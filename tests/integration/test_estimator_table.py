@@ -66,7 +66,7 @@ def test_an_estimator_that_is_asked_for_is_the_headline(
     row: Estimator, comparison: Comparison
 ) -> None:
     if row.is_range:
-        with pytest.raises(UsageError, match="no number"):
+        with pytest.raises(UsageError, match="gives a range, not a number"):
             fm.compare(comparison.before, comparison.after, estimator=row.name)
         return
     asked = fm.compare(comparison.before, comparison.after, estimator=row.name)

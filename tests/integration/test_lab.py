@@ -101,7 +101,7 @@ def test_another_recipe_in_the_same_folder_is_refused(
     other.write_text(ONE_RATE.replace("target = 0.75", "target = 0.5"))
     done = call("lab", "compare", other, *COMPARE, "--out", finished)
     assert done.code == 2
-    assert f"{finished} holds runs of another recipe: target changed" in done.err
+    assert f"{finished} contains runs of another recipe: target changed" in done.err
     assert not list(tmp_path.iterdir())
 
 

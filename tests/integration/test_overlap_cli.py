@@ -108,14 +108,14 @@ def test_models_far_apart_have_no_guarantee_instead_of_a_tiny_number(tmp_path: P
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (("--prompts", "none.txt"), "no file"),
+        (("--prompts", "none.txt"), "none.txt does not exist"),
         (("--prompts", "empty.txt"), "no prompts"),
         (("--prompts", "blank.jsonl"), "prompt is empty"),
         (("--prompts", "twice.jsonl"), "Two prompts"),
         (("--prompts", "prompts.jsonl", "--level", 2), "level is 2"),
         (("--prompts", "prompts.jsonl", "--behaviour", 0), "behaviour 0"),
         (("--prompts", "prompts.jsonl", "--chat"), "no chat template"),
-        (("--prompts", "prompts.jsonl", "--max-new-tokens", 40), "does not fit"),
+        (("--prompts", "prompts.jsonl", "--max-new-tokens", 40), "exceeds the context length 16"),
         (("--prompts", "prompts.jsonl", "--out", "base/config.json"), "is a file"),
     ],
 )

@@ -54,7 +54,7 @@ def test_a_judge_that_says_too_much_has_not_replied() -> None:
         replies = asyncio.run(judge.ask_all(asks))
     assert replies == [" yes", None, " yes"]
     assert (judge.tally.failed, judge.tally.retried) == (1, 0)
-    assert judge.tally.last_failure == "the reply has more than 1 MiB"
+    assert judge.tally.last_failure == "the reply is larger than 1 MiB"
 
 
 def test_an_item_whose_reply_is_too_much_is_missing_and_not_wrong(tmp_path: Path) -> None:
@@ -78,13 +78,13 @@ def test_an_item_whose_reply_is_too_much_is_missing_and_not_wrong(tmp_path: Path
     assert scores["dog"]["outcome"] == "error"
     assert run.texts is not None
     texts = {row["item"]: row for row in run.texts.collect().to_arrow().to_pylist()}
-    assert "the reply has more than 1 MiB" in texts["dog"]["error"]
+    assert "the reply is larger than 1 MiB" in texts["dog"]["error"]
 
 
 def test_a_model_whose_server_says_too_much_cannot_be_measured() -> None:
     with (
         scripted_server(long_where(lambda path, _: path.endswith("/models"))) as address,
-        pytest.raises(ModelError, match="the reply has more than 1 MiB"),
+        pytest.raises(ModelError, match="the reply is larger than 1 MiB"),
     ):
         ServerModel(address)
 

@@ -215,7 +215,7 @@ def test_addresses_that_lead_nowhere() -> None:
     ray.shutdown()
     with pytest.raises(ModelError, match=r"no Ray cluster at 127\.0\.0\.1:9"):
         connect_ray("127.0.0.1:9")
-    with pytest.raises(UsageError, match="no address"):
+    with pytest.raises(UsageError, match="is not the address of a Ray cluster"):
         connect_ray("ray://127.0.0.1:10001")
-    with pytest.raises(UsageError, match="no address"):
+    with pytest.raises(UsageError, match="is not the address of a Ray cluster"):
         connect_ray("somewhere")

@@ -316,7 +316,7 @@ def test_what_cannot_be_read_is_said_in_one_sentence(
         fm.compare(tmp_path / "table.csv", tables[1], engine=spark)
     words = tmp_path / "words.parquet"
     pq.write_table(pa.table({"task": ["t"], "item": ["a"], "score": ["right"]}), words)
-    with pytest.raises(ColumnError, match="'score' holds String, expected numbers"):
+    with pytest.raises(ColumnError, match="'score' has type String, expected numbers"):
         fm.compare(words, tables[1], engine=spark)
     with pytest.raises(ClusterError, match="already runs"):
         fm.compare(*tables, engine="spark", master="local[1]")

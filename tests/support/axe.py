@@ -17,7 +17,7 @@ AXES = """() => [...document.querySelectorAll("figure svg .role-axis")].map((axi
   title: [...axis.querySelectorAll(".role-axis-title text")].map((it) => it.textContent).join(" "),
   labels: [...axis.querySelectorAll(".role-axis-label text")].map((it) => it.textContent),
 }))"""
-SIGNED = re.compile(r"fall|change|difference|drift|effect|points|percent of|benefit", re.IGNORECASE)
+SIGNED = re.compile(r"drop|change|difference|drift|effect|points|percent of|benefit", re.IGNORECASE)
 """Titles of axes on which a share may lie below 0: it is a change."""
 PERCENT = re.compile(r"([-\N{MINUS SIGN}+]?)([\d.]+)%")
 

@@ -49,7 +49,7 @@ def test_a_reply_of_exactly_the_limit_is_taken() -> None:
         assert taken([content], limit=len(content)) == content
         assert taken([gzip.compress(content)], "gzip", limit=len(content)) == content
     for packed, encoding in ((TEXT, None), (gzip.compress(TEXT), "gzip")):
-        with pytest.raises(OversizedReplyError, match="more than"):
+        with pytest.raises(OversizedReplyError, match="larger than"):
             taken([packed], encoding, limit=len(TEXT) - 1)
 
 
@@ -58,7 +58,7 @@ def test_a_reply_that_unpacks_to_much_takes_little_memory() -> None:
     packed = b"".join(packer.compress(bytes(MIB)) for _ in range(200)) + packer.flush()
     tracemalloc.start()
     try:
-        with pytest.raises(OversizedReplyError, match="more than 1 MiB"):
+        with pytest.raises(OversizedReplyError, match="larger than 1 MiB"):
             taken([packed], "gzip")
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -82,7 +82,7 @@ def test_a_reply_packed_as_nobody_asked_is_refused(encoding: str) -> None:
 
 def test_a_broken_reply_may_come_whole_the_next_time() -> None:
     for broken in (gzip.compress(TEXT)[:-100], b"\x1f\x8bnonsense", b"no gzip at all"):
-        with pytest.raises(TransientError, match=r"broke off|cannot be unpacked"):
+        with pytest.raises(TransientError, match=r"ended early|cannot be decompressed"):
             taken([broken], "gzip")
     assert taken([], "gzip") == b""
 

@@ -113,7 +113,7 @@ class _GgufHeader:
     def _skip(self, count: int, what: str) -> None:
         if count > self._size - self._at:
             raise self._refusal(
-                f"its header declares {what}, but {self._size - self._at:,} bytes are left"
+                f"its header declares {what}, but only {self._size - self._at:,} bytes are left"
             )
         self._at += count
 

@@ -113,7 +113,7 @@ def read_baseline(name: str, store: str | Path) -> Baseline:
         raise MissingInputError(
             f"there is no baseline {name!r}",
             file=kept.shown,
-            hint=f"the baselines are {known}; create one with `forgetmap gate accept RUN --as "
+            hint=f"existing baselines: {known}; create one with `forgetmap gate accept RUN --as "
             f"{name}`.",
         )
     file = f"baselines/{name}/{POINTER}"

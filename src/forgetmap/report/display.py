@@ -129,7 +129,7 @@ def _title_of(result: Comparison | FanOut | Chain) -> str:
         return f"{len(result)} models against {before}"
     if isinstance(result, Chain):
         return f"Chain from {before} to {result.result.after.name}"
-    return f"{before} against {result.result.after.name}"
+    return f"{result.result.after.name} against {before}"
 
 
 def to_frame(result: Result) -> Any:

@@ -147,7 +147,7 @@ def test_two_runs_of_one_name_are_told_apart_by_their_place() -> None:
 def test_conflicts_lead_to_pairing_by_id() -> None:
     before, after = questions("1 + 1?", "2 + 2?"), questions("1 + 1 =", "2 + 2 =")
     error = refusal(before, after)
-    assert "2 with the same id but other content; 0 only before, 0 only after" in error.message
+    assert "2 with the same id but different content; 0 only before, 0 only after" in error.message
     assert "--pair-by id" in error.hint
     assert fm.compare(before, after, pair_by="id").result.total.n11 == 2
 

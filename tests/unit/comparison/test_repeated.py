@@ -165,7 +165,7 @@ def test_noise_that_pairs_otherwise_is_refused() -> None:
         [row | asked for row, asked in zip(single(side), question, strict=True)]
         for side in ("before", "after")
     )
-    with pytest.raises(PairingError, match="is no repeat of"):
+    with pytest.raises(PairingError, match="is not a repeat of"):
         fm.compare(as_arrow(before), as_arrow(after), noise=as_arrow(single("again")))
 
 

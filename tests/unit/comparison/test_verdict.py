@@ -375,7 +375,7 @@ def test_an_estimator_that_cannot_be_had_says_why(estimator: Any, how: dict[str,
     total = fm.compare(*sides(60, 20, 10, 40, **how), estimator=estimator).result.total
     assert total.headline.estimator == estimator
     assert total.headline.verdict == "cannot_tell"
-    assert total.headline.words.startswith(f"cannot tell: no {estimator} here: ")
+    assert total.headline.words.startswith(f"cannot tell: {estimator} is not available: ")
     assert total.headline.forgetting.value is None
     assert total.headline.forgetting.reason
 
@@ -394,7 +394,7 @@ def test_the_published_adjustment_never_concludes() -> None:
     a, b = 80 / 130, 70 / 130
     value = 20 / 130 - (1 - a) * (1 - b) / 3
     assert total.headline.verdict == "cannot_tell"
-    assert f"says {value:.1%} of all items, without an interval" in total.headline.words
+    assert f"gives {value:.1%} of all items, without an interval" in total.headline.words
 
 
 def test_an_unknown_estimator_is_refused() -> None:

@@ -40,19 +40,22 @@ NESTED = array(ARRAY, 1, array(ARRAY, 1, array(ARRAY, 1, array(ARRAY, 1, array(A
 ABSURD = {
     "version": (gguf(version=1 << 24), "version 16,777,216"),
     "tensors": (gguf(tensors=1 << 40, entries=0), "1,099,511,627,776 tensors"),
-    "entries": (gguf(entries=1 << 40), "1,099,511,627,776 entries"),
+    "entries": (gguf(entries=1 << 40), "1,099,511,627,776 metadata entries"),
     "name": (gguf(text("n", 1 << 60)), "a name of 1,152,921,504,606,846,976 bytes"),
     "text": (gguf(entry(STRING, text("x", 1 << 60))), "a text of 1,152,921,504,606,846,976 bytes"),
     "array": (gguf(entry(ARRAY, array(UINT8, 1 << 60))), "an array of 1,152,921,504"),
     "texts": (gguf(entry(ARRAY, array(STRING, 1 << 40))), "an array of 1,099,511,627,776"),
-    "longer than the file": (gguf(entry(ARRAY, array(UINT32, 1_000))), "1,000 elements where"),
+    "longer than the file": (
+        gguf(entry(ARRAY, array(UINT32, 1_000))),
+        "1,000 elements, but only 64 bytes",
+    ),
     "nested": (gguf(entry(ARRAY, NESTED)), "deeper than 4"),
     "type": (gguf(entry(77, b"")), "unknown type 77"),
     "dimensions": (gguf(tensor((), dimensions=1 << 30), tensors=1, entries=0), "dimensions"),
     "shape": (gguf(tensor((1 << 40, 1 << 40)), tensors=1, entries=0), "values"),
     "offset": (gguf(tensor((1,), 1 << 60), tensors=1, entries=0), "after the end"),
-    "cut off": (gguf()[:20], "a number where 4 are left"),
-    "nothing else": (b"GGUF", "a number where 0 are left"),
+    "cut off": (gguf()[:20], "a number, but only 4 bytes are left"),
+    "nothing else": (b"GGUF", "a number, but only 0 bytes are left"),
 }
 
 

@@ -86,14 +86,22 @@ def test_where_a_model_comes_from_can_be_named(folder: Path, adapter: Path, tmp_
 
 
 @pytest.mark.parametrize(
-    "name", ["./nowhere", "/no/such/folder", "no/such.gguf", "a b", "../no-such-model"]
+    ("name", "message"),
+    [
+        ("./nowhere", "There is no model ./nowhere."),
+        ("/no/such/folder", "There is no model /no/such/folder."),
+        ("no/such.gguf", "The file no/such.gguf does not exist."),
+        ("a b", "There is no model a b."),
+        ("../no-such-model", "There is no model ../no-such-model."),
+    ],
 )
 def test_a_missing_path_is_said_to_be_missing(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ModelError, match="There is no"):
+    with pytest.raises(ModelError) as caught:
         load_model(name)
+    assert caught.value.message == message
 
 
 def test_a_hub_model_that_cannot_be_had_is_said_quickly() -> None:

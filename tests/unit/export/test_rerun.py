@@ -122,7 +122,7 @@ def test_lighteval_cannot_and_what_can_is_said(tmp_path: Path) -> None:
 def test_ids_of_another_harness_are_refused(tmp_path: Path) -> None:
     base = inspect_logs(tmp_path / "base", {"circle"})
     tuned = inspect_logs(tmp_path / "tuned", set())
-    with pytest.raises(UsageError, match="asked by inspect") as caught:
+    with pytest.raises(UsageError, match="evaluated with inspect, whose ids are unknown") as caught:
         write_rerun(fm.compare(base, tuned), tmp_path / "s.json", harness="lm-eval")
     assert "--harness inspect" in caught.value.hint
 

@@ -72,7 +72,9 @@ def test_smaller_sets_than_asked_for_are_said() -> None:
     forgotten = [make_run(seed=seed) for seed in (1, 2)]
     result = summarise_repairs("small", ["Law"], forgotten, runs, 50)
     assert len(result.notices) == 1
-    assert result.notices[0].startswith("Replay sets have 20 rows instead of 50: fewer texts were")
+    assert result.notices[0].startswith(
+        "Replay sets have 20 rows instead of 50, because fewer texts were similar to"
+    )
 
 
 def test_what_a_repair_cost_is_said() -> None:

@@ -82,7 +82,8 @@ def test_words_say_what_is_guaranteed_and_for_how_many_tokens() -> None:
     assert certificate.tokens == 4
     assert [length.certificate.tokens for length in result.lengths if length.certificate] == [1, 2]
     words = blocks_to_text(tell_overlap(result), 200)
-    assert "Guaranteed for completions of up to 4 tokens: what base did with probability" in words
+    kept = "a behaviour that base shows with probability 0.5 keeps a probability of"
+    assert f"Guaranteed for completions of up to 4 tokens: {kept}" in words
 
 
 def test_words_say_that_there_is_no_guarantee() -> None:

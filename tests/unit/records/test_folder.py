@@ -193,7 +193,7 @@ def test_a_place_that_cannot_be_written(
 
 
 def test_a_table_says_its_format_by_its_ending(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="which format"):
+    with pytest.raises(OutputError, match="cannot tell the format from the name"):
         write_table(RUN, tmp_path / "run.xlsx")
     assert names(tmp_path) == []
 
@@ -272,7 +272,9 @@ def test_scores_that_were_changed_are_a_typed_error_unless_the_manifest_lets_the
     path = write_run(RUN, tmp_path / "run")
     other = write_run(run_of(results([0, 1, 0.5, None])), tmp_path / "other")
     (path / "scores.parquet").write_bytes((other / "scores.parquet").read_bytes())
-    with pytest.raises(ChecksumError, match="not as it was written") as raised:
+    with pytest.raises(
+        ChecksumError, match="changed after it was written: its checksum differs"
+    ) as raised:
         read_run(path)
     assert raised.value.file == str(path / "scores.parquet")
     manifest = json.loads((path / "manifest.json").read_text())

@@ -18,7 +18,7 @@ ROWS = {"task": ["t"], "item": ["1"], "score": [1.0]}
 
 @pytest.mark.parametrize("make", [lambda table: table, pl.from_arrow, duckdb.from_arrow])
 def test_a_list_of_tags_is_a_typed_error(make: Callable[[pa.Table], Any]) -> None:
-    with pytest.raises(ColumnError, match="separated by ';'") as error:
+    with pytest.raises(ColumnError, match="separate several tags by ';'") as error:
         fm.open_run(make(pa.table({**ROWS, "tags": [["a", "b"]]})))
     assert error.value.field == "tags"
 

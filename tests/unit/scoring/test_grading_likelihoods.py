@@ -69,5 +69,5 @@ def test_lengths_must_agree() -> None:
 
 
 def test_gold_must_be_among_them() -> None:
-    with pytest.raises(FieldError, match="none of the"):
+    with pytest.raises(FieldError, match="'never' is not among the 3 options"):
         grade_likelihoods((-1, -2, -3), (1, 1, 1), OPTIONS, gold="never")

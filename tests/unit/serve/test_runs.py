@@ -75,7 +75,7 @@ def test_damaged_texts_are_found_before_they_are_shown(runs: Path) -> None:
     texts.write_bytes(content)
     (damaged,) = (run for run in find_runs([str(runs)]) if run.location == str(texts.parent))
     with pytest.raises(
-        ChecksumError, match=r"texts.parquet of \w+ is not as it was written"
+        ChecksumError, match=r"texts.parquet of \w+ was changed after it was written"
     ) as raised:
         require_undamaged(damaged)
     assert str(runs) not in str(raised.value)

@@ -87,7 +87,7 @@ def test_measured_runs_scale_the_speed() -> None:
 
 @pytest.mark.parametrize("text", ["", "fast", "0", "7X=3", "7B=", "unknown=3"])
 def test_what_is_no_speed_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is no speed"):
+    with pytest.raises(UsageError, match="is not a speed"):
         choose_speed(tokens_per_second=text)
 
 

@@ -34,7 +34,7 @@ def test_no_model_begins_after_one_that_would_cost_too_much(tmp_path: Path) -> N
     first, second, third = plans(tmp_path)
     assert budget.admit(first)
     assert not budget.admit(second)
-    assert budget.refusal == "b would take about 50 tokens, and 40 of 100 are left"
+    assert budget.refusal == "b would take about 50 tokens, but 40 of 100 are left"
     assert not budget.admit(third)
 
 
@@ -53,5 +53,5 @@ def test_without_limits_everything_begins_and_unknown_costs_are_no_matter(tmp_pa
     budget.require_known(plans(tmp_path))
     assert all(budget.admit(plan) for plan in plans(tmp_path))
     Budget(RunLimits(items=5), unknown).require_known(plans(tmp_path))
-    with pytest.raises(UsageError, match="how many GPU hours a would take"):
+    with pytest.raises(UsageError, match="the number of GPU hours of a is unknown"):
         Budget(RunLimits(gpu_hours=5), unknown).require_known(plans(tmp_path))

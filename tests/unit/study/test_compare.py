@@ -189,7 +189,7 @@ def test_merging_is_compared_with_the_later_model() -> None:
 
 def test_logs_that_overlap_are_refused() -> None:
     twice = [run_of(results([1.0, 0.0])), run_of(results([1.0]))]
-    with pytest.raises(DuplicateKeyError, match="a has two results of item 'i0' of t"):
+    with pytest.raises(DuplicateKeyError, match="a has two results for item 'i0' of t"):
         answers.read_answers({"a": twice})
     apart = [run_of(results([1.0])), run_of(results([0.0], task="u"))]
     assert answers.read_answers({"a": apart}).right["a"].tolist() == [[1.0, 0.0]]

@@ -117,7 +117,7 @@ def test_all_findings_of_a_study_as_text() -> None:
     text = blocks_to_text(tell_findings(result), 100)
     assert "mine: 4 pairs of 4 lineages" in text
     assert "CANNOT TELL" in text
-    assert "items are not known" in text
+    assert "the items are unknown" in text
 
 
 def test_a_mean_below_0_keeps_its_interval() -> None:

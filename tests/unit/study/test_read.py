@@ -113,7 +113,7 @@ def test_parents_in_a_circle() -> None:
     error = refused(text)
     assert error.line == 5
     assert "base <- third <- tuned <- base" in error.message
-    assert "circle" in refused(TWO.replace('parent = "base"', 'parent = "tuned"')).message
+    assert "cycle" in refused(TWO.replace('parent = "base"', 'parent = "tuned"')).message
 
 
 def test_a_pair_twice_and_a_pair_of_one_model() -> None:

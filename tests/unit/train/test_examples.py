@@ -149,5 +149,7 @@ def test_text_needs_a_tokenizer_and_chats_a_template() -> None:
 
 def test_tokens_that_the_model_does_not_have() -> None:
     examples = read_examples([{"input_ids": [1, 2]}, {"input_ids": [1, 400]}], None)
-    with pytest.raises(ModelError, match="token 400 is unknown"):
+    with pytest.raises(
+        ModelError, match="token 400 is outside the vocabulary of the model, which has 400"
+    ):
         check_vocabulary(examples, 400)

@@ -42,7 +42,7 @@ function limitsBeside({ total: { headline }, rule }, { limits }) {
 
 /** What next: a sentence, or a list where there are several ways. */
 function nextSteps(words) {
-  const steps = words.split("; ");
+  const steps = words.replace(/`\), (?!and )(?:or )?/g, "`); ").split("; ");
   const label = make("b", {}, "What next: ");
   const commands = words.split("`").length - 1;
   if (steps.length < 2 || commands < 2 * steps.length) return make("div", { class: "next" }, make("p", {}, label, withCode(words)));

@@ -164,7 +164,8 @@ def _no_call(gold: Any) -> FieldError:
     return FieldError(
         f"the expected call {gold!r:.80} is invalid",
         field="gold",
-        hint="write calls as name(key=value) or as objects with name and arguments, or NONE.",
+        hint="write calls as name(key=value) or as objects with name and arguments, or NONE for no "
+        "call.",
     )
 
 

@@ -143,7 +143,7 @@ class MarginPenalty(Mitigation):
                 margins.append(margin)
         if not known:
             raise EmptyInputError(
-                f"the start model answers none of the {len(full)} examples right",
+                f"the start model answers none of the examples right (0 of {len(full)})",
                 hint="pass examples that it knows, or prompts without completions.",
                 file=full[0].place.file,
             )

@@ -279,8 +279,8 @@ def _padded(values: dict[str, Any], width: int, example: TokenExample) -> dict[s
     missing = width - len(values["input_ids"])
     if missing < 0:
         raise UsageError(
-            f"{example.place.file}, line {example.place.line}: {-missing} tokens longer than the "
-            f"fixed length {width} of the new rows",
+            f"{example.place.file}, line {example.place.line}: the example is {-missing} "
+            f"tokens longer than the fixed length of the new rows, {width}",
             hint="use a collator that pads, such as DataCollatorForSeq2Seq.",
         )
     fill = {"input_ids": 0, "attention_mask": 0, "labels": IGNORED}

@@ -208,7 +208,7 @@ def test_a_missing_subset_is_named(root: Path) -> None:
 
 def test_another_schema_is_named(root: Path) -> None:
     other = Benchmark("piqa:main", "Common Sense", "Rowan/hellaswag", "validation", "goal", "")
-    with pytest.raises(ColumnError, match="no column 'goal'; it has ") as caught:
+    with pytest.raises(ColumnError, match="missing column 'goal'; the columns are ind, ") as caught:
         read_items(other, root)
     assert caught.value.field == "goal"
 

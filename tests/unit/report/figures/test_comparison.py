@@ -148,7 +148,7 @@ def test_of_very_many_groups_the_worst_are_drawn_and_the_rest_is_told() -> None:
     payload = report(groups)
     labels = axis_labels(payload, "categories")
     assert labels == ["all items", *(f"g{place:02}" for place in range(42, 2, -1))]
-    assert "The 40 with the greatest losses are drawn, 3 more are not." in (
+    assert "The 40 with the largest losses are drawn, 3 more are not." in (
         figure(payload, "categories").caption
     )
 

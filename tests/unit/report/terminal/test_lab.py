@@ -76,7 +76,7 @@ def test_markdown_says_what_the_terminal_says_and_escapes_names() -> None:
     lab = lab_results.lab_result(["sft", "replay"])
     named = [lab.methods[0].model_copy(update={"title": "<b>|replay|</b>"}), *lab.methods[1:]]
     text = as_markdown(lab.model_copy(update={"methods": named}))
-    assert text.startswith("# 2 ways to train, compared: tiny")
+    assert text.startswith("# 2 training methods compared: tiny")
     assert r"&lt;b>\|replay\|&lt;/b>" in text
     for result in (
         lab_results.repair_result(), lab_results.merge_drift_result(), lab_results.watch_history()

@@ -58,7 +58,7 @@ def test_bug_13_the_last_part_of_a_name_will_not_do_if_it_is_another_tool() -> N
 
 
 def test_bug_13_an_unreadable_gold_is_an_error_not_a_free_point() -> None:
-    with pytest.raises(FieldError, match="is none"):
+    with pytest.raises(FieldError, match=r"the expected call 'geo\.\.find\(\(' is invalid"):
         values(calls, "((((", ["geo..find(("])
 
 

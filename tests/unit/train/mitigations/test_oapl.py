@@ -56,7 +56,7 @@ def test_slopes_agree_with_finite_differences() -> None:
 
 def test_they_need_groups(tmp_path: Path) -> None:
     for config in (OAPL(), TTTDiscover()):
-        with pytest.raises(UsageError, match="Trainer has none"):
+        with pytest.raises(UsageError, match="which Trainer does not have"):
             protected(tmp_path, config)
     with pytest.raises(UsageError):
         OAPL(t1=0)

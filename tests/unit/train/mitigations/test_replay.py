@@ -94,7 +94,9 @@ def test_rows_of_one_length_and_tensors(tmp_path: Path) -> None:
     assert old["input_ids"].shape == old["labels"].shape == (width,)
     assert set(old) == {"input_ids", "labels"}
     run.trainer.train()
-    with pytest.raises(UsageError, match="tokens longer than the 24"):
+    with pytest.raises(
+        UsageError, match="18 tokens longer than the fixed length of the new rows, 24"
+    ):
         protected(tmp_path, Replay([{"prompt": "cat " * 40, "completion": "a"}]), trainer=given)
 
 
