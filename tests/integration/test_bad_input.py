@@ -438,7 +438,10 @@ WIDE_FILES = {
 }
 
 
-@pytest.mark.parametrize("name", WIDE_FILES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name == "json" else ()) for name in WIDE_FILES],
+)
 def test_a_million_columns_are_refused(name: str, tmp_path: Path) -> None:
     path = tmp_path / "wide"
     path.write_bytes(WIDE_FILES[name]())

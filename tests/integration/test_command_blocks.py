@@ -17,6 +17,8 @@ pytestmark = [pytest.mark.needs_torch, pytest.mark.filterwarnings("ignore")]
 BLOCKS = {page.relative_to(ROOT): blocks_of(page) for page in pages()}
 QUICK = {page: found for page in BLOCKS if (found := [b for b in BLOCKS[page] if not b.mark])}
 SLOW = {page: found for page in BLOCKS if (found := [b for b in BLOCKS[page] if b.mark == "slow"])}
+LONG = {f"docs/{name}.md" for name in ("tasks", "report", "capabilities", "studies", "servers")}
+"""Pages that take two thirds of the time of all: run in `make test-long`."""
 MOST_NOT_RUN = 30
 """Blocks that need a hub, a GPU, a cluster or a long training: no more than so many."""
 
@@ -51,7 +53,14 @@ def reader(source: Path, server: str, tmp_path: Path, monkeypatch: pytest.Monkey
     return make_reader(source, tmp_path / "folder", server=server)
 
 
-@pytest.mark.parametrize("page", QUICK, ids=str)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow if page.as_posix() in LONG else ())
+        for page in QUICK
+    ],
+    ids=str,
+)
 def test_every_block_of_a_page_runs(
     page: Path, reader: Reader, request: pytest.FixtureRequest
 ) -> None:

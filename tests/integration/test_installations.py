@@ -29,7 +29,12 @@ VISIBLE = {
 
 @pytest.mark.parametrize(
     "kind",
-    ["core", pytest.param("run", marks=pytest.mark.needs_torch), "drift", "serve"],
+    [
+        "core",
+        pytest.param("run", marks=[pytest.mark.needs_torch, pytest.mark.slow]),
+        "drift",
+        "serve",
+    ],
 )
 def test_every_command_works_or_says_what_to_install(kind: str, tmp_path: Path) -> None:
     hidden = set(EXTRAS) - VISIBLE[kind] - ALWAYS

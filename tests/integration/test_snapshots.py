@@ -25,7 +25,21 @@ from snapshot_store import (
 CASES = all_cases()
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.command}-{case.name}")
+LONG = {("sweep", "several")}
+"""Another sweep shows the same in a third of the time."""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(
+            case,
+            id=f"{case.command}-{case.name}",
+            marks=pytest.mark.slow if (case.command, case.name) in LONG else (),
+        )
+        for case in CASES
+    ],
+)
 def test_output_is_that_of_the_snapshot(case: Case, tmp_path: Path) -> None:
     found = difference(read(path_of(case.command, case.name)), case.run(tmp_path))
     assert not found, f"JSON path: old -> new\n{found}"

@@ -82,12 +82,13 @@ def command(runs: tuple[str, ...], host: str, port: int, **options: Any) -> None
 
     token = _token(host, is_wanted=options["token"])
     rule = make_rule(options)  # type: ignore[arg-type]  # has what it reads, and more
-    store = Store(MAX_MEMORY, persistent=options["cached"])
     with Console(stderr=True).status("Opening the runs ...") as status:
         reading = _reading(options, reading_progress(status))
         known = find_runs(runs, reading)
         noise = find_runs([options["noise"]], reading)[0] if options["noise"] else None
     listener = _listen(host, port)
+    # The limit on memory is for the whole process: not before something can be served.
+    store = Store(MAX_MEMORY, persistent=options["cached"])
     port = listener.getsockname()[1]
     explorer = Explorer(known, store, ComparisonSetup(rule, noise, known[0].id if noise else None))
     hosts = allowed_hosts(host, port, options["allow_host"])

@@ -10,7 +10,6 @@ import ast
 import json
 import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
 
 from xxhash import xxh3_64_intdigest
 
@@ -27,8 +26,18 @@ def normalise(text: str) -> str:
     return " ".join(text.split())
 
 
-# The options of an item are held against its right answer and the choice, then hashed.
-_normalised = lru_cache(MAX_OPTIONS_CACHED)(normalise)
+_KNOWN_OPTIONS: dict[str, str] = {}
+"""Not `lru_cache`: what it makes cannot travel to the workers of Spark by value."""
+
+
+def _normalised(option: str) -> str:
+    """The options of an item are compared with its right answer and the choice, then hashed."""
+    text = _KNOWN_OPTIONS.get(option)
+    if text is None:
+        if len(_KNOWN_OPTIONS) >= MAX_OPTIONS_CACHED:
+            _KNOWN_OPTIONS.clear()
+        text = _KNOWN_OPTIONS[option] = normalise(option)
+    return text
 
 
 def text_hash(text: str) -> int:

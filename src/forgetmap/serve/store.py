@@ -247,9 +247,11 @@ class Store:
             return item | _whole_texts(cursor, table, item), index
 
     def close(self) -> None:
-        """Stop whatever is running."""
+        """Stop whatever is running, and let the process have its memory again."""
         for cursor in (self._engine, *self._cursors):
             cursor.interrupt()
+        # The engine is that of the whole process, which may go on with something else.
+        self._engine.cursor().execute("RESET memory_limit")
 
     def _write_texts(self, database: str, texts: Frame) -> None:
         rows = texts_sql(texts)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import forgetmap as fm
+from forgetmap.records import connection
 from forgetmap.serve.store import PairTable, Selection, Store, rare_part
 from served_runs import AFTER, BEFORE, Row, add_pair, results, write_folder
 
@@ -264,3 +265,13 @@ def test_questions_come_from_the_side_that_has_them(store: Store, tmp_path: Path
     table = add_pair(store, fm.compare(*sides, pair_by="id"))
     _, rows = store.page(table, Selection(task="t1"), None, offset=0, limit=50)
     assert {row["question"] for row in rows} == {f"What is {n}?" for n in range(1, 24, 3)}
+
+
+def test_the_limit_on_memory_ends_with_the_store() -> None:
+    """The engine is that of the whole process."""
+    question = "SELECT current_setting('memory_limit')"
+    before = connection().execute(question).fetchall()
+    store = Store("512MB")
+    assert connection().execute(question).fetchall() == [("488.2 MiB",)]
+    store.close()
+    assert connection().execute(question).fetchall() == before
