@@ -75,6 +75,7 @@ def finished(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_a_comparison_that_was_killed_goes_on(finished: Path) -> None:
     result = LabResult.model_validate_json((finished / "lab.json").read_text())
     assert {method.method for method in result.methods} == {"sft", "replay"}

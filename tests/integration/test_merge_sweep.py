@@ -149,6 +149,7 @@ def test_a_model_that_does_not_fit_is_refused_before_anything_is_asked(
     assert not (tmp_path / "out" / "runs").exists()
 
 
+@pytest.mark.slow
 def test_a_sweep_that_was_killed_goes_on_where_it_was_and_may_keep_weights(
     models: Path, swept: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
