@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forgetmap.cli.groups import CommandGroup
-from forgetmap.cli.options import Command, json_option
+from forgetmap.cli.options import Command, json_option, with_options
 from forgetmap.cli.progress import JobProgress
 from forgetmap.errors import UsageError
 
@@ -437,16 +437,26 @@ def replay(
         )
 
 
+def _reward_options(command: Command) -> Command:
+    """Training by a reward: where it starts, what it must keep, and what the reward is."""
+    options = [
+        click.option(
+            "--start", type=float, required=True, help="Old mass of the model before training."
+        ),
+        click.option("--floor", type=float, required=True, help="Old mass to keep."),
+        click.option(
+            "--gap",
+            type=float,
+            default=1.0,
+            show_default=True,
+            help="Reward of the new minus the old behaviour.",
+        ),
+    ]
+    return with_options(command, options)
+
+
 @advise.command("kl", epilog=_example("kl"))
-@click.option("--start", type=float, required=True, help="Old mass of the model before training.")
-@click.option("--floor", type=float, required=True, help="Old mass to keep.")
-@click.option(
-    "--gap",
-    type=float,
-    default=1.0,
-    show_default=True,
-    help="Reward of the new minus the old behaviour.",
-)
+@_reward_options
 @click.option(
     "--eta", type=float, help="Inverse temperature of an entropic utility [default: none]."
 )
@@ -459,15 +469,7 @@ def kl(start: float, floor: float, gap: float, eta: float | None, *, as_json: bo
 
 
 @advise.command("refreshes", epilog=_example("refreshes"))
-@click.option("--start", type=float, required=True, help="Old mass of the model before training.")
-@click.option("--floor", type=float, required=True, help="Old mass to keep.")
-@click.option(
-    "--gap",
-    type=float,
-    default=1.0,
-    show_default=True,
-    help="Reward of the new minus the old behaviour.",
-)
+@_reward_options
 @click.option(
     "--temperature",
     type=float,
