@@ -180,9 +180,10 @@ def test_a_server_that_asks_to_wait_is_waited_for(llama: str, tmp_path: Path) ->
         )  # fmt: skip
     assert proxy.did["429"] > 1
     for limited in proxy.limited:
-        # Those under way at the time may still arrive.
-        later = [moment for moment in proxy.times if limited + 0.15 < moment < limited + 0.25]
-        assert later == []
+        # Only what each of the others had under way, or began before it was told. On a busy machine
+        # that arrives late, so requests are counted rather than timed.
+        others = [moment for moment in proxy.times if limited < moment < limited + 0.25]
+        assert len(others) <= 2 * (patient.concurrency - 1)
 
 
 def test_no_more_requests_a_minute_than_allowed(llama: str, tmp_path: Path) -> None:
