@@ -222,7 +222,12 @@ TEXT_FILES = [
     ),
     Bad("nested too deeply", b'{"task": ' + b"[" * 10**5 + b"\n", UnreadableError, line=1),
     Bad("an endless list", b"[" * 10**5, UnreadableError),
-    Bad("an object of lists", b'{\n "results": [1]\n}\n', UnknownFormatError, says=["a format I"]),
+    Bad(
+        "an object of lists",
+        b'{\n "results": [1]\n}\n',
+        UnknownFormatError,
+        says=["unknown format"],
+    ),
     Bad("a list of numbers", b"[1,\n2]", UnreadableError, line=1),
     Bad("a list cut off", b'[{"task": "t"},\n {"task', UnreadableError, line=2),
     Bad(

@@ -130,7 +130,7 @@ def test_every_misuse_is_exit_code_2_and_words_not_a_traceback(
 
 def test_a_typed_error_is_two_lines() -> None:
     assert re.fullmatch(
-        r"Error: nowhere: there is no such file or folder\nHint: .+\n",
+        r"Error: nowhere: the file or folder does not exist\nHint: .+\n",
         call("compare", "nowhere", "elsewhere").err,
     )
 

@@ -249,7 +249,7 @@ for runs in (sys.argv[1:3], sys.argv[3:]):
 
 def test_missing_input(models: list[Path], tmp_path: Path) -> None:
     done = call("drift", models[0], tmp_path / "nowhere")
-    assert (done.code, "no such file or folder" in done.err) == (2, True)
+    assert (done.code, "the file or folder does not exist" in done.err) == (2, True)
 
 
 def test_bug_28_documented_options_exist() -> None:

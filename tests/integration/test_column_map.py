@@ -69,7 +69,7 @@ def test_a_map_beside_a_log_is_for_the_table_alone(tmp_path: Path) -> None:
     assert total.n10 + total.n00 == len(table.read_text().splitlines()) - 1
     notices = " ".join(fm.open_run(SAMPLES, reading=mapped(tmp_path)).notices)
     assert f"{SAMPLES} is a log of lm-eval" in notices
-    assert "read without --mapping" in notices
+    assert "--mapping was ignored" in notices
 
 
 def mapped(folder: Path) -> Reading:
@@ -88,9 +88,9 @@ def test_columns_beside_a_folder_of_logs(tmp_path: Path) -> None:
     columns = {"item": "qid", "score": "ok"}
     result = fm.compare(SAMPLES.parent, table, column_map=columns, min_paired=0.3).result
     assert result.total.n10 + result.total.n00 == len(table.read_text().splitlines()) - 1
-    with pytest.raises(ColumnError, match="holds logs of lm-eval") as caught:
+    with pytest.raises(ColumnError, match="contains logs of lm-eval") as caught:
         fm.open_run(SAMPLES.parent, column_map=columns)
-    assert "leave out --columns" in caught.value.hint
+    assert "remove --columns" in caught.value.hint
 
 
 def test_the_map_of_a_log_leads_to_a_command_that_reads_it(tmp_path: Path) -> None:

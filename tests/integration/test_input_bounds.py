@@ -39,10 +39,12 @@ def test_a_gzipped_table_that_unpacks_to_too_much_is_refused(kind: str, tmp_path
     path = tmp_path / f"dense.{kind}.gz"
     path.write_bytes(gzip.compress(DENSE[kind](), 9))
     assert path.stat().st_size < MIN_DENSE_BYTES / 500
-    with pytest.raises(UnreadableError, match="it unpacks to more than 33,554,432 bytes") as caught:
+    with pytest.raises(
+        UnreadableError, match="it decompresses to more than 33,554,432 bytes"
+    ) as caught:
         open_run(path)
     assert caught.value.file == str(path)
-    assert "unpack or split it first" in caught.value.hint
+    assert "decompress or split it first" in caught.value.hint
 
 
 def test_a_gzipped_table_of_results_is_read(tmp_path: Path) -> None:

@@ -72,9 +72,9 @@ def test_unknown_json_says_what_was_seen_and_records_map_reads_it(
     else:
         path.write_text("".join(json.dumps(row) + "\n" for row in NESTED))
     text = refused("records", "show", path)
-    assert "not a format I know" in text
+    assert "unknown format" in text
     assert "uuid" in text
-    assert "none of the 21 known shapes is near" in text
+    assert "it is similar to none of the 21 known formats" in text
     assert command_in(text) == ["forgetmap", "records", "map", str(path)]
     mapped = type_next(text)
     assert "eval.grade" in mapped.out
@@ -91,9 +91,9 @@ def test_nearest_formats_are_named(tmp_path: Path) -> None:
 def test_object_without_any_list_is_unknown(tmp_path: Path) -> None:
     path = write(tmp_path / "a.json", {"seed": 1, "note": "hello"})
     text = refused("records", "show", path)
-    assert "not a format I know: one JSON object with seed, note" in text
+    assert "unknown format: one JSON object with seed, note" in text
     # There is nothing to map either, and that is said.
-    assert "no list of results" in refused(*command_in(text)[1:])
+    assert "without a list of results" in refused(*command_in(text)[1:])
 
 
 @pytest.mark.parametrize("given", ["file", "folder", "nested folder"])
@@ -102,7 +102,7 @@ def test_results_without_samples(given: str, tmp_path: Path) -> None:
     results = {"results": {"sums": {"acc,none": 0.5}}, "configs": {"sums": {}}, "n-shot": {}}
     path = write(folder / "results_2026-01-01.json", results)
     text = refused("records", "show", path if given == "file" else tmp_path / "out")
-    assert "these results of lm-eval hold averages of tasks, not a single item" in text
+    assert "these results of lm-eval contain averages of tasks, but no single items" in text
     assert "evaluate again with --log_samples" in text
     write_lm_eval(tmp_path / "out", [lm_eval_row(n, 1) for n in range(3)])
     assert "3 results" in type_next(text).out
@@ -181,7 +181,7 @@ def test_several_models_are_listed_with_what_to_type(shape: str, tmp_path: Path)
     }  # fmt: skip
     path.write_text("".join(json.dumps(row) + "\n" for row in shapes[shape]))
     text = refused("records", "show", path)
-    assert "2 models: a b, c" in text or "2 columns hold scores: a b, c" in text
+    assert "2 models: a b, c" in text or "2 columns contain scores: a b, c" in text
     choices = shlex.split(text.partition("choose one: ")[2].replace(",", " "))
     assert choices[:2] == [f"{path}#a b", f"{path}#c"]
     for choice in choices[:2]:
@@ -265,14 +265,14 @@ def test_models_of_a_log_are_chosen_as_the_hint_says(tmp_path: Path) -> None:
     path.parent.mkdir()
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     text = refused("records", "show", path)
-    assert "holds results of 2 models: base, tuned" in text
+    assert "contains results of 2 models: base, tuned" in text
     (words,) = re.findall(r"choose one: (--run \S+)\.", text)
     assert words == "--run base"
     done = call("records", "show", path, *words.split(), "--json")
     assert json.loads(done.out)["tasks"][0]["mean_score"] == 1
     for source in (f"{path}#tuned", f"{path.parent}#tuned"):
         assert show(source)["tasks"][0]["mean_score"] == 0
-    assert "answers to 'other'; there are base" in refused(
+    assert "matches 'other'; the runs are base" in refused(
         "records", "show", f"{path.parent}#other"
     )
     compared = call("compare", path, path, "--run", "base", "--run", "tuned", "--json")
@@ -288,7 +288,7 @@ def test_scores_of_bfcl_alone_are_not_sent_to_a_map(tmp_path: Path) -> None:
     away = tmp_path / "runs" / "score"
     shutil.copytree(scores, away)
     text = refused("records", "show", away)
-    assert "lists the failures only" in text
+    assert "lists only the failures" in text
     assert "keep its folders result/MODEL and score/MODEL side by side" in text
     assert "records map" not in text
     shutil.copytree(scores.with_name("result"), away.with_name("result"))
@@ -314,7 +314,7 @@ def test_folder_of_folders_says_what_to_type(tmp_path: Path) -> None:
     (tmp_path / "all" / "run 1").mkdir(parents=True)
     (tmp_path / "all" / "run 1" / "t.csv").write_text("task,item,score\nt,a,1\n")
     text = refused("records", "show", tmp_path / "all")
-    assert "this folder is no run and holds no table" in text
+    assert "this folder is not a run and contains no table" in text
     assert "1 result" in type_next(text).out
 
 
@@ -332,7 +332,7 @@ def test_a_folder_of_tables_has_one_map(tmp_path: Path) -> None:
     assert "6 results of 1 task" in call(*shlex.split(step)[1:]).out
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "notes").write_text("nothing here")
-    assert "no table in this folder" in refused("records", "map", tmp_path / "none")
+    assert "this folder contains no table" in refused("records", "map", tmp_path / "none")
 
 
 def test_a_map_without_a_score_does_not_lead_in_a_circle(tmp_path: Path) -> None:

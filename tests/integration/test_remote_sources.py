@@ -414,14 +414,14 @@ def test_too_much_is_refused_before_it_is_fetched(
     limits: CopyLimits, memory: MemoryFileSystem, cache: Path
 ) -> None:
     memory.pipe({"/run/a.jsonl": b"x" * 100, "/run/b.jsonl": b"x" * 100})
-    with pytest.raises(UnknownFormatError, match="too much to fetch"):
+    with pytest.raises(UnknownFormatError, match="too large to fetch"):
         fetch("memory://run", limits=limits)
     assert files_below(cache) == []
 
 
 def test_a_folder_without_anything(memory: MemoryFileSystem) -> None:
     memory.pipe({"/run/model.safetensors": b"x"})
-    with pytest.raises(UnknownFormatError, match="no file in it"):
+    with pytest.raises(UnknownFormatError, match="it contains no file"):
         fetch("memory://run")
 
 
@@ -431,7 +431,7 @@ def test_names_that_lead_outside_are_refused(
 ) -> None:
     memory.store[f"/run/{name}"] = memory.store.setdefault("/run/ok.jsonl", _memory_file(memory))
     before = sorted(tmp_path.rglob("*.jsonl"))
-    with pytest.raises(UnreadableError, match="no name for a file"):
+    with pytest.raises(UnreadableError, match="which is not valid here"):
         fetch("memory://run")
     assert sorted(tmp_path.rglob("*.jsonl")) == before
 

@@ -312,7 +312,7 @@ def test_what_cannot_be_read_is_said_in_one_sentence(
         fm.compare(tmp_path / "delta", tables[1], engine=spark)
     assert "delta-spark" in delta.value.hint
     (tmp_path / "table.csv").write_text("task,item,score\n")
-    with pytest.raises(UnknownFormatError, match="no Parquet file"):
+    with pytest.raises(UnknownFormatError, match="not a Parquet file"):
         fm.compare(tmp_path / "table.csv", tables[1], engine=spark)
     words = tmp_path / "words.parquet"
     pq.write_table(pa.table({"task": ["t"], "item": ["a"], "score": ["right"]}), words)
@@ -322,7 +322,7 @@ def test_what_cannot_be_read_is_said_in_one_sentence(
         fm.compare(*tables, engine="spark", master="local[1]")
     with pytest.raises(UsageError, match="no engine 'polars'"):
         fm.compare(*tables, engine="polars")
-    with pytest.raises(UsageError, match="Spark is not asked for"):
+    with pytest.raises(UsageError, match="the engine is not Spark"):
         fm.compare(*tables, master="local[1]")
 
 

@@ -171,7 +171,7 @@ def _notice(groups: Groups) -> str | None:
     ]
     if not pairs:
         return None
-    return f"tasks are named differently and were matched by their questions: {listed(pairs)}."
+    return f"tasks with different names were matched by their questions: {listed(pairs)}."
 
 
 def _rename(side: Side, names: Names, *, notice: str | None = None) -> Side:
@@ -182,8 +182,8 @@ def _rename(side: Side, names: Names, *, notice: str | None = None) -> Side:
         measure, known = measured.measures[task], measured.measures.get(name, None)
         if known is not None and known != measure:
             raise PairingError(
-                f"{side.run.name}: {task!r} and {name!r} are one task, but measured by {measure} "
-                f"and {known}",
+                f"{side.run.name}: {task!r} and {name!r} are the same task, but with the metrics "
+                f"{measure} and {known}",
                 hint="choose one metric with --metric.",
             )
     run = replace(

@@ -39,9 +39,9 @@ def check_positions(before: Run, after: Run, pair_by: str) -> None:
     """
     if before.positions_of != after.positions_of and pair_by != "id":
         raise PairingError(
-            f"{before.origin} and {after.origin} name no items: that equal places in them are the "
-            "same item is a guess",
-            hint="add a column of ids, or say --pair-by id if both are in the same order.",
+            f"{before.origin} and {after.origin} have no item ids, so equal positions may not be "
+            "the same item",
+            hint="add a column of ids, or use --pair-by id if both are in the same order.",
         )
 
 
@@ -55,10 +55,10 @@ def check_directions(run: Run, measures: Mapping[str, Measure]) -> None:
         info = run.info.metrics.get(measure.metric)
         if info is not None and not info.higher_is_better:
             raise MetricError(
-                f"{run.origin}: in task {task!r} a lower {measure.metric} is better, so no score "
-                "can be the least that counts as right",
-                hint="choose another metric with --metric, or record the score with its sign "
-                "turned.",
+                f"{run.origin}: in task {task!r} a lower {measure.metric} is better, so there is "
+                "no minimum score that counts as right",
+                hint="choose another metric with --metric, or record the score with the "
+                "opposite sign.",
             )
 
 
@@ -77,12 +77,12 @@ def compare_conditions(
 
 def _fields(before: RunInfo, after: RunInfo) -> Iterable[Notice]:
     reasons = {
-        "template_hash": ("template", "chat templates differ: format can change scores by itself"),
+        "template_hash": ("template", "chat templates differ: the format alone can change scores"),
         "system_prompt_hash": (
             "system_prompt",
-            "system prompts differ: the models were asked differently",
+            "system prompts differ: this alone can change scores",
         ),
-        "protocol": ("protocol", "protocols differ: the models were asked differently"),
+        "protocol": ("protocol", "protocols differ: this alone can change scores"),
         "harness": ("harness", "harness or its version differs: extraction may differ"),
     }
     for field, (code, reason) in reasons.items():
@@ -115,7 +115,8 @@ def _shots(before: RunInfo, after: RunInfo) -> Iterable[Notice]:
     if differing:
         yield Notice(
             "n_shot",
-            f"few-shot examples differ in {listed(differing, 'tasks')}: that alone changes scores.",
+            f"few-shot examples differ in {listed(differing, 'tasks')}: this alone can change "
+            "scores.",
         )
 
 
@@ -128,7 +129,7 @@ def _measures(before: Mapping[str, Measure], after: Mapping[str, Measure]) -> It
     if differing:
         yield Notice(
             "metric",
-            f"the metric differs in {listed(differing, 'tasks')}: the two are not the same thing.",
+            f"the metric differs in {listed(differing, 'tasks')}: the scores are not comparable.",
         )
 
 

@@ -126,5 +126,5 @@ def _task_key(
     raise PairingError(
         f"task {task!r} cannot be paired by content: {questions[0]:,} of {before['rows']:,} "
         f"results before and {questions[1]:,} of {after['rows']:,} after have a question",
-        hint="give both sides a 'question' column, or leave out --pair-by.",
+        hint="add a 'question' column to both sides, or remove --pair-by.",
     )

@@ -113,12 +113,15 @@ def _other_metric(run: Run, agreed: Mapping[str, Measure]) -> str:
     mains = (run.info.tasks.get(task) for task in sorted(agreed))
     own = sorted({info.main_metric for info in mains if info and info.main_metric})
     instead = f", not by {listed(own)}" if own else ""
-    return f"compared {listed(tasks, 'tasks')}{instead}: a metric that both sides have."
+    return f"compared {listed(tasks, 'tasks')}{instead}, because both sides have this metric."
 
 
 def _left_out(measured: MeasuredScores) -> str:
     tasks = ", ".join(sorted(measured.amounts))
-    return f"{tasks} left out: neither right nor wrong; `forgetmap drift` compares them."
+    return (
+        f"{tasks} left out: the answers are not scored right or wrong; `forgetmap drift` "
+        "compares them."
+    )
 
 
 def match(before: Side, after: Side, *, correct_at: float, pair_by: PairBy = "auto") -> Pairs:
@@ -162,12 +165,12 @@ def _same_library(before: Run, after: Run) -> None:
     if first != second:
         raise BackendError(
             f"{before.name} is a {first.value} frame and {after.name} a {second.value} frame",
-            hint="hand in both from the same library, or both as paths.",
+            hint="pass both from the same library, or both as paths.",
         )
     if first.is_duckdb() and not _share_connection(before.scores, after.scores):
         raise BackendError(
-            f"{before.name} and {after.name} live in two DuckDB connections",
-            hint="make both relations with the same connection, or hand in both as paths.",
+            f"{before.name} and {after.name} belong to different DuckDB connections",
+            hint="create both relations with the same connection, or pass both as paths.",
         )
 
 

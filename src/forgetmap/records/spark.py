@@ -83,7 +83,7 @@ def spark_session(engine: Any = "spark", master: str | None = None) -> Any:
     if active is not None:
         raise ClusterError(
             f"Spark already runs on {active.sparkContext.master}, not on {master}",
-            hint="stop that session first, or leave out --master.",
+            hint="stop that session first, or remove --master.",
         )
     _require_answer(master)
     # It warns of pandas 3 wherever Arrow is used, and works with it.

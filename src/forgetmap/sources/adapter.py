@@ -135,7 +135,7 @@ class Problems:
                 file=file,
                 line=line,
                 field=field,
-                hint="fix this row, or leave out --strict to go on without it.",
+                hint="fix this row, or remove --strict to skip it.",
             )
         self.count += 1
         if len(self.kept) < MAX_PROBLEMS:

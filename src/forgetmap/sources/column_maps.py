@@ -66,24 +66,24 @@ def save_map(source: str | Path, table_map: TableMap, *, out: Path | None = None
     """
     if out is None and is_remote(source):
         raise UsageError(
-            "a map cannot be written next to a table on another machine",
-            hint=f"`forgetmap records map {shlex.quote(str(source))}` writes one here, which "
-            "--mapping takes.",
+            "a mapping cannot be written next to a remote table",
+            hint=f"`forgetmap records map {shlex.quote(str(source))}` writes one here; pass it "
+            "with --mapping.",
         )
     path = out or map_file(parse_selection(str(source)).path)
     try:
         path.write_text(map_text(table_map), encoding="utf-8")
     except OSError as error:
         raise OutputError(
-            f"the map cannot be written to {path}: {error.strerror}",
-            hint="copy the table to where you may write, and try again.",
+            f"the mapping cannot be written to {path}: {error.strerror}",
+            hint="copy the table to a writable folder, and try again.",
         ) from None
     return path
 
 
 def map_text(table_map: TableMap) -> str:
     """A map as TOML."""
-    lines = ["# How forgetmap reads this table: its name of a field = the column here."]
+    lines = ["# How forgetmap reads this table: field of forgetmap = column of the table."]
     for name in ("task", "rows", "model"):
         value = getattr(table_map, name)
         if value is not None:
@@ -105,14 +105,14 @@ def _read(path: Path) -> TableMap:
         with readable_file(path), path.open("rb") as stream:
             settings = tomllib.load(stream)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _wrong(path, f"this map is not valid TOML: {error}") from None
+        raise _wrong(path, f"this mapping is not valid TOML: {error}") from None
     columns = settings.get("columns", {})
     if not isinstance(columns, dict):
-        raise _wrong(path, "'columns' is no table of fields and columns", "columns")
+        raise _wrong(path, "'columns' is not a table of fields and columns", "columns")
     for name in settings.keys() - {"columns", "range", *_NAMES}:
         raise _wrong(
             path,
-            f"there is no setting {name!r}; only {', '.join(_NAMES)}, range and [columns]",
+            f"unknown setting {name!r}; the settings are {', '.join(_NAMES)}, range and [columns]",
             name,
         )
     for name, column in columns.items():
@@ -142,9 +142,9 @@ def _range(path: Path, ends: Any) -> ScoreRange | None:
 
 def _check(path: Path, name: str, column: Any) -> None:
     if name not in BY_NAME:
-        raise _wrong(path, f"there is no field {name!r}", name)
+        raise _wrong(path, f"unknown field {name!r}", name)
     if not isinstance(column, str):
-        raise _wrong(path, f"{name} = {column!r:.40} names no column", name)
+        raise _wrong(path, f"{name} = {column!r:.40} is not a column name", name)
 
 
 def _wrong(path: Path, message: str, field: str | None = None) -> ColumnError:
@@ -152,5 +152,5 @@ def _wrong(path: Path, message: str, field: str | None = None) -> ColumnError:
         message,
         file=str(path),
         field=field,
-        hint="correct the map, or delete it and use --columns.",
+        hint="correct the mapping, or delete it and use --columns.",
     )

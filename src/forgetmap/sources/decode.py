@@ -87,7 +87,7 @@ def as_object(
         problems.add(file.name, str(error), line=line)
         return None
     if not isinstance(value, dict):
-        problems.add(file.name, f"an object was expected, not {_type_name(value)}", line=line)
+        problems.add(file.name, f"expected an object, not {_type_name(value)}", line=line)
         return None
     return value
 
@@ -157,7 +157,7 @@ def _salvaged(
         try:
             _, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
-            problems.add(file.name, "the array is broken or cut off here", line=line)
+            problems.add(file.name, "the array is damaged or truncated here", line=line)
             return
         yield line, text[start:end].encode()
         line += text.count("\n", start, end)

@@ -91,7 +91,8 @@ def document_rows(file: TableFile, path: str) -> list[Row]:
     if rows is None or not all(isinstance(row, dict) for row in rows):
         known = ", ".join(one.path for one in find_row_lists(document)[:6])
         raise ColumnError(
-            f"there is no list of objects at {path!r}" + (f"; there is {known}" if known else ""),
+            f"there is no list of objects at {path!r}"
+            + (f"; the lists are {known}" if known else ""),
             file=str(file.path),
             field="rows",
             hint=f"name the list with --columns rows={known.split(', ')[0] or 'PATH'}.",

@@ -42,7 +42,7 @@ class Fields:
             if isinstance(value, str):
                 return replace_surrogates(value)
             if value is not None:
-                self.report_problem(f"a text was expected, not {value!r:.60}", name)
+                self.report_problem(f"expected a text, not {value!r:.60}", name)
         return None
 
     def name(self, *names: str) -> str | None:
@@ -52,7 +52,7 @@ class Fields:
             if isinstance(value, str | int) and not isinstance(value, bool):
                 return replace_surrogates(str(value))
             if value is not None:
-                self.report_problem(f"an id was expected, not {value!r:.60}", name)
+                self.report_problem(f"expected an id, not {value!r:.60}", name)
         return None
 
     def count(self, name: str) -> int | None:
@@ -60,14 +60,14 @@ class Fields:
         value = self.values.get(name)
         count = as_count(value)
         if count is None and value is not None:
-            self.report_problem(f"a whole number was expected, not {value!r:.60}", name)
+            self.report_problem(f"expected a whole number, not {value!r:.60}", name)
         return count
 
     def number(self, name: str) -> float | None:
         """A finite number or truth value; NaN counts as absent without being a problem."""
         value = self.values.get(name)
         if value is not None and not isinstance(value, bool | int | float):
-            self.report_problem(f"a number was expected, not {value!r:.60}", name)
+            self.report_problem(f"expected a number, not {value!r:.60}", name)
             return None
         return number(value)
 
@@ -80,14 +80,14 @@ class Fields:
             isinstance(element, str | int | float) for element in value
         ):
             return [replace_surrogates(str(element)) for element in value]
-        self.report_problem(f"a list of texts was expected, not {value!r:.60}", name)
+        self.report_problem(f"expected a list of texts, not {value!r:.60}", name)
         return None
 
     def part(self, name: str) -> Fields:
         """A field that is itself an object; empty if it is not there."""
         value = self.values.get(name)
         if value is not None and not isinstance(value, dict):
-            self.report_problem(f"an object was expected, not {value!r:.60}", name)
+            self.report_problem(f"expected an object, not {value!r:.60}", name)
         return self.within(as_mapping(value))
 
     def parts(self, name: str) -> list[Fields]:

@@ -119,7 +119,7 @@ class LogFile:
         """All of it, as long as it is no longer than `limit`."""
         with readable_file(self.path), _sound(self.name), self.open() as stream:
             if self._stated_size > limit:
-                raise too_dense(self.name, f"it holds {self._stated_size:,} bytes")
+                raise too_dense(self.name, f"it has {self._stated_size:,} bytes")
             data = _bounded(stream, limit, self.size, self.name)
         return data.removeprefix(UTF8_MARK)
 
@@ -213,7 +213,7 @@ class LogFile:
             while chunk := stream.read(BLOCK_BYTES):
                 total += len(chunk)
                 if total > most:
-                    raise too_dense(self.name, f"it unpacks to more than {most:,} bytes")
+                    raise too_dense(self.name, f"it decompresses to more than {most:,} bytes")
                 data = rest + chunk
                 end = data.rfind(b"\n") + 1
                 if end:
@@ -235,7 +235,7 @@ class LogFile:
                 if len(line) > MAX_LINE_BYTES or number - last > MAX_BLANK_LINES:
                     raise _too_long(self.name, last + 1)
                 if total > most:
-                    raise too_dense(self.name, f"it unpacks to more than {most:,} bytes")
+                    raise too_dense(self.name, f"it decompresses to more than {most:,} bytes")
                 if number == 1:
                     line = line.removeprefix(UTF8_MARK)
                 if not line.isspace():
@@ -321,7 +321,7 @@ class Archive:
         """The bytes of a member; reading stops where it unpacks to more than anything real."""
         info = self._members[member]
         if info.file_size > max(MIN_DENSE_BYTES, MAX_RATIO * info.compress_size):
-            raise too_dense(self.name, f"{member} unpacks {info.file_size:,} bytes")
+            raise too_dense(self.name, f"{member} decompresses to {info.file_size:,} bytes")
         with readable_file(self.path), _sound(self.name):
             if info.compress_type == ZSTANDARD:
                 return self._open_zstandard(info)
@@ -339,7 +339,7 @@ class Archive:
             raw.seek(info.header_offset)
             header = raw.read(30)
             if len(header) < 30 or not header.startswith(ZIP_MAGIC):  # fixed part
-                raise zipfile.BadZipFile("a member is not where the directory says")
+                raise zipfile.BadZipFile("a member is not at the position given in the directory")
             skip = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
             raw.seek(skip, os.SEEK_CUR)
             packed = raw.read(info.compress_size)
@@ -360,7 +360,7 @@ class _StatedLength(io.RawIOBase):
         chunk = self._stream.read(len(buffer))
         self._left -= len(chunk)
         if self._left < 0:
-            raise zipfile.BadZipFile("a member is longer than the directory says")
+            raise zipfile.BadZipFile("a member is longer than stated in the directory")
         buffer[: len(chunk)] = chunk
         return len(chunk)
 
@@ -390,7 +390,7 @@ def _walk(folder: Path) -> list[Path]:
                 pending.append((child, depth + 1))
         if len(files) > MAX_FILES:
             raise UnknownFormatError(
-                f"more than {MAX_FILES:,} files lie below this folder",
+                f"this folder contains more than {MAX_FILES:,} files",
                 file=str(folder),
                 hint="give the folder of one run.",
             )
@@ -427,7 +427,7 @@ def _unpacked(path: Path, open_stream: Callable[[], IO[bytes]], name: str) -> Pa
         while chunk := stream.read(1 << 20):
             limit -= out.write(chunk)
             if limit < 0:
-                raise too_dense(name, "it unpacks to far more than it holds")
+                raise too_dense(name, "its compression ratio is too high")
     return target
 
 
@@ -436,16 +436,16 @@ def _bounded(stream: IO[bytes], limit: int, packed: int, name: str) -> bytes:
     limit = min(limit, max(MIN_DENSE_BYTES, MAX_RATIO * packed))
     data = stream.read(limit + 1)
     if len(data) > limit:
-        raise too_dense(name, f"it unpacks to more than {limit:,} bytes")
+        raise too_dense(name, f"it decompresses to more than {limit:,} bytes")
     return data
 
 
 def _too_long(name: str, line: int | None) -> UnreadableError:
     return UnreadableError(
-        f"this line is longer than {MAX_LINE_BYTES >> 20} MiB, or blank a million times",
+        f"this line is longer than {MAX_LINE_BYTES >> 20} MiB, or has a million blanks",
         file=name,
         line=line,
-        hint="copy the file again if it is damaged; if not, shorten this line.",
+        hint="copy the file again if it is damaged; otherwise shorten this line.",
     )
 
 
@@ -502,7 +502,7 @@ def parquet_rows(file: LogFile, size: int = ROWS_PER_BATCH) -> Iterator[dict[str
                 raise UnreadableError(
                     f"a value of this Parquet file cannot be read: {error!s:.200}",
                     file=file.name,
-                    hint="write its columns as texts, numbers and truth values.",
+                    hint="use columns of texts, numbers and booleans.",
                 ) from None
 
 

@@ -267,8 +267,8 @@ class RunWriter:
     def _report_doubled(self, sample: Sample, score: Score) -> None:
         self._problems.add(
             sample.file or "",
-            f"a second result of item {sample.item!r} of task {sample.task!r} under "
-            f"{score.metric}; the first one counts",
+            f"duplicate result of item {sample.item!r} of task {sample.task!r} for "
+            f"{score.metric}; the first one is used",
             line=sample.line,
         )
 

@@ -99,9 +99,9 @@ def _refuse_pickles(path: Path, files: Sequence[LogFile]) -> None:
     contents = [file for file in files if file.member is not None or file.archive is None]
     if contents and all(file.kind == "pickle" for file in contents):
         raise UnknownFormatError(
-            "there is nothing but Python pickles, which can run any code when they are opened",
+            "there are only Python pickles, which can run any code when they are opened",
             file=str(path),
-            hint="write the results as JSON lines, CSV or Parquet instead.",
+            hint="save the results as JSON Lines, CSV or Parquet instead.",
         )
 
 
@@ -200,7 +200,7 @@ HALVES = {
 def _empty_error(path: Path, logs: Sequence[Log], problems: Problems) -> EmptyInputError:
     first = f"; the first problem: {problems.kept[0]}" if problems.kept else ""
     return EmptyInputError(
-        f"there is no result of a single item in it{first}",
+        f"it contains no results of single items{first}",
         file=str(path),
         hint=_what_is_missing(logs[0]),
     )
@@ -209,12 +209,12 @@ def _empty_error(path: Path, logs: Sequence[Log], problems: Problems) -> EmptyIn
 def _what_is_missing(log: Log) -> str:
     """How to get results of single items from this harness."""
     if log.adapter in LOGGING:
-        return f"evaluate again with {LOGGING[log.adapter]} of {log.adapter}, to the end."
+        return f"evaluate again with {LOGGING[log.adapter]} of {log.adapter}, and let it finish."
     if log.adapter in HALVES:
         return HALVES[log.adapter]
     return (
-        f"let {log.adapter} finish the evaluation; where its rows hold scores all the same, "
-        f"{map_command(log.files[0].path)} proposes how to read them as a table."
+        f"let {log.adapter} finish the evaluation; if its rows already contain scores, "
+        f"{map_command(log.files[0].path)} proposes a mapping to read them as a table."
     )
 
 
@@ -224,13 +224,13 @@ def choose(path: Path, logs: Sequence[Log], run: str | None) -> tuple[list[Log],
     left = left or [log for log in logs if run is not None and _answers_to(log, run)]
     if not left:
         raise UsageError(
-            f"no run in {path} answers to {run!r}; there are {_list_names(map(label, logs))}",
+            f"no run in {path} matches {run!r}; the runs are {_list_names(map(label, logs))}",
             hint="give part of a model, time stamp or file name to --run.",
         )
     models = {log.info.model.name for log in left} - {None}
     if len(models) > 1:
         raise UsageError(
-            f"{path} holds results of {len(models)} models: "
+            f"{path} contains results of {len(models)} models: "
             f"{_list_names(sorted(map(str, models)))}",
             hint=f"give the folder of one of them, or choose one: --run {min(map(str, models))}.",
         )
@@ -239,7 +239,7 @@ def choose(path: Path, logs: Sequence[Log], run: str | None) -> tuple[list[Log],
     if models and unknown:
         (model,) = models
         notices.append(
-            f"nothing says which model answered in {_list_names(unknown)}: taken as {model}."
+            f"the model of {_list_names(unknown)} is not recorded; assumed to be {model}."
         )
     return kept, notices
 
@@ -258,8 +258,8 @@ def _newest(path: Path, logs: Sequence[Log]) -> tuple[list[Log], list[str]]:
         if len(chosen) < len(group):
             dropped = sorted({log.stamp or "undated" for log in group} - {newest[1]})
             notices.append(
-                f"{', '.join(tasks) or 'a task'} was evaluated {len(dropped) + 1} times; the "
-                f"run of {newest[1] or 'unknown date'} counts, not {_list_names(dropped)} (choose "
+                f"{', '.join(tasks) or 'a task'} was evaluated {len(dropped) + 1} times; the run "
+                f"of {newest[1] or 'unknown date'} is used, not {_list_names(dropped)} (choose "
                 "with --run)."
             )
     return kept, notices
@@ -270,8 +270,8 @@ def _require_one_folder(path: Path, tasks: Sequence[str], logs: Sequence[Log]) -
     folders = sorted({log.files[0].inside.rpartition("/")[0] for log in logs})
     if len(folders) > 1:
         raise UsageError(
-            f"{path}: {', '.join(tasks) or 'a task'} was evaluated in several folders, and nothing "
-            f"says which is newer: {_list_names(folders)}",
+            f"{path}: {', '.join(tasks) or 'a task'} was evaluated in several folders without "
+            f"dates: {_list_names(folders)}",
             hint="give one of these folders, or part of its name to --run.",
         )
 

@@ -85,7 +85,7 @@ def read_line(
 ) -> Run:
     """A run of a row or column of scores."""
     if not line.cells:
-        raise EmptyInputError("there is no result in it", file=str(file.path), hint=TRUNCATED_HINT)
+        raise EmptyInputError("there are no results", file=str(file.path), hint=TRUNCATED_HINT)
     items = line.items or [str(number) for number in range(1, len(line.cells) + 1)]
     scale = table_map.score_range
     scores = [
@@ -110,10 +110,10 @@ def _numbered(file: TableFile, rows: Sequence[tuple[int, list[Any]]], model: str
     for line, cells in rows:
         if len(cells) != width:
             raise FieldError(
-                f"{len(cells)} numbers where the first line has {width}",
+                f"the line has {len(cells)} numbers, but the first line has {width}",
                 file=str(file.path),
                 line=line,
-                hint="give every line as many numbers.",
+                hint="use the same number of columns in every line.",
             )
     kind, index = _index(file, model, len(rows), width)
     if kind == "row":
@@ -137,11 +137,11 @@ def _index(file: TableFile, model: str, height: int, width: int) -> tuple[str, i
         )
     if not kind and width > height:
         raise ColumnError(
-            f"this table has no header and more columns ({width}) than rows ({height}): are the "
-            "rows items or models?",
+            f"this table has no header and more columns ({width}) than rows ({height}), so it is "
+            "unclear whether the rows are items or models",
             file=str(file.path),
             field=model,
-            hint=f"say {selector(file.path, f'row{digits}')} if each row is a model, "
+            hint=f"use {selector(file.path, f'row{digits}')} if each row is a model, or "
             f"{selector(file.path, f'col{digits}')} if each column is one.",
         )
     return kind or "col", int(digits[:9]) - 1
@@ -161,7 +161,7 @@ def _score(
         score = _TRUTH[text.lower()] if text.lower() in _TRUTH else float(text)
     except ValueError:
         raise FieldError(
-            f"{text[:60]!r} of {item!r} is no score",
+            f"{text[:60]!r} of {item!r} is not a score",
             file=str(file.path),
             line=line,
             field="score",
@@ -175,6 +175,6 @@ def _score(
             file=str(file.path),
             line=line,
             field="score",
-            hint="name the worst and the best score that there can be, such as --range 0:100.",
+            hint="give the worst and the best possible score, such as --range 0:100.",
         )
     return scale.share(score)

@@ -54,7 +54,7 @@ def model_column(
 def several_models(path: Path, models: Sequence[str]) -> ColumnError:
     """The error for a table that holds several models, of which none is chosen."""
     return ColumnError(
-        f"this table holds results of {len(models):,} models: {listed(list(models))}",
+        f"this table contains results of {len(models):,} models: {listed(list(models))}",
         file=str(path),
         field="model",
         hint=_choices(path, models),
@@ -65,7 +65,7 @@ def several_lists(path: Path, lists: Sequence[RowList]) -> ColumnError:
     """The error for a document with several lists of results that look alike."""
     names = [one.path for one in lists]
     return ColumnError(
-        f"this document holds {len(lists):,} lists of results: {listed(names)}",
+        f"this document contains {len(lists):,} lists of results: {listed(names)}",
         file=str(path),
         field="rows",
         hint=_choices(path, names),
@@ -76,10 +76,10 @@ def empty_path(file: TableFile, field: str, column: str, rows: str | None) -> Co
     """The error for a path of a map that leads nowhere."""
     paths = list(_numbers(_looked_at(file, rows)))
     return ColumnError(
-        f"--columns {field}={column}: nothing stands there in any row",
+        f"--columns {field}={column}: all values are empty",
         file=str(file.path),
         field=field,
-        hint=f"numbers stand in {listed(paths)}." if paths else map_command(file.path),
+        hint=f"columns with numbers are {listed(paths)}." if paths else map_command(file.path),
     )
 
 
@@ -91,7 +91,8 @@ def explain_columns(file: TableFile, error: ColumnError) -> ColumnError:
     names = score_columns(rows) if missing_scores else []
     if len(names) > 1:
         return ColumnError(
-            f"there is no column 'score', but {len(names):,} columns hold scores: {listed(names)}",
+            f"there is no column 'score', but {len(names):,} columns contain scores: "
+            f"{listed(names)}",
             file=str(path),
             field="score",
             hint=_choices(path, names),
@@ -101,12 +102,12 @@ def explain_columns(file: TableFile, error: ColumnError) -> ColumnError:
         return error
     facts = f"{error.message.partition(';')[0]}; the columns are {listed(sorted(known))}"
     if source.kind in {"json", "jsonl"}:
-        facts = f"not a format I know: {SHAPES[source.kind]}; {facts}; {nearest_formats(known)}"
+        facts = f"unknown format: {SHAPES[source.kind]}; {facts}; {nearest_formats(known)}"
     return ColumnError(
         facts,
         file=str(path),
         field=error.field,
-        hint=f"{map_command(path)} proposes how to read it; or {error.hint}",
+        hint=f"{map_command(path)} proposes a mapping; or {error.hint}",
     )
 
 

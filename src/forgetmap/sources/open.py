@@ -115,7 +115,7 @@ def _open_selection(
         return _with_name(open_logs(path, logs, replace(reading, run=model)), name or model)
     if path.is_dir():
         raise UnknownFormatError(
-            f"this folder holds no logs of several models, so there is no {MARK}{model} in it",
+            f"this folder contains no logs of several models, so {MARK}{model} does not exist",
             file=str(path),
             hint=f"give one file of it, such as {_first_file(path, model)}.",
         )
@@ -173,7 +173,7 @@ def _open_path(
 ) -> Run:
     if not path.exists():
         raise MissingInputError(
-            "there is no such file or folder", file=str(path), hint=_nearby(path)
+            "the file or folder does not exist", file=str(path), hint=_nearby(path)
         )
     known = _known_run(path)
     if known is None:
@@ -220,7 +220,7 @@ def _with_pointers(path: Path, run: Run) -> Run:
     if not pointers:
         return run
     error = pointer_error(path, pointers)
-    return replace(run, notices=(*run.notices, f"{error.message}: left out; {error.hint}"))
+    return replace(run, notices=(*run.notices, f"{error.message}: skipped; {error.hint}"))
 
 
 def _about_columns(path: Path, column_map: ColumnMap) -> ColumnError | None:
@@ -230,10 +230,11 @@ def _about_columns(path: Path, column_map: ColumnMap) -> ColumnError | None:
         return None
     first = next(iter(column_map))
     return ColumnError(
-        f"this folder holds logs of {logs[0].format or logs[0].adapter}, not a table with columns",
+        f"this folder contains logs of {logs[0].format or logs[0].adapter}, not a table with "
+        "columns",
         file=str(path),
         field=first,
-        hint="leave out --columns, or give one of its files.",
+        hint="remove --columns, or give one of its files.",
     )
 
 
@@ -242,8 +243,8 @@ def _without_map(run: Run, reading: Reading) -> Run:
     if reading.mapping is None:
         return run
     notice = (
-        f"{run.origin} is a log of {run.format}, so it was read without --mapping, which is for "
-        "tables (to read it as one: --columns item=COLUMN,score=COLUMN)."
+        f"{run.origin} is a log of {run.format}, so --mapping was ignored (to read it as a "
+        "table: --columns item=COLUMN,score=COLUMN)."
     )
     return replace(run, notices=(*run.notices, notice))
 
@@ -265,7 +266,7 @@ def _table_files(path: Path) -> list[TableFile]:
         raise UnknownFormatError(
             "this is neither a file nor a folder",
             file=str(path),
-            hint="results are read more than once: save what comes out of a pipe to a file first.",
+            hint="save the output of a pipe to a file first; results are read more than once.",
         )
     _refuse_half_a_run(path)
     if not any(path.iterdir()):
@@ -273,9 +274,9 @@ def _table_files(path: Path) -> list[TableFile]:
     children = [child for child in sorted(path.iterdir()) if _is_visible_file(child)]
     if len(children) > MAX_FILES:
         raise UnknownFormatError(
-            f"this folder holds {len(children):,} files",
+            f"this folder contains {len(children):,} files",
             file=str(path),
-            hint=f"a table is split into at most {MAX_FILES:,} files; join some of them.",
+            hint=f"join some of them; a table may have at most {MAX_FILES:,} files.",
         )
     return _recognise_tables(path, children)
 
@@ -297,9 +298,9 @@ def _recognise_tables(folder: Path, children: Sequence[Path]) -> list[TableFile]
         return tables
     first = f" ({Path(failures[0].file or '').name}: {failures[0].message})" if failures else ""
     below = next((child for child in sorted(folder.iterdir()) if child.is_dir()), None)
-    shown = f"`forgetmap records show {shlex.quote(str(below))}` looks into one of its folders; "
+    shown = f"`forgetmap records show {shlex.quote(str(below))}` shows one of its folders; "
     raise UnknownFormatError(
-        f"this folder is no run and holds no table{first}",
+        f"this folder is not a run and contains no table{first}",
         file=str(folder),
         hint=f"{shown if below else ''}give {accepted()}.",
     )
@@ -310,9 +311,9 @@ def _refuse_half_a_run(path: Path) -> None:
     missing = SCORES if MANIFEST in present else MANIFEST
     if len(present) > 1 or MANIFEST in present:
         raise UnreadableError(
-            f"this run folder is not whole: it has {', '.join(sorted(present))} but no {missing}",
+            f"this run folder is incomplete: it has {', '.join(sorted(present))} but no {missing}",
             file=str(path),
-            hint="copy or write the run again.",
+            hint="copy or create the run again.",
         )
 
 
@@ -331,4 +332,4 @@ def _nearby(path: Path) -> str:
     if not names:
         return f"{parent} is empty; check the path."
     listing = ", ".join(names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")
-    return f"{parent} holds {listing}."
+    return f"{parent} contains {listing}."

@@ -157,9 +157,9 @@ def _first_table(folder: Path) -> TableFile:
             with suppress(InputError):
                 return sniff(child)
     raise UnknownFormatError(
-        "there is no table in this folder to propose a map for",
+        "this folder contains no table, so there is nothing to map",
         file=str(folder),
-        hint=f"`forgetmap records show {shlex.quote(str(folder))}` says what is in it.",
+        hint=f"`forgetmap records show {shlex.quote(str(folder))}` lists its contents.",
     )
 
 
@@ -169,7 +169,7 @@ def _as_log(proposal: MapProposal) -> MapProposal:
     if log is None:
         return proposal
     form = log.format or log.adapter
-    note = f"this is a log of {form}, which is read as it is; with a map it is read as a table."
+    note = f"this is a log of {form}, which needs no mapping; with a mapping it is read as a table."
     return replace(proposal, log_format=form, notes=(note, *proposal.notes))
 
 
@@ -195,8 +195,8 @@ def _matrix(rows: Sequence[Sequence[Any]]) -> _Draft:
     shape = f"a matrix of {height:,} rows and {width:,} columns without header"
     kind, count = ("row", height) if width > height else ("col", width)
     note = (
-        f"{'rows' if kind == 'row' else 'columns'} are taken for models, because there are fewer "
-        "of them; #col1 is the first column, #row1 the first row."
+        f"{'rows' if kind == 'row' else 'columns'} are treated as models, because there are "
+        "fewer of them; #col1 is the first column, #row1 the first row."
     )
     models = [f"{kind}{number}" for number in range(1, count + 1)]
     return _Draft(shape, [], TableMap(), models, [note])
@@ -264,7 +264,7 @@ def _settle(
     columns = draft.table_map.columns
     if "task" not in columns and draft.table_map.task is None:
         draft.table_map = replace(draft.table_map, task=TASK)
-        draft.notes.append(f"no column names a task: all rows are of the task {TASK!r}.")
+        draft.notes.append(f"no column contains task names: all rows belong to the task {TASK!r}.")
     score = profiles.get(columns.get("score", ""))
     if score is not None and draft.table_map.score_range is None:
         scale = _guess_range(score)
@@ -272,7 +272,7 @@ def _settle(
             draft.table_map = replace(draft.table_map, score_range=scale)
             draft.notes.append(
                 f"the range {scale} is guessed from scores of {score.low:g} to {score.high:g}; "
-                "turn it round if less is better."
+                "swap the ends if less is better."
             )
     if "score" not in columns and not draft.models:
         draft.notes.append("no column looks like a score: name it with --columns score=COLUMN.")

@@ -197,9 +197,9 @@ def _copy_whole(
     size = partial_file.stat().st_size
     if entry.size not in (None, size):
         raise NetworkError(
-            f"{size:,} of {entry.size:,} bytes of {entry.inside or 'it'} arrived",
+            f"only {size:,} of {entry.size:,} bytes of {entry.inside or 'it'} were received",
             file=meter.address,
-            hint=f"{KEPT} Is it being written just now?",
+            hint=f"{KEPT} Check whether it is being written.",
         )
     meter.add(name, 0)
     sync(partial_file)

@@ -31,7 +31,7 @@ CREDENTIALS = {
 """How to log in, by scheme."""
 ALIASES = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az", "http": "https"}
 """Other names of a scheme."""
-KEPT = "try again: what has arrived is kept."
+KEPT = "try again; the part already fetched is kept."
 _CUT_OFF = re.compile(r"Connect|Timeout|Disconnected|Endpoint|DNS|Payload|Offline|IncompleteRead")
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _BUSY = 429
@@ -86,8 +86,8 @@ def _typed_error(error: BaseException, address: str) -> ForgetmapError:
     local = next((c.errno for c in causes if isinstance(c, OSError) and c.errno in _DISK), None)
     if local is not None:
         return OutputError(
-            f"{address} cannot be kept in the cache: {os.strerror(local)}",
-            hint="make room, or set FORGETMAP_CACHE to another folder.",
+            f"{address} cannot be stored in the cache: {os.strerror(local)}",
+            hint="free some space, or set FORGETMAP_CACHE to another folder.",
         )
     if status in {404, 410} or "RepositoryNotFoundError" in names:
         return missing(address) if "RepositoryNotFoundError" not in names else _private(address)
@@ -103,10 +103,12 @@ def _typed_error(error: BaseException, address: str) -> ForgetmapError:
 def _interrupted(address: str, status: int | None) -> NetworkError:
     if status == _BUSY:
         return NetworkError(
-            "the server has had too many requests", file=address, hint=f"wait a minute, then {KEPT}"
+            "the server has received too many requests",
+            file=address,
+            hint=f"wait a minute, then {KEPT}",
         )
     return NetworkError(
-        "it cannot be reached, or the connection broke",
+        "it cannot be reached, or the connection was lost",
         file=address,
         hint=f"check the address and your network; then {KEPT}",
     )
@@ -121,7 +123,7 @@ def _other(address: str, fact: str) -> UnreadableError:
 def missing(address: str, near: str = "") -> MissingInputError:
     """The error for an address at which nothing is."""
     return MissingInputError(
-        "there is no such file or folder", file=address, hint=near or "check the address."
+        "the file or folder does not exist", file=address, hint=near or "check the address."
     )
 
 
@@ -142,7 +144,7 @@ def _forbidden(address: str, names: list[str]) -> ForbiddenError:
     hint = CREDENTIALS.get(ALIASES.get(scheme, scheme), "log in.")
     if "GatedRepoError" in names:
         return ForbiddenError(
-            "access needs the consent of its owner",
+            "access must be granted by its owner",
             file=address,
             hint=f"accept the terms on the page of the data set; then {hint}",
         )

@@ -106,7 +106,7 @@ def list_entries(system: Any, path: str, address: str, limits: CopyLimits) -> Re
     kept = [entry for entry in entries if _may_be_a_log(entry, limits)]
     if not kept:
         raise UnknownFormatError(
-            "there is no file in it that could hold results",
+            "it contains no file that could be results",
             file=address,
             hint="check the address; give the folder or the file with the logs.",
         )
@@ -117,7 +117,7 @@ def list_entries(system: Any, path: str, address: str, limits: CopyLimits) -> Re
 def too_much(address: str, fact: str) -> UnknownFormatError:
     """The error for more than anyone evaluates at once."""
     return UnknownFormatError(
-        f"this is too much to fetch: {fact}",
+        f"too large to fetch: {fact}",
         file=address,
         hint="give the folder of one run, or copy what you need yourself and give its path.",
     )
@@ -190,7 +190,7 @@ def _nearby(system: Any, base: str, address: str) -> str:
         return ""
     more = ", ..." if len(shown) > MAX_NAMES else ""
     folder = address.rstrip("/").rpartition("/")[0]
-    return f"{folder} holds {', '.join(shown[:MAX_NAMES])}{more}."
+    return f"{folder} contains {', '.join(shown[:MAX_NAMES])}{more}."
 
 
 def _walk(system: Any, folder: str, address: str, limits: CopyLimits) -> Iterator[_Info]:
@@ -237,7 +237,7 @@ def _inside(name: str, base: str, address: str) -> str | None:
     parts = [part for part in unquote(name.removeprefix(base)).split("/") if part]
     if any(part == ".." or re.search(r"[\\\x00]", part) for part in parts):
         raise UnreadableError(
-            f"a file in it is called {'/'.join(parts)!r}, which is no name for a file here",
+            f"a file in it has the name {'/'.join(parts)!r}, which is not valid here",
             file=address,
             hint="rename it there, or copy what you need yourself.",
         )

@@ -52,9 +52,9 @@ class RepeatedIds:
                 "the order of the file."
             )
         return (
-            f"{self.repeated:,} of {counted(self.ids, 'id')} occur several times, not equally "
-            "often: their rows are items of their own, numbered in the order of the file, in one "
-            "cluster each."
+            f"{self.repeated:,} of {counted(self.ids, 'id')} occur several times, but not "
+            "equally often: their rows are separate items, numbered in the order of the file, "
+            "in one cluster per id."
         )
 
 

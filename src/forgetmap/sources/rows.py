@@ -181,12 +181,13 @@ def _lines(file: TableFile) -> Iterator[tuple[int, str]]:
         for number, line in enumerate(stream, start=1):
             if b"\0" in line or len(line) > MAX_LINE_BYTES:
                 raise UnreadableError(
-                    "a NUL byte stands in this line"
+                    "this line contains a NUL byte"
                     if b"\0" in line
                     else f"this line is longer than {MAX_LINE_BYTES >> 20} MiB",
                     file=str(file.path),
                     line=number,
-                    hint="copy the file again if it is damaged; else shorten or clean this line.",
+                    hint="copy the file again if it is damaged; otherwise shorten or clean this "
+                    "line.",
                 )
             try:
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -200,10 +201,10 @@ def _csv(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for line, cells in rows:
         if len(cells) != len(header):
             raise UnreadableError(
-                f"{len(cells)} cells where the header has {len(header)}",
+                f"the row has {len(cells)} cells, but the header has {len(header)}",
                 file=str(file.path),
                 line=line,
-                hint="a cell with the delimiter or a line break in it must be quoted.",
+                hint="quote cells that contain the delimiter or a line break.",
             )
         yield line, dict(zip(header, map(unquote_formula, cells), strict=True))
 
@@ -227,7 +228,7 @@ def _csv_rows(file: TableFile) -> Iterator[tuple[int, list[str]]]:
                     f"this line ends in {_ending(last)!r}, the first in {ending!r}",
                     file=str(file.path),
                     line=reader.line_num,
-                    hint="make all lines end alike, such as: dos2unix FILE.",
+                    hint="use the same line ending in all lines, for example with dos2unix FILE.",
                 )
             if cells:
                 yield line, cells
@@ -237,8 +238,8 @@ def _csv_rows(file: TableFile) -> Iterator[tuple[int, list[str]]]:
             f"not valid CSV: {error}",
             file=str(file.path),
             line=line,
-            hint="close the quote that is left open in this row, or copy the file again if it is "
-            "truncated. Lines must end in a line feed.",
+            hint="close the open quote in this row, or copy the file again if it is truncated. "
+            "Lines must end in a line feed.",
         ) from None
 
 
@@ -288,7 +289,7 @@ def _object(text: str, file: TableFile, line: int) -> Mapping[str, Any]:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
         raise UnreadableError(
-            "half a character: a lone escape of \\ud800 to \\udfff",
+            "invalid character: a surrogate escape (\\ud800 to \\udfff) without its pair",
             file=str(file.path),
             line=line,
             hint="replace it before writing, such as: text.encode('utf-8', 'replace').decode().",
@@ -297,7 +298,7 @@ def _object(text: str, file: TableFile, line: int) -> Mapping[str, Any]:
         raise _not_json(text, file, line, error) from None
     if not isinstance(value, dict):
         raise UnreadableError(
-            f"this line holds {_in_words(value)}, not an object",
+            f"this line contains {_in_words(value)}, not an object",
             file=str(file.path),
             line=line,
             hint="each line must be one JSON object with task, item and score.",
@@ -309,10 +310,10 @@ def _object(text: str, file: TableFile, line: int) -> Mapping[str, Any]:
 def _not_json(text: str, file: TableFile, line: int, error: Exception) -> UnreadableError:
     if text.startswith("{") and not text.endswith("\n"):
         return UnreadableError(
-            "the last line is cut off",
+            "the last line is truncated",
             file=str(file.path),
             line=line,
-            hint="finish the copy or the run, or delete this line if you can do without it.",
+            hint="finish the copy or the run, or delete this line if you do not need it.",
         )
     return UnreadableError(
         _why_not_json(error),
@@ -333,7 +334,7 @@ def _refuse_doubled(names: list[str], file: TableFile, line: int) -> None:
     for name, count in Counter(names).most_common(1):
         if count > 1:
             raise ColumnError(
-                f"{name!r} stands {count} times in one object",
+                f"{name!r} occurs {count} times in one object",
                 file=str(file.path),
                 line=line,
                 field=name,
@@ -354,9 +355,9 @@ def _json(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
         ) from None
     if not isinstance(rows, list):
         raise UnreadableError(
-            f"this JSON holds {_in_words(rows)}, not a list of objects",
+            f"this JSON contains {_in_words(rows)}, not a list of objects",
             file=str(file.path),
-            hint="give one object per result, in a list or one per line.",
+            hint="write one object per result, in a list or one per line.",
         )
     for line, element in _elements(text):
         yield line, _object(element, file, line)

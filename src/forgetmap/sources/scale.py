@@ -46,7 +46,7 @@ def rescaled_rows(
                 file=row.file,
                 line=line,
                 field="score",
-                hint="name the worst and the best score that there can be, such as --range 0:100.",
+                hint="give the worst and the best possible score, such as --range 0:100.",
             )
         yield line, FileRow({**row, "score": scale.share(score)}, file=row.file)
 
@@ -71,8 +71,8 @@ def rescale_run(run: Run, scale: ScoreRange) -> Run:
     beyond = {name: info for name, info in run.info.metrics.items() if _is_beyond(info)}
     if not beyond:
         raise UsageError(
-            f"--range {scale} is not needed for {run.name}: its scores lie between 0 and 1",
-            hint="leave out --range.",
+            f"--range {scale} is not needed for {run.name}: its scores are between 0 and 1",
+            hint="remove --range.",
         )
     for name, info in beyond.items():
         ends = [end for end in (info.low, info.high) if end is not None]
@@ -80,7 +80,7 @@ def rescale_run(run: Run, scale: ScoreRange) -> Run:
             raise UsageError(
                 f"{name} of {run.name} is {' to '.join(f'{end:g}' for end in ends)}, outside of "
                 f"--range {scale}",
-                hint="name the worst and the best score that there can be.",
+                hint="give the worst and the best possible score.",
             )
     is_beyond = nw.col("metric").is_in(list(beyond))
     score = nw.when(is_beyond).then(_share(scale)).otherwise(nw.col("score"))

@@ -166,7 +166,7 @@ def _with_task(table_map: TableMap, present: Sequence[str] = ()) -> TableMap:
 
 def _no_such(file: TableFile, model: str, known: Sequence[str]) -> ColumnError:
     return ColumnError(
-        f"there is no column or model {model!r}; there are {listed(list(known))}",
+        f"there is no column or model {model!r}; the choices are {listed(list(known))}",
         file=str(file.path),
         field=model,
         hint=f"choose one of them, such as {selector(file.path, known[0])}.",

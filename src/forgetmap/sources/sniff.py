@@ -158,7 +158,7 @@ def require_few_columns(path: Path, count: int) -> None:
             f"the header has {count:,} columns or more",
             file=str(path),
             line=1,
-            hint=f"a table has at most {MAX_WIDTH:,}; is this a table at all?",
+            hint=f"check that this is a table; at most {MAX_WIDTH:,} columns are allowed.",
         )
 
 
@@ -202,7 +202,7 @@ class _Unpacked(io.RawIOBase):
         count: int = self._stream.readinto(buffer)
         self._left -= count
         if self._left < 0:
-            raise too_dense(str(self._path), f"it unpacks to more than {self._most:,} bytes")
+            raise too_dense(str(self._path), f"it decompresses to more than {self._most:,} bytes")
         return count
 
     def close(self) -> None:
@@ -224,7 +224,7 @@ class _Zstandard:
         try:
             return int(self._stream.readinto(buffer))
         except self._errors as error:
-            raise EOFError(f"damaged or cut off: {str(error).splitlines()[0]:.100}") from None
+            raise EOFError(f"damaged or truncated: {str(error).splitlines()[0]:.100}") from None
 
     def close(self) -> None:
         self._stream.close()
@@ -236,7 +236,7 @@ def too_dense(name: str, fact: str) -> UnreadableError:
     return UnreadableError(
         f"too large to be read safely: {fact}",
         file=name,
-        hint="is this really an evaluation log? If so, unpack or split it first.",
+        hint="check that this is an evaluation log; if so, decompress or split it first.",
     )
 
 
@@ -320,9 +320,9 @@ def _delimiter(path: Path, head: bytes) -> str:
     best = max(counts, key=lambda mark: counts[mark])
     if not counts[best]:
         raise UnknownFormatError(
-            "this is no table: its first line has no delimiter",
+            "this is not a table: its first line has no delimiter",
             file=str(path),
             line=1,
-            hint="the first line of a CSV names its columns, such as: task,item,score.",
+            hint="put the column names into the first line of a CSV, such as: task,item,score.",
         )
     return best

@@ -44,7 +44,7 @@ def engine_session(engine: Any, master: str | None) -> Any:
     if engine in (None, "duckdb"):
         if master is not None:
             raise UsageError(
-                "--master is the address of a Spark cluster, and Spark is not asked for",
+                "--master is the address of a Spark cluster, but the engine is not Spark",
                 hint="add --engine spark.",
             )
         return None
@@ -96,9 +96,9 @@ def _read(text: str, session: Any) -> Any:
         return _read_table(text, session)
     if _is_local(text) and Path(text).is_file() and not _is_parquet(Path(text)):
         raise UnknownFormatError(
-            "this is no Parquet file, and Spark reads only what it can spread over a cluster",
+            "this is not a Parquet file; Spark reads only formats that it can distribute",
             file=text,
-            hint="write it as a run folder first with `forgetmap records convert`, or leave out "
+            hint="write it as a run folder first with `forgetmap records convert`, or remove "
             "--engine spark.",
         )
     path = _full_path(text)
@@ -109,9 +109,9 @@ def _read(text: str, session: Any) -> Any:
 def _read_table(text: str, session: Any) -> Any:
     if _TABLE.fullmatch(text) is None:
         raise MissingInputError(
-            "there is no such file or folder, and no table can have this name",
+            "the file or folder does not exist, and this is not a valid table name",
             file=text,
-            hint="name a path, an address such as s3a://BUCKET/PATH, or a table as "
+            hint="give a path, an address such as s3a://BUCKET/PATH, or a table as "
             "CATALOG.SCHEMA.TABLE.",
         )
     return session.table(text)

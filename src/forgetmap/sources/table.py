@@ -302,7 +302,7 @@ def _chosen(
 ) -> dict[str, str]:
     if file.headerless:
         raise ColumnError(
-            "this table has no header: its first line holds nothing but numbers",
+            "this table has no header: its first line contains only numbers",
             file=str(file.path),
             line=1,
             hint="choose the column of a model by its number, such as "
@@ -315,7 +315,7 @@ def _chosen(
     for name, count in Counter(filter(None, present)).most_common(1):
         if count > 1:
             raise ColumnError(
-                f"column {name!r} stands {count} times in the header",
+                f"column {name!r} occurs {count} times in the header",
                 file=str(file.path),
                 line=1,
                 field=name,
@@ -365,9 +365,9 @@ def column_names(file: TableFile) -> list[str]:
         for _ in raw_rows(file, {}):
             pass
         raise EmptyInputError(
-            "there is no result in it",
+            "there are no results",
             file=str(file.path),
-            hint="give one object per result, with task, item and score.",
+            hint="write one object per result, with task, item and score.",
         )
     return sorted(name for (name,) in names_found)
 

@@ -45,7 +45,7 @@ def parse_range(text: str) -> ScoreRange:
         ends = None
     if ends is None or ends.worst == ends.best or not all(abs(end) < 1e300 for end in ends):
         raise UsageError(
-            f"--range {text} is no scale of two different numbers",
+            f"--range {text} is not a scale of two different numbers",
             hint="write the worst and the best score, such as --range 1:10 or --range 0:100.",
         )
     return ends

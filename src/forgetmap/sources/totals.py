@@ -57,7 +57,7 @@ def graded_notices(tasks: Collection[str]) -> list[str]:
     if not tasks:
         return []
     named = listed(sorted(tasks), "tasks")
-    what = "the log stores no verdict per item, so answers were graded anew"
+    what = "the log stores no verdict per item, so answers were graded by forgetmap"
     return [f"{named}: {what} (--scores log leaves them unscored)."]
 
 
@@ -73,7 +73,7 @@ def _difference(table: pa.Table, total: StatedTotal) -> str | None:
     missing = sums.rows - sums.scored
     without = f", {missing:,} of them without score" if missing else ""
     return (
-        f"{total.task}{part}: the log itself states {total.field} {_number(total.value)}, these "
+        f"{total.task}{part}: the log states {total.field} {_number(total.value)}, but these "
         f"records give {_number(ours)} ({counted(sums.rows, 'result')}{without})."
     )
 

@@ -62,7 +62,7 @@ def nearest_formats(names: Collection[str]) -> str:
         (form for form in shares if shares[form] >= MIN_SHARED), key=shares.__getitem__
     )
     if not nearest:
-        return f"none of the {len(FORMATS)} known shapes is near"
+        return f"it is similar to none of the {len(FORMATS)} known formats"
     described = [
         f"{form} (here without {', '.join(sorted(FORMATS[form].difference(names))) or 'nothing'})"
         for form in nearest[::-1][:MAX_NEAREST]
@@ -74,10 +74,10 @@ def unknown_document(path: Path, document: Any) -> UnknownFormatError:
     """The error for a JSON document in which no list of results is found."""
     names = list(document) if isinstance(document, Mapping) else []
     return UnknownFormatError(
-        f"not a format I know: one JSON object with {listed(names) or 'nothing in it'}, and no "
-        f"list of results in it; {nearest_formats(names)}",
+        f"unknown format: one JSON object with {listed(names) or 'nothing in it'}, without a "
+        f"list of results; {nearest_formats(names)}",
         file=str(path),
-        hint=f"{map_command(path)} shows what is in it and proposes how to read it.",
+        hint=f"{map_command(path)} shows its contents and proposes a mapping.",
     )
 
 
@@ -97,7 +97,7 @@ def summary_error(path: Path, names: Collection[str]) -> UnknownFormatError | No
 
 def _averages(path: Path, harness: str, option: str, folder: str) -> UnknownFormatError:
     return UnknownFormatError(
-        f"these results of {harness} hold averages of tasks, not a single item",
+        f"these results of {harness} contain averages of tasks, but no single items",
         file=str(path),
         hint=f"evaluate again with {option} and the same output folder, then "
         f"`forgetmap records show {folder}`.",
@@ -133,7 +133,7 @@ def _fetching(path: Path, kind: str) -> str:
     """The command that fetches what a pointer stands for."""
     root = next((one for one in path.resolve().parents if (one / ".git").exists()), None)
     if root is None:
-        return f"this is no clone: fetch the file again with {kind}, or download it by itself."
+        return f"this is not a clone: fetch the file again with {kind}, or download it by itself."
     inside = path.resolve().relative_to(root).as_posix() + ("/**" if path.is_dir() else "")
     where, what = shlex.quote(str(root)), shlex.quote(inside)
     if kind == "Git LFS":
@@ -161,7 +161,7 @@ def empty_folder(folder: Path) -> UnknownFormatError:
     return UnknownFormatError(
         "this folder is empty",
         file=str(folder),
-        hint=f"put there {accepted()}; then `forgetmap records show {shlex.quote(str(folder))}`.",
+        hint=f"put {accepted()} there; then `forgetmap records show {shlex.quote(str(folder))}`.",
     )
 
 

@@ -144,7 +144,7 @@ def compare_with_answers(
         raise UsageError(
             f"no pair of {study.name} has runs of both models; missing: "
             f"{listed([gap.model for gap in gaps])}",
-            hint="give `logs` to the models, or --runs FOLDER with a run folder per model.",
+            hint="add `logs` to the models, or use --runs FOLDER with a run folder per model.",
         )
     used = _used_models(study, pairs, runs)
     sources = {name: list(runs[name]) for name in runs if name in used}
@@ -201,8 +201,8 @@ def _weights(answers: StudyAnswers) -> dict[str, Reals]:
     names = [name for name in dict.fromkeys(answers.categories) if name != IGNORED]
     if not names:
         raise EmptyInputError(
-            "every task of the study is one that its task table ignores",
-            hint="leave out `task_table`, or evaluate other tasks.",
+            "the task table of the study ignores all of its tasks",
+            hint="remove `task_table`, or evaluate other tasks.",
         )
     weights = {name: (categories == name) / (categories == name).sum() for name in names}
     total: Reals = np.sum([*weights.values()], axis=0) / len(names)
@@ -216,8 +216,8 @@ def _check_shared(study: Study, pairs: Sequence[StudyPair], comparer: PairCompar
                 f"{pair.before} and {pair.after} have no item in common",
                 file=study.origin or None,
                 line=pair_line(study, pair),
-                hint="evaluate both on the same suite, or leave the pair out; "
-                "`forgetmap records show` lists what is in a run.",
+                hint="evaluate both on the same suite, or remove the pair; `forgetmap records "
+                "show` lists the contents of a run.",
             )
 
 
@@ -303,7 +303,7 @@ def pair_estimates(study: Study, pair: StudyPair, comparer: PairComparer) -> Pai
 
 
 def _estimate(value: float, reach: float) -> Estimate:
-    method = "adjusted for chance as published, not clipped; items drawn anew"
+    method = "adjusted for chance as published, not clipped; items resampled"
     if np.isnan(value):
         return Estimate.missing(method, "no item of this category")
     return Estimate(value=value, low=value - reach, high=value + reach, method=method)

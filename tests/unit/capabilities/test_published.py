@@ -175,7 +175,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_is_not_called_another_kind(tmp_path: Path) -> None:
     good = write(tmp_path / "good.csv", dict(averages(1)), "good")
-    with pytest.raises(MissingInputError, match="no such file"):
+    with pytest.raises(MissingInputError, match="does not exist"):
         fm.drift(good, tmp_path / "none.csv")
 
 

@@ -16,15 +16,15 @@ ONE = table([1.0, 0.0])
 DIFFERENCES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "template": (
         {"template_hash": "abc"}, {"template_hash": "def"},
-        "chat templates differ: format can change scores by itself (abc before, def after).",
+        "chat templates differ: the format alone can change scores (abc before, def after).",
     ),
     "system_prompt": (
         {"system_prompt_hash": "1"}, {"system_prompt_hash": "2"},
-        "system prompts differ: the models were asked differently (1 before, 2 after).",
+        "system prompts differ: this alone can change scores (1 before, 2 after).",
     ),
     "protocol": (
         {"protocol": "chat"}, {"protocol": "completion"},
-        "protocols differ: the models were asked differently (chat before, completion after).",
+        "protocols differ: this alone can change scores (chat before, completion after).",
     ),
     "harness": (
         {"harness": {"name": "a", "version": "1.0"}}, {"harness": {"name": "a", "version": "1.1"}},
@@ -36,7 +36,7 @@ DIFFERENCES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     ),
     "n_shot": (
         {"tasks": {"t": {"n_shot": 5}}}, {"tasks": {"t": {"n_shot": 0}}},
-        "few-shot examples differ in t (5 before, 0 after): that alone changes scores.",
+        "few-shot examples differ in t (5 before, 0 after): this alone can change scores.",
     ),
 }  # fmt: skip
 
@@ -82,13 +82,13 @@ def test_many_tasks_with_another_number_of_examples_are_cut_short() -> None:
     before, after = (run(results, tasks={n: {"n_shot": shots} for n in names}) for shots in (5, 0))
     said = message(fm.compare(before, after), "n_shot")
     assert "t0 (5 before, 0 after), t1" in said
-    assert " and 2 more tasks: that alone" in said
+    assert " and 2 more tasks: this alone" in said
 
 
 def test_another_metric() -> None:
     comparison = fm.compare(table([1.0], metric=["acc"]), table([1.0], metric=["exact_match"]))
     assert message(comparison, "metric") == (
-        "the metric differs in t (acc before, exact_match after): the two are not the same thing."
+        "the metric differs in t (acc before, exact_match after): the scores are not comparable."
     )
     same = table([1.0], metric=["acc"])
     assert codes(fm.compare(same, same)) == []

@@ -414,7 +414,8 @@ def test_what_is_neither_right_nor_wrong_is_left_out_of_a_comparison(
     assert {task.name for task in result.tasks} == {"sums", "code", "json"}
     said = [notice.message for notice in result.pairing.warnings if notice.code == "log"]
     assert said == [
-        f"{name}: first, second left out: neither right nor wrong; `forgetmap drift` compares them."
+        f"{name}: first, second left out: the answers are not scored right or wrong; `forgetmap "
+        "drift` compares them."
         for name in ("plain", "gpt2")
     ]
     style = Suite("style", SUITE.tasks[2:3])

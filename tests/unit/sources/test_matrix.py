@@ -42,7 +42,7 @@ def test_first_line_longer_than_what_is_looked_at(tmp_path: Path) -> None:
 def test_row_of_a_model_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text("model,q1,q2,q3\nbase,1,0,\ntuned,0,0,1\n")
     assert results(f"{tmp_path / 'm.csv'}#base") == {"q1": 1.0, "q2": 0.0, "q3": None}
-    with pytest.raises(ColumnError, match="there are base, tuned"):
+    with pytest.raises(ColumnError, match="the choices are base, tuned"):
         open_run(f"{tmp_path / 'm.csv'}#other")
 
 
@@ -74,7 +74,7 @@ def test_row_of_a_model_in_a_column_without_name(tmp_path: Path) -> None:
 
 def test_cell_that_is_no_score_is_named(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text("model,date,q1\nbase,today,1\n")
-    with pytest.raises(FieldError, match="'today' of 'date' is no score") as caught:
+    with pytest.raises(FieldError, match="'today' of 'date' is not a score") as caught:
         open_run(f"{tmp_path / 'm.csv'}#base")
     assert caught.value.line == 2
 

@@ -112,7 +112,7 @@ def test_nothing_like_a_score_is_said(tmp_path: Path) -> None:
 
 
 def test_document_without_rows_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnknownFormatError, match="not a format I know"):
+    with pytest.raises(UnknownFormatError, match="unknown format"):
         proposed(tmp_path / "a.json", {"a": "b"})
 
 

@@ -75,7 +75,7 @@ def test_a_long_table_keeps_its_own_items(text: str, tmp_path: Path) -> None:
 def test_a_cell_too_many_is_still_an_error(text: str, tmp_path: Path) -> None:
     path = tmp_path / "broken.csv"
     path.write_text(text)
-    with pytest.raises(InputError, match="cells where the header has 2"):
+    with pytest.raises(InputError, match="cells, but the header has 2"):
         open_run(path, task="t")
 
 

@@ -61,7 +61,7 @@ def test_score_off_the_scale_is_named(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "1", "1:1", "a:b", "0:inf", "nan:1"])
 def test_what_is_no_scale(text: str) -> None:
-    with pytest.raises(UsageError, match="no scale"):
+    with pytest.raises(UsageError, match="not a scale"):
         parse_range(text)
 
 
@@ -85,4 +85,4 @@ def test_scale_that_is_not_needed_is_refused(tmp_path: Path) -> None:
     folder = write_run(build_run(columns, RunInfo(), "r"), tmp_path / "run")
     with pytest.raises(UsageError, match="not needed") as caught:
         scores(folder, "1:10")
-    assert caught.value.hint == "leave out --range."
+    assert caught.value.hint == "remove --range."

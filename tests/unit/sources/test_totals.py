@@ -58,8 +58,8 @@ def evalchemy(path: Path, **other: Any) -> Path:
 def test_a_benchmark_that_counts_otherwise_is_named_with_both_numbers(tmp_path: Path) -> None:
     run = opened(evalchemy(tmp_path / "x.json", num_solved=1, num_total=3, accuracy=1 / 3))
     differs, anew = run.notices
-    assert "MATH500: the log itself states num_solved 1, these records give 2" in differs
-    assert "graded anew (--scores log leaves them unscored)" in anew
+    assert "MATH500: the log states num_solved 1, but these records give 2" in differs
+    assert "graded by forgetmap (--scores log leaves them unscored)" in anew
     assert run.problems == ()
 
 
@@ -106,7 +106,7 @@ def test_results_of_lm_eval_are_checked(tmp_path: Path, mean: float, notices: in
     write_lm_eval_results(tmp_path, results={"sums": stated}, configs={"sums": {}})
     run = opened(tmp_path)
     assert len(run.notices) == notices
-    assert all("exact_match,none 0.5, these records give 0.75" in n for n in run.notices)
+    assert all("exact_match,none 0.5, but these records give 0.75" in n for n in run.notices)
 
 
 @pytest.mark.parametrize("metric", [{"a": 1}, ["acc"], None, 7])
@@ -148,7 +148,7 @@ def test_accuracy_of_inspect_is_checked(tmp_path: Path) -> None:
     content["results"]["scores"][0]["metrics"] = metrics
     path.write_text(json.dumps(content))
     (notice,) = opened(path).notices
-    assert "match.accuracy 0.6, these records give 1" in notice
+    assert "match.accuracy 0.6, but these records give 1" in notice
 
 
 def test_a_difference_is_no_problem_of_a_row(tmp_path: Path) -> None:
@@ -158,5 +158,5 @@ def test_a_difference_is_no_problem_of_a_row(tmp_path: Path) -> None:
     broken = json.loads(path.read_text())
     broken["results"]["MATH500"]["examples"].append("text")
     path.write_text(json.dumps(broken))
-    with pytest.raises(FieldError, match="no object"):
+    with pytest.raises(FieldError, match="not an object"):
         open_run(path, reading=Reading(cached=False, strict=True))

@@ -42,7 +42,7 @@ class AlpacaEval:
             row = Fields(values, file, line, problems)
             instruction, annotator = row.text("instruction"), row.text("annotator") or "default"
             if not instruction:
-                row.report_problem("no instruction", "instruction")
+                row.report_problem("the row has no instruction", "instruction")
                 continue
             item = blake2b(instruction.encode(), digest_size=8).hexdigest()
             seen[item, annotator] += 1
@@ -84,6 +84,6 @@ def _share(row: Fields) -> float | None:
     if value == OLD_TIE:
         return 0.5
     if value is not None and not REFERENCE_WINS <= value <= MODEL_WINS:
-        row.report_problem(f"a preference is from 1 to 2, not {value:g}", METRIC)
+        row.report_problem(f"expected a preference from 1 to 2, not {value:g}", METRIC)
         return None
     return None if value is None else value - REFERENCE_WINS

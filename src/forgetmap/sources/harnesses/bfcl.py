@@ -73,7 +73,7 @@ class Bfcl:
                     failure = failures.pop(item, None)
                     yield _sample(row, task, item, failure, is_scored=bool(scores), texts=texts)
         for item, failure in failures.items() if results else ():
-            failure.report_problem(f"a verdict on {item!r}, which no file of results has", "id")
+            failure.report_problem(f"a verdict on {item!r}, which is in no result file", "id")
 
 
 def _is_result(file: LogFile) -> bool:
@@ -160,12 +160,13 @@ def _model(files: Sequence[LogFile]) -> str | None:
 
 def _report_missing_half(log: Log, problems: Problems, *, lacks: str) -> None:
     what = {
-        "score": "there is no file of scores to these answers, so none of them is scored",
-        "result": "a file of scores lists the failures only, so the answers are needed too",
+        "score": "there is no score file for these answers, so none of them is scored",
+        "result": "a score file lists only the failures, so the answers are needed too",
     }[lacks]
     problems.add(
         log.files[0].name,
-        f"{what}: give the folder that holds both result/ and score/ (choose the model with --run)",
+        f"{what}: give the folder that contains both result/ and score/ (choose the model with "
+        "--run)",
     )
 
 
@@ -182,7 +183,7 @@ def _failures(files: Sequence[LogFile], task: str, problems: Problems) -> dict[s
                 continue
             item = row.name("id")
             if item is None:
-                row.report_problem("neither totals nor a verdict with an id")
+                row.report_problem("the row contains neither totals nor a verdict with an id")
             elif values.get("valid") is not True:
                 failures[item] = row
     return failures

@@ -14,8 +14,9 @@ from forgetmap.sources.files import LogFile
 
 SETTINGS = frozenset({"n_samples", "allow_code_execution", "metric_output_path"})
 SENTENCE = (
-    "bigcode-evaluation-harness keeps one number per task and no result of single items: evaluate "
-    "the generations again with a harness that does, such as EvalPlus (evalplus.evaluate --samples)"
+    "bigcode-evaluation-harness stores one number per task and no results of single items: "
+    "evaluate the generations again with a harness that does, such as EvalPlus "
+    "(evalplus.evaluate --samples)"
 )
 
 

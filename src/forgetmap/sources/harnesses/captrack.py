@@ -157,7 +157,7 @@ def samples_of(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
     question = _question(prompt)
     item = _id(row) or (question and blake2b(question.encode(), digest_size=8).hexdigest())
     if not item:
-        row.report_problem("no id and no prompt")
+        row.report_problem("the row has no id and no prompt")
         return
     options, golds = _options(row), _read_gold(task, row)
     gold = _gold(golds)
@@ -166,7 +166,7 @@ def samples_of(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
     for repeat, output in enumerate(outputs if isinstance(outputs, list) else [outputs]):
         response = as_text(output) if not isinstance(output, str) else replace_surrogates(output)
         if response is None and output is not None:
-            row.report_problem(f"a text was expected, not {output!r:.60}", "outputs")
+            row.report_problem(f"expected a text, not {output!r:.60}", "outputs")
         grade = _grade(row, response, golds, options)
         yield Sample(
             task=task,
@@ -241,7 +241,7 @@ def _options(row: Fields) -> list[str] | None:
     try:
         return parse_options(choices)
     except ValueError:
-        row.report_problem(f"a list of options was expected, not {choices!r:.60}", "choices")
+        row.report_problem(f"expected a list of options, not {choices!r:.60}", "choices")
         return None
 
 

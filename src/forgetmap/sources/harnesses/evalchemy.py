@@ -54,7 +54,7 @@ class Evalchemy:
         examples = results["examples"]
         for example in examples:
             if not isinstance(example, dict):
-                problems.add(file.name, f"an example of {task} is no object", field=task)
+                problems.add(file.name, f"an example of {task} is not an object", field=task)
                 continue
             for sample in _samples(task, Fields(example, file, None, problems), texts=texts):
                 if sample.scores[0].scorer == OWN_SCORER:

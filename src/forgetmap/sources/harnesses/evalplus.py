@@ -43,7 +43,7 @@ class EvalPlus:
             solutions = _solutions(content)
             counts.add(len(solutions))
             if not solutions:
-                results.report_problem("no solution of this problem", f"eval.{item[:60]}")
+                results.report_problem("there is no solution of this problem", f"eval.{item[:60]}")
             for repeat, solution in enumerate(solutions):
                 row = results.within(solution)
                 yield _sample(row, task, replace_surrogates(item), repeat, texts=texts)

@@ -97,7 +97,7 @@ class EvalScope:
             if sample is not None:
                 index = as_count(row.get("index"))
                 if index is None:
-                    problems.add(file.name, "no usable index", line=line, field="index")
+                    problems.add(file.name, "the row has no usable index", line=line, field="index")
                 if index in failed:
                     _fail(sample, failed[index])
                 answers[sample.item, sample.question].append((index or 0, sample))
@@ -216,7 +216,9 @@ def _sample(
     file, about = log.files[0], as_mapping(row.get("sample_score"))
     item, score = _item_id(row), as_mapping(about.get("score"))
     if item is None or not score:
-        problems.add(file.name, "no index or no sample_score", line=line, field="sample_score")
+        problems.add(
+            file.name, "the row has no index or no sample_score", line=line, field="sample_score"
+        )
         return None
     sample = Sample(
         task=_task(about, log),
@@ -231,9 +233,9 @@ def _sample(
         sample.error = as_text(as_mapping(score.get("judge_summary")).get("error"))
     target = as_text(row.get("target"))
     if target is None and row.get("target") is not None:
-        problems.add(file.name, "the target is no text", line=line, field="target")
+        problems.add(file.name, "the target is not a text", line=line, field="target")
     if _add_turns(sample, row, target, texts=texts) is None:
-        problems.add(file.name, "no text of a question", line=line, field="messages")
+        problems.add(file.name, "the row has no question", line=line, field="messages")
     prediction = as_text(score.get("prediction"))
     if texts and prediction is not None:
         sample.response = prediction
@@ -276,7 +278,7 @@ def _scores(score: Mapping[str, Any], log: Log, line: int, problems: Problems) -
             continue
         real = number(value) if usable else None
         if real is None and usable and value is not None:
-            problems.add(log.files[0].name, f"{name} is no number", line=line, field="value")
+            problems.add(log.files[0].name, f"{name} is not a number", line=line, field="value")
         scores.append(
             Score(replace_surrogates(name), real, outcome=None if usable else Outcome.ERROR)
         )
@@ -362,7 +364,9 @@ def _samples_0x(
     file, choices = log.files[0], as_list(row.get("choices"))
     raw = as_mapping(row.get("raw_input"))
     if not raw or not choices:
-        problems.add(file.name, "no raw_input or no choices", line=line, field="choices")
+        problems.add(
+            file.name, "the row has no raw_input or no choices", line=line, field="choices"
+        )
         return
     index = as_count(row.get("index"))
     item = str(index) if index is not None else _digest(raw)
@@ -383,7 +387,7 @@ def _samples_0x(
             line=line,
         )
         if not sample.scores:
-            problems.add(file.name, "a review without result", line=line, field="review")
+            problems.add(file.name, "a review has no result", line=line, field="review")
         _add_item_0x(sample, raw)
         yield sample
 

@@ -48,7 +48,9 @@ class EveryEvalEver:
             row = Fields(values, file, line, problems)
             model = row.text("model_id")
             if log.info.model.name not in {None, model}:
-                row.report_problem(f"a result of {model!r} among those of {log.info.model.name!r}")
+                row.report_problem(
+                    f"this is a result of {model!r}, but the log belongs to {log.info.model.name!r}"
+                )
                 continue
             sample = _sample(row, metrics, texts=texts)
             if sample is not None:
@@ -151,7 +153,7 @@ def _sample(row: Fields, metrics: Mapping[str, str], *, texts: bool) -> Sample |
     task, scorer = _task(row, metadata)
     item, prompt, tokens = row.name("sample_id"), row.part("input"), row.part("token_usage")
     if not task or not item:
-        row.report_problem("no sample_id or evaluation_name")
+        row.report_problem("the row has no sample_id or no evaluation_name")
         return None
     rendered = "doc_hash" in metadata.values
     options = prompt.texts("choices") or None
@@ -274,7 +276,7 @@ def _restore(sample: Sample, metadata: Fields) -> None:
         text = metadata.text(key)
         value = None if text is None else _typed(name, text)
         if text is not None and value is None:
-            metadata.report_problem(f"{text!r:.60} is no {name}", f"metadata.{key}")
+            metadata.report_problem(f"{text!r:.60} is not valid for {name}", f"metadata.{key}")
         elif text is not None and name == "outcome":
             sample.scores[0].outcome = Outcome(text)
         elif value is not None and name not in {"metric", "scorer"}:

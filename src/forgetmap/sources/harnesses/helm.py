@@ -241,7 +241,7 @@ def _results(files: Sequence[LogFile], problems: Problems) -> dict[Key, _Result]
         for line, row in rows(file, problems):
             key = _key(row.get("instance_id"), row)
             if key is None:
-                message = "no usable instance_id, perturbation or train_trial_index"
+                message = "instance_id, perturbation or train_trial_index is not usable"
                 problems.add(file.name, message, line=line, field="instance_id")
             elif part == "stats" or not with_stats or key in results:
                 result = results.setdefault(key, _Result(file.name, line))
@@ -264,7 +264,7 @@ def _add_values(
         values = _means(stats, file, line, problems)
     for name, value in values:
         if not result.add(name, value):
-            message = f"a second value of {name} for this instance; the first one counts"
+            message = f"duplicate value of {name} for this instance; the first one is used"
             problems.add(file.name, message, line=line, field="stats")
 
 
@@ -293,13 +293,13 @@ def _means(
     for stat in as_list(stats):
         name = as_mapping(as_mapping(stat).get("name")).get("name")
         if not isinstance(name, str):
-            problems.add(file.name, "a statistic without a name", line=line, field="stats")
+            problems.add(file.name, "a statistic has no name", line=line, field="stats")
             continue
         mean = number(stat.get("mean"))
         if mean is not None or as_count(stat.get("count")) == 0:
             yield replace_surrogates(name), mean
         else:
-            problems.add(file.name, f"no usable mean of {name}", line=line, field="stats")
+            problems.add(file.name, f"{name} has no usable mean", line=line, field="stats")
             yield replace_surrogates(name), None
 
 
@@ -343,13 +343,13 @@ def _keep(
 ) -> None:
     """The first request counts; two questions of one id cannot both be meant."""
     if key is None:
-        problems.add(file.name, "an instance without usable id", field="instance")
+        problems.add(file.name, "an instance has no usable id", field="instance")
         return
     if _question(state) is None:
-        problems.add(file.name, f"no usable question of instance {key[0]!r}", field="input")
+        problems.add(file.name, f"instance {key[0]!r} has no usable question", field="input")
     kept = requests.setdefault(key, _KeyRequests(state))
     if _question(kept.first) != _question(state):
-        message = f"a second question of instance {key[0]!r}; the first one counts"
+        message = f"duplicate question of instance {key[0]!r}; the first one is used"
         problems.add(file.name, message, field="instance")
         return
     kept.of_reference.setdefault(as_count(state.get("reference_index")), state)

@@ -49,7 +49,7 @@ class LiveBench:
             row = Fields(values, file, line, problems)
             item, task = row.name("question_id"), row.text("task")
             if item is None or not task:
-                row.report_problem("no question_id or task")
+                row.report_problem("the row has no question_id or no task")
                 continue
             yield Sample(
                 task=task,

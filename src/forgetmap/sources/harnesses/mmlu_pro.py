@@ -55,7 +55,7 @@ class MmluPro:
                 row = Fields(values, file, line, problems)
                 item = row.name("question_id")
                 if item is None or not isinstance(values.get("question"), str):
-                    row.report_problem("no question_id or question")
+                    row.report_problem("the row has no question_id or no question")
                     continue
                 yield _sample(row, item, texts=texts)
         for file in log.files[1:]:

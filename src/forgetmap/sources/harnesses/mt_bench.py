@@ -53,7 +53,7 @@ class MtBench:
             row = Fields(values, file, line, problems)
             question, turn = row.name("question_id"), row.count("turn")
             if question is None:
-                row.report_problem("no question_id")
+                row.report_problem("the row has no question_id")
                 continue
             yield Sample(
                 task=log.tasks[0] if "model_1" not in values else _pair_task(row, model),
@@ -108,7 +108,7 @@ def _rating(row: Fields) -> Score:
         return Score(RATING, None, _judge(row), Outcome.ERROR)
     if value is None or not LOWEST <= value <= HIGHEST:
         if value is not None:
-            row.report_problem(f"a rating is from 1 to 10, not {value:g}", "score")
+            row.report_problem(f"expected a rating from 1 to 10, not {value:g}", "score")
         return Score(RATING, None, _judge(row))
     return Score(RATING, (value - LOWEST) / (HIGHEST - LOWEST), _judge(row))
 

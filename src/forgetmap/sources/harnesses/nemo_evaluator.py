@@ -50,7 +50,7 @@ class NemoEvaluator:
             row = Fields(values, file, line, problems)
             item = row.name("problem_idx")
             if item is None:
-                row.report_problem("no problem_idx")
+                row.report_problem("the row has no problem_idx")
                 continue
             yield _sample(row, task, item, texts=texts)
         mean = log.notes["mean"]

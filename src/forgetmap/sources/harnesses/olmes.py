@@ -72,12 +72,14 @@ class Olmes:
         for line, row in predictions:
             name = names.get(_row_key(row))
             if name is None or not _metrics(row):
-                message = "no usable doc_id or no metrics"
+                message = "the row has no usable doc_id or no metrics"
                 problems.add(log.files[0].name, message, line=line, field="doc_id")
                 continue
             request = requests.get((as_count(row.get("doc_id")), as_text(row.get("native_id"))), {})
             if isinstance(row.get("label"), dict):
-                problems.add(log.files[0].name, "the label is no answer", line=line, field="label")
+                problems.add(
+                    log.files[0].name, "the label is not an answer", line=line, field="label"
+                )
             yield _sample(log, name, line, row, request, texts=texts)
         problems.totals += log.notes["totals"]
 

@@ -45,7 +45,7 @@ class OpenAIEvals:
                 continue
             item = row.name("sample_id")
             if item is None:
-                row.report_problem("an event without sample_id", "sample_id")
+                row.report_problem("an event has no sample_id", "sample_id")
             else:
                 gathered.setdefault(item, _Events(row)).add(row)
         for item, events in gathered.items():

@@ -186,12 +186,14 @@ def _list_examples(
     for name, example in zip(names, details, strict=True):
         index = indexes[name]
         if index is None:
-            problems.add(file.name, "an example without usable name", field="example_abbr")
+            problems.add(file.name, "an example has no usable name", field="example_abbr")
             continue
         answers = _unfolded(example)
         size, rest = divmod(predicted, max(len(answers), 1))
         if predicted and (rest or size != len(details)):
-            problems.add(file.name, f"{predicted} predictions do not fit {name[:60]!r}")
+            problems.add(
+                file.name, f"{predicted} predictions do not match the examples of {name[:60]!r}"
+            )
             size = 0
         for repeat, content in enumerate(answers):
             known = repeat * size + index if is_whole and index < size else -1

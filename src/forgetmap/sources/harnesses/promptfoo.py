@@ -51,7 +51,7 @@ class Promptfoo:
         tests = _Tests(_prompts(top), _name(top))
         for place, content in enumerate(results):
             if not isinstance(content, dict):
-                problems.add(file.name, "a result is no object", field=f"results.{place}")
+                problems.add(file.name, "a result is not an object", field=f"results.{place}")
             elif _provider(content) == provider:
                 row = Fields(content, file, None, problems)
                 yield _sample(row, tests, texts=texts)

@@ -114,7 +114,7 @@ def _samples(
 ) -> Iterator[Sample]:
     question = last_question(prompt)
     if not question:
-        row.report_problem("no prompt, so nothing says what was asked")
+        row.report_problem("the row has no prompt")
         return
     source = row.text("data_source") if "data_source" in row.values else None
     answer = row.values.get(response)
@@ -141,5 +141,5 @@ def _scores(values: Mapping[str, Any], row: Fields) -> list[Score]:
         if _is_score(name, value)
     ]
     if not scores:
-        row.report_problem("no score in this row")
+        row.report_problem("the row has no score")
     return scores or [Score("score", None)]

@@ -95,7 +95,7 @@ def _of_report(report: Fields) -> Iterator[Sample]:
     for name, outcome in OUTCOMES.items():
         for item in as_list(report.values.get(name)):
             if not isinstance(item, str):
-                report.report_problem(f"an id was expected, not {item!r:.60}", name)
+                report.report_problem(f"expected an id, not {item!r:.60}", name)
             elif item not in seen:
                 seen.add(item)
                 yield _sample(report, replace_surrogates(item), outcome)
@@ -105,7 +105,7 @@ def _of_instances(content: Fields) -> Iterator[Sample]:
     for item, report in content.values.items():
         values: Mapping[str, Any] = as_mapping(report)
         if not isinstance(values.get("resolved"), bool):
-            content.report_problem("nothing says whether it is resolved", f"{item[:60]}.resolved")
+            content.report_problem("expected true or false", f"{item[:60]}.resolved")
             continue
         wrong = Outcome.INCORRECT if values.get("patch_exists", True) else Outcome.NO_ANSWER
         right = values["resolved"] is True

@@ -170,7 +170,7 @@ def _scenarios(top: Fields) -> dict[str, str | None]:
     for task in top.parts("tasks"):
         item = task.name("id")
         if item in scenarios:
-            task.report_problem(f"a second task {item!r}; the first one counts", "tasks.id")
+            task.report_problem(f"duplicate task {item!r}; the first one is used", "tasks.id")
         elif item is not None:
             scenarios[item] = task.json_text("user_scenario")
     return scenarios
@@ -182,7 +182,7 @@ def _simulations(top: Fields, parts: Sequence[LogFile], problems: Problems) -> I
         if isinstance(content, dict):
             yield top.within(content)
         else:
-            top.report_problem("a simulation is no object", f"simulations.{place}")
+            top.report_problem("a simulation is not an object", f"simulations.{place}")
     for file in parts:
         for line, values in rows(file, problems):
             yield Fields(values, file, line, problems)

@@ -113,7 +113,7 @@ def _sample(row: Fields, env: str, *, texts: bool) -> Sample | None:
     question, gold = last_question(row.values.get("prompt")), row.json_text("answer") or None
     item = row.name("example_id") or _content_id(question, gold)
     if item is None:
-        row.report_problem("no example_id and no prompt")
+        row.report_problem("the row has no example_id and no prompt")
         return None
     task = row.text("task")
     error = as_json_text(row.values.get("error") or None)
@@ -178,7 +178,7 @@ def _episode(row: Fields, env: str, *, texts: bool) -> Sample | None:
     question, gold = last_question(data.values.get("prompt")), data.json_text("answer") or None
     item = task.name("key", "hash") or data.name("idx") or _content_id(question, gold)
     if item is None:
-        row.report_problem("no key and no prompt")
+        row.report_problem("the row has no key and no prompt")
         return None
     traces = row.parts("traces")
     error = _first_error(row, traces)

@@ -66,7 +66,7 @@ def test_either_half_finds_the_other_beside_it(tmp_path: Path, half: str) -> Non
 
 def test_failures_alone_are_refused_with_what_is_missing(tmp_path: Path) -> None:
     shutil.rmtree(write(tmp_path, right=2, wrong=1) / "result")
-    with pytest.raises(EmptyInputError, match=r"lists the failures only.*result/ and score/"):
+    with pytest.raises(EmptyInputError, match=r"lists only the failures.*result/ and score/"):
         opened(tmp_path)
 
 
@@ -74,7 +74,7 @@ def test_answers_alone_are_unscored(tmp_path: Path) -> None:
     shutil.rmtree(write(tmp_path, right=2, wrong=1) / "score")
     run = opened(tmp_path)
     assert set(scores(run).values()) == {None}
-    assert "no file of scores" in run.problems[0].message
+    assert "no score file" in run.problems[0].message
 
 
 def test_two_models_are_told_apart_by_their_folders(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_totals_that_differ_are_a_notice_with_both_numbers(tmp_path: Path) -> No
     header = {"accuracy": 0.33, "correct_count": 1, "total_count": 3}
     write_lines(path, [header, failure(0)])
     (notice,) = opened(tmp_path).notices
-    assert "simple_python: the log itself states correct_count 1, these records give 2" in notice
+    assert "simple_python: the log states correct_count 1, but these records give 2" in notice
 
 
 def test_a_category_without_failures_and_renamed_parts(tmp_path: Path) -> None:

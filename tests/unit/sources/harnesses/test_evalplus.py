@@ -60,7 +60,9 @@ def test_stated_pass_at_1_is_checked(tmp_path: Path, stated: float, notices: int
     total = {"base": {"pass@1": 0.5}, "plus": {"pass@1": stated}}
     run = opened(write(tmp_path / "a.json", {"0": ["pp"], "1": ["ff"]}, pass_at_k=total))
     assert len(run.notices) == notices
-    assert all("pass_at_k.plus 0.75, these records give 0.5" in notice for notice in run.notices)
+    assert all(
+        "pass_at_k.plus 0.75, but these records give 0.5" in notice for notice in run.notices
+    )
 
 
 def test_a_solution_without_status_is_a_problem(tmp_path: Path) -> None:

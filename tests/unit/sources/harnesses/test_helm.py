@@ -191,7 +191,7 @@ def test_second_value_of_an_instance_is_a_problem(rivers: Path) -> None:
     put(rivers, rows)
     run = opened(rivers)
     assert scores(run)["rivers:subject=deltas", "id2", 0] == 0.0
-    assert "a second value of exact_match" in run.problems[0].message
+    assert "duplicate value of exact_match" in run.problems[0].message
 
 
 def test_second_question_of_an_instance_is_a_problem(rivers: Path) -> None:
@@ -199,7 +199,7 @@ def test_second_question_of_an_instance_is_a_problem(rivers: Path) -> None:
     state["request_states"][4]["instance"]["id"] = "id1"
     put(rivers, state, "scenario_state.json")
     run = opened(rivers)
-    assert any("a second question" in problem.message for problem in run.problems)
+    assert any("duplicate question" in problem.message for problem in run.problems)
     assert run.texts is not None
     questions = dict(run.texts.select("item", "question").collect().rows())
     assert questions["id1"] == "Which river ends in the widest delta?"

@@ -402,7 +402,7 @@ def test_anything_may_stand_anywhere(broken: str, tmp_path: Path) -> None:
 def test_samples_that_are_no_objects(tmp_path: Path) -> None:
     run = opened(write(tmp_path / "a.json", log(7, sample(2), None)))
     assert [row["item"] for row in run.scores.collect().rows(named=True)] == ["2"]
-    assert [problem.message for problem in run.problems] == ["an object was expected"] * 2
+    assert [problem.message for problem in run.problems] == ["expected an object"] * 2
 
 
 def test_a_bare_nan_in_one_sample_costs_no_other(tmp_path: Path) -> None:

@@ -187,4 +187,4 @@ def test_stated_mean_is_checked(tmp_path: Path) -> None:
     bundle = BUNDLE | {"benchmark": {"name": "towns"} | scores}
     (tmp_path / "eval.json").write_text(json.dumps(bundle))
     (notice,) = opened(tmp_path).notices
-    assert "mean_reward 0.9, these records give 0.5" in notice
+    assert "mean_reward 0.9, but these records give 0.5" in notice

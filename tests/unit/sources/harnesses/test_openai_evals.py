@@ -33,7 +33,7 @@ def test_stated_accuracy_is_checked(tmp_path: Path) -> None:
     events = [event(n, f"s.{n}", "match", correct=n == 0, expected="4") for n in range(4)]
     assert opened(write(tmp_path / "x.jsonl", events, accuracy=0.25)).notices == ()
     (notice,) = opened(write(tmp_path / "y.jsonl", events, accuracy=0.5)).notices
-    assert "final_report.accuracy 0.5, these records give 0.25" in notice
+    assert "final_report.accuracy 0.5, but these records give 0.25" in notice
 
 
 def test_events_without_sample_are_problems(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_an_error_is_missing_and_a_failed_assertion_is_wrong(tmp_path: Path) -> 
 def test_stated_successes_are_checked(tmp_path: Path) -> None:
     path = write(tmp_path / "x.json", [result(0, success=True)], successes=3)
     (notice,) = opened(path).notices
-    assert "stats.successes 3, these records give 1" in notice
+    assert "stats.successes 3, but these records give 1" in notice
 
 
 def test_what_is_no_result_is_a_problem(tmp_path: Path) -> None:

@@ -79,5 +79,7 @@ def test_bigcode_says_that_it_keeps_no_results_of_items(tmp_path: Path) -> None:
     config = {"n_samples": 1, "allow_code_execution": True, "metric_output_path": "x.json"}
     path = tmp_path / "evaluation_results.json"
     path.write_text(json.dumps({"humaneval": {"pass@1": 0.3}, "config": config}))
-    with pytest.raises(EmptyInputError, match="keeps one number per task and no result of single"):
+    with pytest.raises(
+        EmptyInputError, match="stores one number per task and no results of single"
+    ):
         opened(path)

@@ -168,7 +168,7 @@ class _Members:
         for member in self._summary_members:
             rows = self._decoded(member)
             if rows is not None and not isinstance(rows, list):
-                self._problems.add(self._file(member).name, "a list of samples was expected")
+                self._problems.add(self._file(member).name, "expected a list of samples")
             for values in as_list(rows):
                 row = Fields(as_mapping(values), self._file(member), None, self._problems)
                 key = key_of(row)
@@ -199,7 +199,7 @@ class _Members:
         row = Fields(values, self._file(member), None, self._problems)
         if key_of(row) != key:
             row.report_problem(
-                f"the name of the member stands for another sample: {key[0]!r:.60}", "id"
+                f"the name of this file belongs to another sample: {key[0]!r:.60}", "id"
             )
             return None
         return row
@@ -277,12 +277,12 @@ def _slow_elements(data: bytes, file: LogFile, problems: Problems) -> Iterator[F
         raise _broken(file, error) from None
     samples = as_mapping(document).get("samples")
     if samples is not None and not isinstance(samples, list):
-        problems.add(file.name, "a list of samples was expected", field="samples")
+        problems.add(file.name, "expected a list of samples", field="samples")
     for values in as_list(samples):
         if isinstance(values, dict):
             yield Fields(values, file, None, problems)
         else:
-            problems.add(file.name, "a sample is no object", field="samples")
+            problems.add(file.name, "a sample is not an object", field="samples")
 
 
 def _decode_fields(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[Any]) -> dict[str, Any]:
@@ -296,7 +296,7 @@ def _decode_fields(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[Any]
     except _UNDECODABLE:
         value = decode_slowly(bytes(data))
     if not isinstance(value, dict):
-        raise Malformed("an object was expected")
+        raise Malformed("expected an object")
     return value
 
 
@@ -305,7 +305,7 @@ def key_of(row: Fields) -> Key | None:
     item, epoch = row.name("id"), row.count("epoch")
     if item is not None and epoch:
         return item, epoch
-    row.report_problem("no id or epoch")
+    row.report_problem("the sample has no id or no epoch")
     return None
 
 

@@ -148,9 +148,9 @@ def _question(row: Fields) -> str | None:
         prompt = (users or messages or [{}])[-1].get("content")
     text = _content(prompt, row)
     if text is None:
-        row.report_problem(f"a text or messages were expected, not {prompt!r:.60}", "input")
+        row.report_problem(f"expected a text or messages, not {prompt!r:.60}", "input")
     elif text.endswith(CUT) or text.startswith(_ATTACHMENT):
-        row.report_problem("the question is not here as a whole", "input")
+        row.report_problem("the question is incomplete in this log", "input")
         return None
     return text
 
@@ -181,7 +181,7 @@ def _gold(row: Fields, options: list[str] | None) -> tuple[str | None, int | Non
     target = row.values.get("target")
     targets = [target] if isinstance(target, str) else target
     if not isinstance(targets, list) or not all(isinstance(text, str) for text in targets):
-        row.report_problem(f"a text was expected, not {target!r:.60}", "target")
+        row.report_problem(f"expected a text, not {target!r:.60}", "target")
         return None, None
     indexes = _option_indexes(",".join(targets), options)
     if options and indexes:

@@ -86,7 +86,7 @@ def _sample(
         problems.add(file.name, "the row has no usable id", line=line, field="doc_id")
         return None
     if not prompts or not all(isinstance(prompt, str) and prompt.strip() for prompt in prompts):
-        problems.add(file.name, "what was asked is unknown", line=line, field="prompt_0")
+        problems.add(file.name, "the row has no question", line=line, field="prompt_0")
         return None
     scores = _scores(row)
     if not scores:

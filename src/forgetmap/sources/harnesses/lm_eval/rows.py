@@ -189,7 +189,7 @@ class RowReader:
         lacks_doc = doc is None and self._has_docs
         if lacks_doc or isinstance(doc_id, bool) or not isinstance(doc_id, _IDS):
             name = "doc" if lacks_doc else "doc_id"
-            self._problems.add(file.name, "what was asked is unknown", line=line, field=name)
+            self._problems.add(file.name, "the row has no question", line=line, field=name)
             return []
         scores = self._scores(row, file, line)
         if not scores:
