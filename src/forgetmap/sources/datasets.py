@@ -541,7 +541,8 @@ def _usual_gold(doc: Doc) -> object:
 
 
 def _worked_answer(doc: Doc) -> object:
-    return _after_hashes(doc) if "####" in doc["answer"] else None
+    _, mark, after = doc["answer"].rpartition("####")
+    return after.strip() if mark else None
 
 
 def _usual(names: Sequence[str]) -> Shape:

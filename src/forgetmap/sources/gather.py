@@ -168,7 +168,9 @@ class RunWriter:
         task, scorer = columns.task, columns.scorer
         known = [self._seen[task, 0, metric, scorer] for metric in columns.metrics]
         items = set(columns.item)
-        if len(items) < len(columns) or any(not items.isdisjoint(before) for before in known):
+        if len(items) < len(columns) or any(
+            not before.keys().isdisjoint(items) for before in known
+        ):
             for sample in columns.samples():
                 self._add_sample(sample)
             return

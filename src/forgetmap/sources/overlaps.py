@@ -28,13 +28,15 @@ def result_digests(scores: Path) -> ResultDigests:
         table = opened.read_all().select([*KEY, "metric", "scorer"])
     digests = answer_digests(table)
     names = [table[name].combine_chunks().dictionary_encode() for name in _MEASURE]
-    codes = np.stack([np.asarray(name.indices) for name in names])
+    sizes = [len(name.dictionary) for name in names]
+    codes = np.ravel_multi_index([np.asarray(name.indices) for name in names], sizes)
     found: dict[tuple[str, ...], Digests] = {}
-    for measure in np.unique(codes, axis=1).T:
-        texts = tuple(
-            name.dictionary[int(code)].as_py() for name, code in zip(names, measure, strict=True)
+    for code in np.flatnonzero(np.bincount(codes)):
+        places = np.unravel_index(code, sizes)
+        texts = (
+            name.dictionary[int(place)].as_py() for name, place in zip(names, places, strict=True)
         )
-        found[texts] = digests[(codes == measure[:, None]).all(axis=0)]
+        found[tuple(texts)] = digests[codes == code]
     return found
 
 

@@ -8,10 +8,10 @@ by column. Any other row is left to `RowReader`, which reads every row, and give
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby, pairwise
-from typing import Any
+from operator import attrgetter
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -45,6 +45,7 @@ ROWS_AT_A_TIME = 512
 """Enough for calls on whole columns to cost little, few enough to stay in the cache of a core."""
 _NULL = msgspec.Raw(b"null")
 _decode_text = msgspec.json.Decoder(str).decode
+_filter_of, _answers_of, _doc_of = map(attrgetter, ("filter", "filtered_resps", "doc"))
 _UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 Reals = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -106,12 +107,23 @@ class PlainRows:
         yield from self._samples(lines)
 
     def _samples(self, lines: Sequence[_Line]) -> Iterator[Sample | SampleColumns]:
-        for kind, run in groupby(lines, self._kind):
-            if kind is not None:
-                yield from self._plain(list(run))
+        for has_row, run in groupby(lines, _has_row):
+            if has_row:
+                yield from self._plain_runs(list(run))
                 continue
             for line in run:
                 yield from self._careful(line)
+
+    def _plain_runs(self, lines: list[_Line]) -> Iterator[Sample | SampleColumns]:
+        """Rows of the same filter, with as many answers and the same fields, belong together."""
+        rows = [line.row for line in lines]
+        filters, answers = map(_filter_of, rows), map(len, map(_answers_of, rows))
+        kinds = list(zip(filters, answers, map(tuple, map(_doc_of, rows)), strict=True))
+        start = 0
+        for _, run in groupby(kinds):
+            end = start + len(list(run))
+            yield from self._plain(lines[start:end])
+            start = end
 
     def _careful(self, line: _Line) -> list[Sample]:
         raw = line.raw or self._file.bytes_at(line.offset, line.size)
@@ -148,15 +160,6 @@ class PlainRows:
                 label = ENDS_IN_LABEL.search(data, answered + 1 - LABEL_BYTES, answered + 1)
                 line.is_label = label is not None
         return lines
-
-    def _kind(self, line: _Line) -> object:
-        """What rows that are worked on together have in common; None where one is not plain."""
-        row = line.row
-        if row is None or row.scores_per_repeat is not None:
-            return None
-        if bytes(row.metrics) not in self._layout.written_metrics:
-            return None
-        return row.filter, len(row.filtered_resps), *row.doc
 
     def _plain(self, lines: list[_Line]) -> Iterator[Sample | SampleColumns]:
         """Rows of one kind; one by one where the document or the answer is unusual after all."""
@@ -223,7 +226,6 @@ class Layout(msgspec.Struct):
 
     Attributes:
         metrics: their names, in order.
-        written_metrics: this list as JSON.
         weighs: whether options were weighed, rather than an answer generated.
         decode: the fields of a row, from its JSON.
         value_fields: what the fields of the metrics are called there.
@@ -231,7 +233,6 @@ class Layout(msgspec.Struct):
     """
 
     metrics: list[str]
-    written_metrics: frozenset[bytes]
     weighs: bool
     decode: Any
     value_fields: list[str]
@@ -257,25 +258,24 @@ def find_layout(file: LogFile, *, texts: bool) -> Layout | None:
             ("doc", dict[str, Any]),
             ("doc_id", int | str),
             ("filter", str),
-            ("metrics", msgspec.Raw),
+            ("metrics", tuple[*(Literal[name] for name in metrics)]),  # type: ignore[misc]
             ("prompt_hash", str),
             ("filtered_resps", answers),
             *((name, float | bool) for name in value_fields),
             ("target", msgspec.Raw, _NULL),
-            ("scores_per_repeat", Any, None),
+            ("scores_per_repeat", None, None),
             *([("resps", Any, None)] if texts and answers == list[str] else []),
         ],
         rename=dict(zip(value_fields, metrics, strict=True)),
         gc=False,
     )
     decode_row = msgspec.json.Decoder(row).decode
-    written = {
-        json.dumps(metrics, separators=marks).encode() for marks in ((", ", ": "), (",", ":"))
-    }
     by_length = BY_LENGTH & set(metrics)
-    return Layout(
-        metrics, frozenset(written), answers != list[str], decode_row, value_fields, by_length
-    )
+    return Layout(metrics, answers != list[str], decode_row, value_fields, by_length)
+
+
+def _has_row(line: _Line) -> bool:
+    return line.row is not None
 
 
 def _answers_type(responses: object) -> Any:
@@ -358,8 +358,7 @@ def _prompt(data: bytes, asked: int, answered: int) -> str:
 def _add_answers(columns: SampleColumns, rows: Sequence[Any], items: ItemColumns) -> None:
     """What was extracted from generated answers, and the right one by the target where need be."""
     answers = [extracted(row.filtered_resps[0]) for row in rows]
-    columns.answer = [answer for answer, _ in answers]
-    columns.outcome = [outcome for _, outcome in answers]
+    columns.answer, columns.outcome = map(list, zip(*answers, strict=True))
     if items.has_gold:
         columns.gold = [
             decode(row.target) if gold is None else gold
