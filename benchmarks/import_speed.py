@@ -7,7 +7,9 @@ Four kinds of rows, each a quarter of the bytes (a fixed mix, not tuned to anybo
 chosen under 5 examples like MMLU, endings under 10 like HellaSwag, texts under 25 like ARC, and
 answers generated under two filters, like GSM8K with 5. Multiple-choice rows repeat their prompt in
 each of four requests; lengths are like those of the real data, and rows are as lm-eval 0.4.9 writes
-them. The loop is `json.loads` on every line, of which only id, hash and metric are kept. Ours reads
+them. The loop is `json.loads` on every line, of which only id, hash and metric are kept; two more
+contenders show what is possible: the loop that writes texts to Parquet as well, and DuckDB's own
+reader of JSON on all cores, which finds the fields and documents but no identity. Ours reads
 the same files to Parquet, once scores with identity (hashes of question, options, right answer and
 prompt), once with all texts, each in one process and in one per core. Every contender runs in a
 process of its own, in turn; seconds are from the call to the result, imports excluded on all sides,
@@ -41,6 +43,7 @@ TASKS = ("mmlu_anatomy", "hellaswag", "arc_challenge", "gsm8k")
 MOST_MEMORY = 1.5
 BARS = {"scores": 4.0, "texts": 1.0}
 """How many times the loop's rate is asked for."""
+ROWS_OF_LOOP = 8_192
 
 
 class Writer:
@@ -231,6 +234,68 @@ def run_loop(folder: Path) -> Callable[[], int]:
     return call
 
 
+def run_text_loop(folder: Path) -> Callable[[], int]:
+    """The loop that keeps texts as well: prompt, question and response, to Parquet."""
+    import pandas as pd  # noqa: F401  # pyarrow imports it at its first array
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    texts = ("task", "filter", "doc", "prompt", "response")
+    schema = pa.schema(
+        [("doc_id", pa.int64()), ("score", pa.float64()), *((name, pa.string()) for name in texts)]
+    )
+
+    def call() -> int:
+        count, rows = 0, []
+        with (
+            tempfile.TemporaryDirectory() as target,
+            pq.ParquetWriter(
+                f"{target}/texts.parquet", schema, compression="zstd", compression_level=1
+            ) as writer,
+        ):
+            for path in sorted(folder.glob("*.jsonl")):
+                with path.open(encoding="utf-8") as file:
+                    for line in file:
+                        rows.append(_with_texts(path.stem, json.loads(line)))
+                        if len(rows) == ROWS_OF_LOOP:
+                            writer.write_table(pa.Table.from_pylist(rows, schema))
+                            count, rows = count + len(rows), []
+            writer.write_table(pa.Table.from_pylist(rows, schema))
+        return count + len(rows)
+
+    return call
+
+
+def _with_texts(task: str, row: dict[str, Any]) -> dict[str, Any]:
+    response = row["resps"][0][0]
+    return {
+        "task": task,
+        "doc_id": row["doc_id"],
+        "filter": row["filter"],
+        "score": float(row[row["metrics"][0]]),
+        "doc": json.dumps(row["doc"]),
+        "prompt": row["arguments"]["gen_args_0"]["arg_0"],
+        "response": response if isinstance(response, str) else None,
+    }
+
+
+def run_duckdb(folder: Path) -> Callable[[], int]:
+    """DuckDB's reader of JSON on all cores: fields and documents, no identity."""
+    import duckdb
+
+    def call() -> int:
+        names = [str(path) for path in sorted(folder.glob("*.jsonl"))]
+        rows = duckdb.connect().sql(
+            "select doc_id, doc_hash, doc, filter, acc, exact_match from read_json(?, "
+            "columns={doc_id: 'BIGINT', doc_hash: 'VARCHAR', doc: 'JSON', filter: 'VARCHAR', "
+            "acc: 'DOUBLE', exact_match: 'DOUBLE'}, format='newline_delimited')",
+            params=[names],
+        )
+        return len(rows.to_arrow_table())
+
+    return call
+
+
 def run_ours(folder: Path, *, texts: bool, processes: int | None) -> Callable[[], int]:
     """Ours: to a run folder in Parquet, with identity."""
     import pandas as pd  # noqa: F401  # pyarrow imports it at its first array
@@ -250,6 +315,8 @@ def run_ours(folder: Path, *, texts: bool, processes: int | None) -> Callable[[]
 
 CONTENDERS: dict[str, Callable[[Path], Callable[[], int]]] = {
     "loop": run_loop,
+    "loop-texts": run_text_loop,
+    "duckdb": run_duckdb,
     "scores-1": lambda folder: run_ours(folder, texts=False, processes=1),
     "scores": lambda folder: run_ours(folder, texts=False, processes=None),
     "texts-1": lambda folder: run_ours(folder, texts=True, processes=1),
@@ -336,7 +403,7 @@ def report(rounds: list[dict[str, dict[str, float]]], mib: int) -> None:
         verdict = "" if bar is None else f"  asked {bar}x: {'yes' if times >= bar else 'NO'}"
         fits = "" if memory[name] <= MOST_MEMORY else "  TOO MUCH MEMORY"
         print(
-            f"{name:8} {seconds[name]:7.2f} s  (CPU {cpu[name]:6.2f})  "
+            f"{name:10} {seconds[name]:7.2f} s  (CPU {cpu[name]:6.2f})  "
             f"{mib / seconds[name]:6.0f} MiB/s  {times:5.2f}x  {memory[name]:5.2f} GiB  "
             f"{rounds[0][name]['rows']:,.0f} rows{verdict}{fits}"
         )
