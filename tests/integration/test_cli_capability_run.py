@@ -90,7 +90,7 @@ def test_the_sample_suite(models: list[Path], tmp_path: Path) -> None:
     assert cells["H5.recall"]["n"] == 8
     shown = call("drift", *paths, "--taxonomy", "sample", "--draws", 100, "--processes", 1)
     assert "Drift from base (sample, default)" in shown.out
-    assert "not in the taxonomy" not in shown.out
+    assert "the taxonomy does not contain" not in shown.out
     warnings = fm.compare(paths[0], paths[1]).result.pairing.warnings
     assert not {"duplicates", "one_sided", "conflict"} & {notice.code for notice in warnings}
     run = fm.open_run(paths[0])

@@ -358,5 +358,5 @@ def test_overwrite_never_replaces_its_own_input(demo: Path, where: str) -> None:
     out = demo / where
     done = call("compare", demo / "before", demo / "after", "--out", out, "--overwrite")
     assert done.code == 2
-    assert "choose another folder for --out" in done.err
+    assert "choose another path for the output" in done.err
     assert (demo / "before" / "scores.parquet").is_file()

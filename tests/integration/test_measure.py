@@ -286,7 +286,7 @@ def test_bug_23_a_file_is_the_task_its_name_says(tmp_path: Path) -> None:
     assert {cell.task for cell in result.metrics if cell.value is not None} == {"oasst1.full"}
     said = {caution.code: caution.message for caution in result.cautions}
     assert (
-        "gsm8k not in the taxonomy; task names must match the taxonomy exactly"
+        "the taxonomy does not contain gsm8k; task names must match the taxonomy exactly"
         in said["unknown_tasks"]
     )
 

@@ -40,10 +40,8 @@ def _of_runs(
         if source.strangers:
             yield (
                 "unknown_tasks",
-                (
-                    f"{source.run.name}: {listed(source.strangers)} not in the taxonomy; task "
-                    "names must match the taxonomy exactly."
-                ),
+                f"{source.run.name}: the taxonomy does not contain {listed(source.strangers)}; "
+                "task names must match the taxonomy exactly.",
             )
         for notice in source.run.notices:
             yield "reading", notice

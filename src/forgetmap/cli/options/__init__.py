@@ -32,10 +32,13 @@ def split_names(text: str | None) -> list[str]:
 
 def refuse_overwriting_inputs(out: Path, inputs: Sequence[str]) -> None:
     """Refuse to write where the results come from: --overwrite would replace them."""
+    folder = out.resolve()
     for path in map(Path, inputs):
-        if path.resolve().is_relative_to(out.resolve()):
+        if path.resolve().is_relative_to(folder):
+            what = "is" if path.resolve() == folder else f"contains {path}, which is"
             raise UsageError(
-                f"--out {out} contains the input {path}", hint="choose another folder for --out."
+                f"the output {out} {what} an input of this command",
+                hint="choose another path for the output.",
             )
 
 

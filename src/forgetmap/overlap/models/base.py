@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from forgetmap.errors import EmptyInputError, PairingError
 from forgetmap.overlap.prompts import SamplingPrompt
+from forgetmap.text import counted
 
 Tokens = tuple[int, ...]
 
@@ -114,8 +115,8 @@ def encode_alike(
     for prompt, tokens, other_tokens in zip(prompts, ids_before, ids_after, strict=True):
         if tokens != other_tokens:
             raise PairingError(
-                f"Prompt {prompt.id!r} has {len(tokens)} tokens for {before.name} and "
-                f"{len(other_tokens)} different ones for {after.name}.",
+                f"Prompt {prompt.id!r} is tokenized differently: {counted(len(tokens), 'token')} in "
+                f"{before.name}, {counted(len(other_tokens), 'token')} in {after.name}.",
                 hint="compare models with the same tokenizer.",
             )
         _check_length(prompt, tokens, (before, after), limit)
@@ -146,7 +147,8 @@ def _check_length(
     for model in models:
         if model.context is not None and len(tokens) + limit > model.context:
             raise PairingError(
-                f"Prompt {prompt.id!r} has {len(tokens)} tokens; with {limit} new tokens it "
-                f"exceeds the context length {model.context} of {model.name}.",
+                f"Prompt {prompt.id!r} has {counted(len(tokens), 'token')}; with "
+                f"{counted(limit, 'new token')} it exceeds the context length {model.context:,} of "
+                f"{model.name}.",
                 hint="shorten the prompt, or lower --max-new-tokens.",
             )

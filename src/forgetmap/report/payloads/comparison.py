@@ -163,7 +163,7 @@ def _title(results: Sequence[ComparisonResult]) -> str:
     if first.stages is not None:
         return " → ".join([first.before.name, *(stage.name for stage in first.stages)])
     if len(results) > 1:
-        return f"{len(results)} models compared with {first.before.name}"
+        return f"{len(results)} models against {first.before.name}"
     return f"{first.after.name} against {first.before.name}"
 
 

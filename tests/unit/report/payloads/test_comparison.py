@@ -285,7 +285,7 @@ def test_a_chain_has_its_ends_every_stage_and_histories(tmp_path: Path) -> None:
 
 def test_many_pairs_have_one_comparison_each(tmp_path: Path) -> None:
     payload = make_payload(fm.compare(*stages(tmp_path)))
-    assert (payload.kind, payload.title) == ("many", "2 models compared with base")
+    assert (payload.kind, payload.title) == ("many", "2 models against base")
     assert [result.after.name for result in payload.comparisons] == ["sft", "rl"]
     assert [each.total["forgotten"] for each in payload.items] == [1, 0]
     assert payload.histories is None
