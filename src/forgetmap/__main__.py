@@ -1,4 +1,4 @@
-"""`python -m forgetmap` is `forgetmap`."""
+"""Entry point of `python -m forgetmap`."""
 
 from forgetmap.cli import script
 

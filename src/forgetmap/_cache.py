@@ -1,4 +1,4 @@
-"""Where files of ours are kept: the cache of the user, and a folder of this process."""
+"""Folders for files of forgetmap: the cache of the user, and a temporary one per process."""
 
 from __future__ import annotations
 

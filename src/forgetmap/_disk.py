@@ -1,4 +1,4 @@
-"""Files that survive: brought to the disk, exchanged at once, written by one process, checked."""
+"""Durable files: flushed, replaced atomically, locked by one process, verified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replies of servers: which errors may pass, when to try again, and what must not be shown."""
+"""Replies of servers: temporary errors, retry times, and removal of secrets."""
 
 from __future__ import annotations
 

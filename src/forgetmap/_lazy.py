@@ -1,4 +1,4 @@
-"""Imports that wait until they are needed, and say what to install if they cannot be had.
+"""Deferred imports, and errors that name the package to install if an import fails.
 
 `import forgetmap` and `forgetmap --help` must cost nothing, although behind the names stand DuckDB,
 numpy and torch. A package lists its names in the usual two places: an import under `TYPE_CHECKING`,

@@ -1,4 +1,4 @@
-"""Registries: objects with names, ours and those that installed packages add by entry point.
+"""Registries of named objects: built-in ones, and those of installed packages by entry point.
 
 One `Registry` each holds log formats, scorers, merge methods, suites and whatever else a package
 may add. Nothing of ours or of others is imported before it is used: listing names reads only the

@@ -1,4 +1,4 @@
-"""Processes of our own that share out work: one pool for reading, scoring, comparing and drawing.
+"""One pool of worker processes for reading, scoring, comparing and drawing.
 
 A worker is a fresh interpreter that gets pickled calls through its standard input and answers
 through its standard output. Unlike the pools of the standard library it does not import the main

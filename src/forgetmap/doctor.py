@@ -1,4 +1,4 @@
-"""What works on this machine, and what to do about what does not.
+"""Check of the installation: which features work on this machine, and how to enable the others.
 
 A part is tried by a function that says in a few words what it found, or raises; `all_parts` is the
 table of them.

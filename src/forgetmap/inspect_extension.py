@@ -1,4 +1,4 @@
-"""Inspect with a verdict: after each run, what the model forgot against an earlier log.
+"""Extension for Inspect: after each run, compare its log with an earlier one and print a verdict.
 
     FORGETMAP_BASELINE=logs/base inspect eval tasks.py --model openai/tuned --log-dir logs/tuned
 

@@ -1,4 +1,4 @@
-"""What pytest does with gates: options for the two runs, a fixture, and a summary at the end.
+"""Plugin for pytest: options for two runs, a fixture for gates, and a summary at the end.
 
 It is loaded by every pytest where forgetmap is installed, so it imports nothing of forgetmap before
 a test asks for it.

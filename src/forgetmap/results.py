@@ -1,4 +1,4 @@
-"""Values that several packages hand out: a number with its interval, and a notice to the reader."""
+"""Result values of several packages: estimates with intervals, and notices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forgetting as drift of what a model can do, will do, and how it does it."""
+"""Capability drift: changes in what a model can do, will do, and how it answers."""
 
 from __future__ import annotations
 

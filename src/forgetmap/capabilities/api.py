@@ -1,4 +1,4 @@
-"""The verb: how did what a model can do, will do, and how it does it, drift?"""
+"""The public function `drift`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores many responses at once: Arrow in, Arrow out, the same in this process or in another."""
+"""Batch scoring of responses on Arrow data, in this process or in another."""
 
 from __future__ import annotations
 

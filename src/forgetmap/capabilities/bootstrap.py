@@ -1,4 +1,4 @@
-"""The paired bootstrap as products of matrices.
+"""The paired bootstrap as matrix products.
 
 A draw gives every unit (an item with all its repeats and all metrics of its task, or a cluster of
 items) a weight; the weights are Poisson distributed, which is resampling with replacement of a

@@ -40,8 +40,10 @@ def _of_runs(
         if source.strangers:
             yield (
                 "unknown_tasks",
-                f"{source.run.name}: the taxonomy does not contain {listed(source.strangers)}; "
-                "task names must match the taxonomy exactly.",
+                (
+                    f"{source.run.name}: the taxonomy does not contain "
+                    f"{listed(source.strangers)}; task names must match the taxonomy exactly."
+                ),
             )
         for notice in source.run.notices:
             yield "reading", notice

@@ -1,4 +1,4 @@
-"""One model after against the model before: from paired values to cells of all levels."""
+"""Cells of all levels from the paired values of one model after and the model before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The items behind a drift: of every metric those that changed, with both answers.
+"""Items behind a drift: those that changed, by metric, with both answers.
 
 Of binary metrics these are the flips; of gradual values those that moved farthest. The items of a
 task stand together, whatever the metric, so that texts that several metrics share are packed well.

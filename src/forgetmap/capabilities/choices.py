@@ -1,4 +1,4 @@
-"""What options of a drift measurement offer, and their defaults.
+"""Choices and defaults of drift options.
 
 Imports nothing that computes: the command line needs it for every `--help`.
 """

@@ -1,4 +1,4 @@
-"""The result of a drift, and what it says: sentences, and a table of capabilities by model."""
+"""The class of drift results, with its sentences and tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large a change is, on scales that can be averaged.
+"""Effect sizes on scales that can be averaged.
 
 Relative change depends on which complement was stored and explodes near zero; these do not: every
 effect is bounded, turns its sign when before and after change places, and for shares also when

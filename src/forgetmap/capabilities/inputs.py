@@ -1,4 +1,4 @@
-"""Who is compared with whom: models under labels, one base or several, stars, pairs and chains."""
+"""Models of a drift with their labels, and the pairs to compare: stars, pairs and chains."""
 
 from __future__ import annotations
 

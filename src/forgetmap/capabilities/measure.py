@@ -1,4 +1,4 @@
-"""Applies the scorers of a taxonomy to the responses of a run.
+"""Application of the scorers of a taxonomy to the responses of a run.
 
 A unit of work is one scorer on one task. Its values are kept in the cache under the content of the
 task and the version of the scorer, so that an interrupted measurement resumes, and

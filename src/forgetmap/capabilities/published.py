@@ -1,4 +1,4 @@
-"""CapTrack's own metric files, and the arithmetic that was published on them.
+"""Metric files of CapTrack, and the arithmetic published with them.
 
 A metric changes by 100 (after - before) / before percent. A capability is the mean of its metrics,
 with their population standard deviation; a group is the mean of its capabilities, with the root of

@@ -1,4 +1,4 @@
-"""Which model drifted most, how surely, and how much of a drift a later step undid.
+"""Ranking of models by drift with its uncertainty, and recovery by a later training.
 
 The size of a drift is the root mean square of the effects of capabilities, less their noise. A draw
 of the bootstrap scatters around an effect that scatters itself, so that a square of a draw holds

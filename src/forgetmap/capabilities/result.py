@@ -1,4 +1,4 @@
-"""What a drift is made of, for people and programs."""
+"""Values of a drift result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The suite that is shipped: a few items of our own for every capability and every scorer.
+"""The suite `capabilities`: a few items of our own for every capability and every scorer.
 
 Its taxonomy is `sample`. Every item has a reference, a response that gets the best value; texts to
 look something up in are made from a seed.

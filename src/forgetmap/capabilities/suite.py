@@ -1,4 +1,4 @@
-"""The tasks of CapTrack for the runner: read from the hub when they are asked for."""
+"""The tasks of CapTrack as a suite, read from the hub on use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cells of a drift as one table for spreadsheets: a row per cell, whatever its level."""
+"""The cells of a drift as one table for spreadsheets, with a row per cell."""
 
 from __future__ import annotations
 

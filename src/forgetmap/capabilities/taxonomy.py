@@ -1,4 +1,4 @@
-"""What is measured: groups, capabilities, tasks and metrics, from the only place that knows them.
+"""The taxonomy: groups, capabilities, tasks and metrics, defined only here.
 
     name = "mine"
     groups = [{ id = "CAN", title = "What it can do" }]

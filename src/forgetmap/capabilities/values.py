@@ -1,4 +1,4 @@
-"""From two runs to paired values: one row per item, one value before and one after per metric."""
+"""Paired values of two runs: one row per item, with the value before and after of each metric."""
 
 from __future__ import annotations
 

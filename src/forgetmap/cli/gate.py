@@ -1,4 +1,4 @@
-"""`forgetmap gate`: PASS, FAIL or INCONCLUSIVE, with exit codes that a pipeline can trust."""
+"""`forgetmap gate`: PASS, FAIL or INCONCLUSIVE, with exit codes for pipelines."""
 
 from __future__ import annotations
 

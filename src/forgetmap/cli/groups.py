@@ -1,4 +1,4 @@
-"""Groups of commands that import the module of a command only when it is used.
+"""Groups of commands whose modules are imported on use.
 
 A command is a function of the module of its group. Where it is long, or the group is the root, it
 lies in the module of its name (`forgetmap merge sweep` in `cli/merge/sweep.py`) under the name

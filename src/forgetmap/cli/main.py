@@ -1,4 +1,4 @@
-"""`forgetmap`: finds the command, shows typed errors as two lines, never as a traceback."""
+"""The command `forgetmap`: loads subcommands and prints typed errors without tracebacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a long job is: bars on a terminal, a line now and then elsewhere."""
+"""Progress of long jobs: bars on a terminal, occasional lines elsewhere."""
 
 from __future__ import annotations
 

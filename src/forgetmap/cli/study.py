@@ -1,4 +1,4 @@
-"""`forgetmap study`: many models, declared in one file, and what they say together."""
+"""`forgetmap study`: studies of many models that are declared in one file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `forgetmap study run` does: a bill, or all models with their progress and what is left."""
+"""`forgetmap study run`: the cost estimate, or the evaluation of all models with progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened to each item, and the sums over groups of items."""
+"""Comparisons of runs: the change of each item, and sums over groups of items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb: compare whatever the user has."""
+"""The public functions `compare` and `chain`."""
 
 from __future__ import annotations
 

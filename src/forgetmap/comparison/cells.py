@@ -1,4 +1,4 @@
-"""The sums: one pass over the joined results counts every state of every group.
+"""Counts of the states of every group, in one pass over the joined results.
 
 A result is right, wrong, unscored or absent on each side, so a handful of counts per task says
 everything. The expressions are narwhals, so the same code runs in DuckDB, Polars, pandas and

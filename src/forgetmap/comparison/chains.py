@@ -1,4 +1,4 @@
-"""Ordered checkpoints: what happened to each item over base -> sft -> rl, and at which step."""
+"""Chains of checkpoints: the path of each item over base -> sft -> rl."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the options chosen before and after relate, counted by the number of options.
+"""Counts of the options chosen before and after, by number of options.
 
 The score of a pair under every estimator depends only on its cell, on k and on this relation, so
 these counts are all that the estimators need.

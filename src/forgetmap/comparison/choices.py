@@ -1,4 +1,4 @@
-"""What options of a comparison offer, and their defaults.
+"""Choices and defaults of comparison options.
 
 Imports nothing that computes: the command line needs it for every `--help`.
 """

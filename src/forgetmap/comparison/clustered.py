@@ -1,4 +1,4 @@
-"""Items that are not independent: how much wider that makes an interval.
+"""Design effects of dependent items on intervals.
 
 Repeats of one item are a cluster, items that share a `cluster` are one, also over tasks, and in
 totals so are items with the same content. Scores are summed within clusters; clusters with the same

@@ -1,4 +1,4 @@
-"""The result of comparing two runs, for people and programs."""
+"""The class of a comparison of two runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What paired, what did not, and why; the point at which a comparison is refused."""
+"""Coverage of a comparison: paired and unpaired results, and when it is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""THE table of estimators: how a share of lost items is computed from what was counted.
+"""The table of estimators: formulas of the share of forgotten items.
 
 One row says everything about an estimator: what it needs, its scale, what it assumes, how it is
 called and how it is computed. JSON, its schema, frames, the headline, terminal, report page and

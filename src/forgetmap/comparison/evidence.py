@@ -1,4 +1,4 @@
-"""Everything that is counted about a group of items, gathered once; groups add up."""
+"""Counts of a group of items; groups can be added."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results on disk: JSON for programs, Parquet for analysis, CSV for spreadsheets."""
+"""Output files of a comparison: JSON, Parquet and CSV."""
 
 from __future__ import annotations
 

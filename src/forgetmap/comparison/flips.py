@@ -1,4 +1,4 @@
-"""Which items: those that flipped, and those that did not pair, with both answers side by side."""
+"""Lists of flipped and unpaired items with both answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results as frames of the library the caller works in."""
+"""Results as dataframes of the library of the caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores between 0 and 1: what changed beyond the cut into right and wrong."""
+"""Changes of scores between 0 and 1, without a threshold for right and wrong."""
 
 from __future__ import annotations
 

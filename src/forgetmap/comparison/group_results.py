@@ -1,4 +1,4 @@
-"""From evidence to numbers: every estimate that the data allow, its interval, its test."""
+"""Estimates of a group with intervals and tests, as far as the data allow."""
 
 from __future__ import annotations
 

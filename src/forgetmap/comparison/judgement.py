@@ -1,4 +1,4 @@
-"""One quantity of one group, held against a margin: what a rule of a gate is made of.
+"""One quantity of one group compared with a margin, for the rules of a gate.
 
 The numbers and verdicts are those of a comparison; only margin, estimator and level may differ.
 """

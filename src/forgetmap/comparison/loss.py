@@ -1,4 +1,4 @@
-"""The headline loss: one estimator, its parts, and limits that may be quoted.
+"""The headline loss: one estimator, its parts, and the bounds to quote.
 
 "At least" is the lower limit and "at most" the upper; a loss is claimed if and only if the lower
 limit is above 0, so limits and test are one procedure.

@@ -1,8 +1,9 @@
-"""How much may be trusted about lucky guesses, task by task.
+"""Assumptions about lucky guesses, by task.
 
-Three things decide it. Whether the number of options can be true: a position that is never right
-and never chosen does not exist. Whether right answers stand at all positions alike: else habits
-look like knowledge. Whether habits moved between the models: then items flip without any loss.
+Three things decide whether they hold. The number of options must be possible: a position that is
+never right and never chosen does not exist. Right answers must be spread evenly over positions, or
+letter preferences look like knowledge. Letter preferences must be the same in both models, or items
+flip without any loss.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a reader must know before believing the numbers of a comparison."""
+"""Notices of a comparison: limitations of its numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From two prepared runs to a comparison: pair, count, estimate, say how sure that is."""
+"""From two prepared runs to a comparison: pair, count, estimate, judge."""
 
 from __future__ import annotations
 

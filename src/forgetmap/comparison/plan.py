@@ -1,4 +1,4 @@
-"""How many items and repeats it takes: before a run, and after one that could not tell."""
+"""Sample sizes: items and repeats for a new run, or after an inconclusive one."""
 
 from __future__ import annotations
 

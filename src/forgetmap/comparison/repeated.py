@@ -1,4 +1,4 @@
-"""What repeats tell: the noise floor of a model, and what changed beyond that.
+"""Estimates from repeats: the noise floor, and changes beyond it.
 
 Answers are counted within items by what was chosen, and items with the same counts are counted
 together, so no pair of answers is ever formed: the number of pairs of different wrong answers is a

@@ -1,4 +1,4 @@
-"""What a comparison says, as plain values: the shape of `--json` and its published JSON schema."""
+"""Result of a comparison as plain values; the format of `--json` and its JSON schema."""
 
 from __future__ import annotations
 

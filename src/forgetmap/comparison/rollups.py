@@ -1,4 +1,4 @@
-"""The published roll-up: per task and seed, clipped; over the tasks of a category; over seeds.
+"""The published aggregation: per task and seed, clipped; over tasks of a category; over seeds.
 
 For comparison with published numbers only. Clipping before averaging biases upwards (at k = 4 and
 50 items with nothing lost the clipped mean is .026), and a task of 100 items counts like one of

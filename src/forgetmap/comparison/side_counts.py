@@ -1,4 +1,4 @@
-"""What each side scored, whether it paired or not: coverage, and which positions are ever used.
+"""Counts of each side, paired or not: coverage, and the answer positions in use.
 
 Counted on one side alone, without the join, in one pass.
 """

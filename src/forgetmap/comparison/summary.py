@@ -1,4 +1,4 @@
-"""The first screen of a comparison in words: verdict, one number, and how we know.
+"""The first screen of a comparison as sentences: verdict, one number, and "How we know".
 
 Terminal, report, served page and notebook show the same summary; they differ in how it looks.
 """

@@ -1,4 +1,4 @@
-"""Named tables of tasks: how many options, and which category. Data, not code.
+"""Named tables of tasks with their numbers of options and categories.
 
 `as-run` is what the published averages of Harmon et al. (2026) were made with: the released
 category map does not know the name of the task that was run for ARC, so ARC is in the bucket

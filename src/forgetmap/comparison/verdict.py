@@ -1,4 +1,4 @@
-"""From a loss and its limits to a verdict against a margin, and the sentence that says it.
+"""Verdicts: a loss and its interval compared with a margin, and the sentence for it.
 
 The estimator: repeats of both models -> excess (with net beside it); repeats of the model before ->
 excess_before; options logged, three or more of them and right answers balanced -> matched; other

@@ -1,4 +1,4 @@
-"""Sentences made of numbers."""
+"""Sentences of a comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a backend answers, graded: one journal entry per job."""
+"""Grading of the answers of a backend: one journal entry per job."""
 
 from __future__ import annotations
 

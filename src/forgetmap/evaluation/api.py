@@ -1,4 +1,4 @@
-"""The verb: evaluate whatever model the user has."""
+"""The public function `evaluate`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What options of an evaluation offer; imports nothing, since every `--help` needs it."""
+"""Choices of evaluation options; a module without imports, because every `--help` loads it."""
 
 from typing import Literal
 

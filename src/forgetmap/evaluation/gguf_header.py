@@ -1,4 +1,4 @@
-"""The header of a GGUF file, checked before a library believes what it says.
+"""The header of a GGUF file, validated before a library reads the file.
 
 Readers make one object per element that a header claims. Here nothing is made: sizes are added up
 and compared with the bytes that are there.

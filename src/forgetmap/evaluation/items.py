@@ -1,4 +1,4 @@
-"""What is asked: items, tasks and suites; and the order of options, fixed by seeds."""
+"""Items, tasks and suites, and the seeded order of options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything a run asks, made and checked before the first answer."""
+"""All prompts of a run, created and checked before the first answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers as they come, one line each, so that a run killed at any point can resume."""
+"""The journal of a run: one line per answer, so that an interrupted run can resume."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model may be called: folders, files, hub ids, adapters, servers, other backends."""
+"""Names of models: folders, files, hub ids, adapters, servers, other backends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is set for one model alone, in its name: `MODEL,stage=base,max_tokens=4096`."""
+"""Settings of a single model, given in its name: `MODEL,stage=base,max_tokens=4096`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model is shown: questions, worked examples and the form an answer must have."""
+"""Prompts: questions, worked examples and instructions for the answer format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ask a model everything, and write the run folder; or estimate what that would take."""
+"""Evaluate a model on a suite and write the run folder, or estimate the cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run folder says: the records and the description of a finished run."""
+"""Records and manifest of a finished run."""
 
 from __future__ import annotations
 

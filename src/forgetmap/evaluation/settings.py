@@ -1,4 +1,4 @@
-"""How models are asked: the protocol and everything that can be set about it."""
+"""Settings of an evaluation: the protocol and its parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to do next: sets to replay, items to ask again, sections for model cards, data sets."""
+"""Exports for the next step: replay sets, items to run again, model card sections, data sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A section for model cards that says what was forgotten, and how that is known.
+"""A section for model cards on forgotten items, with the evidence.
 
 It stands between two comments, so that writing it again replaces it and keeps everything else.
 """

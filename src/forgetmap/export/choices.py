@@ -1,4 +1,4 @@
-"""What options of exports offer, and their defaults.
+"""Choices and defaults of export options.
 
 Imports nothing that computes: the command line needs it for every `--help`.
 """

@@ -1,4 +1,4 @@
-"""Whether a text is, contains or rewords a question that was measured.
+"""Detection of texts that equal, contain or reword an evaluation item.
 
 A question is found in a text in four ways, each blind to case, punctuation, white space and Unicode
 form, and each by an index of all questions, so that a text is read once however many there are:

@@ -1,4 +1,4 @@
-"""A folder that is a data set of the hub: what happened to each item, and a card.
+"""A data set folder for the Hugging Face Hub: the outcome of each item, and a card.
 
     FOLDER/
       README.md                    the card: what loads, what is in it, what was found

@@ -1,4 +1,4 @@
-"""What was measured: every item of both runs with question, options and right answer."""
+"""Evaluation items of both runs with question, options and right answer."""
 
 from __future__ import annotations
 

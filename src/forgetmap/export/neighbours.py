@@ -1,4 +1,4 @@
-"""The training examples that are most like what was forgotten, by the rare words they share.
+"""Training examples similar to the forgotten items, by the rare words they share.
 
 Words count by how rare they are among the measured questions; similarity is the cosine between the
 sets of words. Examples are seen once, in order, and of each forgotten item only the best are kept.

@@ -1,4 +1,4 @@
-"""Texts without what differs between copies: case, punctuation, white space, Unicode form.
+"""Normalised texts: without differences in case, punctuation, white space and Unicode form.
 
 What is left are words: runs of letters and digits, in ASCII wherever Unicode says that a letter is
 a form of one. Scripts that are written without blanks give a word per letter.

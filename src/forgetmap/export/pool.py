@@ -1,4 +1,4 @@
-"""Training examples that a replay set may be chosen from: a table of texts, or a run."""
+"""Training examples from which a replay set is chosen: a table of texts, or a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measured questions, made ready to be found inside other texts."""
+"""Questions of evaluation items, prepared for the search in other texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A replay set: training examples like what was forgotten, without anything that is measured."""
+"""Replay sets: training examples similar to the forgotten items, without evaluation items."""
 
 from __future__ import annotations
 

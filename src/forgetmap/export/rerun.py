@@ -1,4 +1,4 @@
-"""Lists of items in the words of a harness, so that it asks these items again and no others.
+"""Lists of items in the format of a harness, to evaluate only these again.
 
 Ids are the harness's own, as its logs have them:
 

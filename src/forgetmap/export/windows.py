@@ -1,4 +1,4 @@
-"""Finds short pieces of many texts inside other texts, thousands of letters at a time.
+"""Search for short pieces of many texts inside other texts, in large blocks.
 
 A piece of 8 or 24 bytes is a number, made of words of 8 bytes at every place of a text. The numbers
 of all texts that are looked for lie sorted in an array, and a table of bits says of most places

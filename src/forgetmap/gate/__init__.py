@@ -1,4 +1,4 @@
-"""From a comparison to a decision: rules with margins, baselines, waivers, and who is told."""
+"""Gates: policies with margins, baselines, waivers, and the formats of a decision."""
 
 from __future__ import annotations
 

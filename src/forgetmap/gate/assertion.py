@@ -1,4 +1,4 @@
-"""A gate as one line of a test: it passes, or says what was lost."""
+"""A gate as an assertion for tests."""
 
 from __future__ import annotations
 

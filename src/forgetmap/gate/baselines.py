@@ -1,4 +1,4 @@
-"""Named runs that candidates are held against: accepted once, checked whenever they are read."""
+"""Baselines: named runs that candidates are compared with, verified on every read."""
 
 from __future__ import annotations
 

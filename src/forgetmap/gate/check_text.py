@@ -1,4 +1,4 @@
-"""A check of a gate in words and figures, for files and messages that others show."""
+"""A check of a gate as text, for files and messages of other programs."""
 
 from __future__ import annotations
 

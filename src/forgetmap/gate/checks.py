@@ -1,4 +1,4 @@
-"""Rules held against a comparison: one check for every group that a rule is about."""
+"""Evaluation of rules on a comparison: one check per group of a rule."""
 
 from __future__ import annotations
 

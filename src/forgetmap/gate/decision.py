@@ -1,4 +1,4 @@
-"""The verb: hold a policy against two runs, and say PASS, FAIL or INCONCLUSIVE."""
+"""The public function `run_gate`: check two runs against a policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result of a gate as annotations of GitHub Actions: lines that it shows beside the checks."""
+"""The result of a gate as annotations of GitHub Actions."""
 
 from __future__ import annotations
 

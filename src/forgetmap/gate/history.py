@@ -1,4 +1,4 @@
-"""Decisions over releases: what they used up of the margins, what came back, what got through."""
+"""History of gate decisions: use of the margins, regressions and missed losses by release."""
 
 from __future__ import annotations
 

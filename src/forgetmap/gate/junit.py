@@ -1,4 +1,4 @@
-"""The result of a gate as JUnit XML, the file that continuous integration reads as test results.
+"""The result of a gate as JUnit XML, which continuous integration shows as test results.
 
 There is no official schema. What is written is valid by two schemas of Jenkins: `junit-4.xsd` of
 its dtkit, and `junit-10.xsd` of its xUnit plugin, which allows more.

@@ -1,4 +1,4 @@
-"""What a release must hold: rules, margins and tiers, read from a TOML file.
+"""Policies: rules, margins and tiers, read from a TOML file.
 
 A rule names a quantity, the groups it is about and the largest acceptable loss. Where a rule names
 no groups, it is about every group of its scope.

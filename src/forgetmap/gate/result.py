@@ -1,4 +1,4 @@
-"""What a gate says, as plain values: the shape of `gate --json` and its published JSON schema."""
+"""Result of a gate as plain values; the format of `gate --json` and its JSON schema."""
 
 from __future__ import annotations
 

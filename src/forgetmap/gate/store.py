@@ -1,4 +1,4 @@
-"""Where baselines and earlier decisions are kept: a folder, or any address that fsspec can write.
+"""Storage of baselines and decisions: a folder, or any address that fsspec can write.
 
     STORE/baselines/NAME/current.json      which version counts, with a checksum of every file
     STORE/baselines/NAME/VERSION/...       a run folder

@@ -1,4 +1,4 @@
-"""A policy to start from, with comments made from a comparison."""
+"""A commented policy to start from, derived from a comparison."""
 
 from __future__ import annotations
 

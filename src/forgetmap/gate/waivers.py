@@ -1,4 +1,4 @@
-"""Losses that are let pass for a while: who answers for them, why, up to which size, until when."""
+"""Waivers: accepted losses with an owner, a reason, a limit and an expiry date."""
 
 from __future__ import annotations
 

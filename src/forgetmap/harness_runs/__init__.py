@@ -1,4 +1,4 @@
-"""Runs other evaluation harnesses so that their logs can be paired, and imports these."""
+"""Run other evaluation harnesses and import their logs."""
 
 from __future__ import annotations
 

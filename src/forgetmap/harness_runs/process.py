@@ -1,4 +1,4 @@
-"""Another program, run in a folder of its own: claimed, followed, and ended when we are."""
+"""A harness as a child process with a folder of its own, stopped together with forgetmap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a harness is asked to do, in terms that do not depend on which it is."""
+"""Settings of an evaluation, independent of the harness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run a harness, then make a run folder of its logs."""
+"""Run a harness, then convert its logs into a run folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to train compared from the same start: what each keeps, and what it learns."""
+"""The lab: training methods compared from the same start, by what they keep and learn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training runs, each in a folder of its own: what is finished is not done again."""
+"""Training runs in folders of their own; finished ones are not repeated."""
 
 from __future__ import annotations
 

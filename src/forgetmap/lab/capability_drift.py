@@ -1,4 +1,4 @@
-"""What methods do to what a model can do, will do, and how: drift on the suite `capabilities`."""
+"""Capability drift of the methods, measured with the suite `capabilities`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lab compare`: every method from one start to one score, then what each of them lost."""
+"""`lab compare`: train every method from one start to one score, and measure its losses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a lab: one recipe, one process that writes; what is finished there is kept."""
+"""The folder of a lab: one recipe, one writing process, and all finished runs."""
 
 from __future__ import annotations
 

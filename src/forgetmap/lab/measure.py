@@ -1,4 +1,4 @@
-"""What a trained model still knows, item by item, and how far it moved from the start."""
+"""Item-by-item evaluation of a trained model, and its divergence from the start."""
 
 from __future__ import annotations
 

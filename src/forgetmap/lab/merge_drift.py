@@ -1,4 +1,4 @@
-"""`lab merge-drift`: does merging with the start compensate when drift is small?
+"""`lab merge-drift`: merging with the start model when drift is small.
 
 Models learn from a few to all of the new examples, so that they drift from little to much. Each is
 merged with the start at ten weights. Compensation is the share of the loss that the best merge

@@ -1,4 +1,4 @@
-"""The methods that can be compared: what each needs, and what is tried of it.
+"""The methods of the lab: their requirements, and the strengths to try.
 
 A method makes a trainer for a setting: most take the plain one and protect it. Its strengths are
 tried with every learning rate on the development seed; the setting that learned the new examples

@@ -1,4 +1,4 @@
-"""The early peak: how much of the near items is lost at the worst moment of a training."""
+"""The early peak: the largest loss of near items during a training."""
 
 from __future__ import annotations
 

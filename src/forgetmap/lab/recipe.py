@@ -1,4 +1,4 @@
-"""What methods are compared on: a start model, new examples to learn, old ones to keep."""
+"""Recipes: a start model, new examples to learn, and old ones to keep."""
 
 from __future__ import annotations
 

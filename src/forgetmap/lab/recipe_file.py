@@ -1,4 +1,4 @@
-"""Recipes in TOML: a start model, files of new and old examples, questions to measure on.
+"""Recipe files in TOML: a start model, files of new and old examples, evaluation questions.
 
 name = "mine"
 start = "models/base"          # a folder beside this file, or a hub id

@@ -1,4 +1,4 @@
-"""`lab repair`: bring back what a model forgot, with texts that the start model writes itself.
+"""`lab repair`: restore a model that forgot, by replay of texts from the start model.
 
 From the forgotten model, training goes on with the new examples and old ones in equal parts. The
 old ones are questions that the start model made up and answered; questions that are measured are

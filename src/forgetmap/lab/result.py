@@ -1,4 +1,4 @@
-"""What the lab found: every training run, each method over its seeds, and what follows."""
+"""Result of the lab: every training run, each method over its seeds, and the conclusions."""
 
 from __future__ import annotations
 

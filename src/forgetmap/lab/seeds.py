@@ -1,4 +1,4 @@
-"""Which seeds are trained: one that chooses, and those that are reported."""
+"""Seeds of training runs: one for tuning, the others for the reported results."""
 
 from __future__ import annotations
 

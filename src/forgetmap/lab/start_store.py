@@ -1,4 +1,4 @@
-"""The start model of the tiny world, made once and kept in the cache of the user."""
+"""The start model of the tiny world, created once and stored in the cache of the user."""
 
 from __future__ import annotations
 

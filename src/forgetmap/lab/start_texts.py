@@ -1,4 +1,4 @@
-"""Texts that the start model writes itself; none of them asks what is measured."""
+"""Texts sampled from the start model, without evaluation items."""
 
 from __future__ import annotations
 

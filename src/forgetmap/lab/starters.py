@@ -1,4 +1,4 @@
-"""`lab init`: folders with a recipe and its data, to try and to change."""
+"""`lab init`: example folders with a recipe and its data."""
 
 from __future__ import annotations
 

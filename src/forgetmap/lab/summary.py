@@ -1,4 +1,4 @@
-"""Runs summed up: each method over its seeds, against the two baselines, with intervals."""
+"""Summary of the runs: each method over its seeds, compared with both baselines, with intervals."""
 
 from __future__ import annotations
 

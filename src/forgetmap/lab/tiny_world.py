@@ -1,4 +1,4 @@
-"""The tiny world: a start model made from scratch on a CPU in minutes, and what it learns anew.
+"""The tiny world: a start model trained on a CPU in minutes, and new facts for it.
 
 A Llama of 0.65 million parameters is pre-trained on the text of the suite `world`. Muon for the
 matrices and AdamW for the rest: on this text it learns three times as much per step as AdamW alone.

@@ -1,4 +1,4 @@
-"""Training runs side by side, in processes of their own."""
+"""Parallel training runs in separate processes."""
 
 from __future__ import annotations
 

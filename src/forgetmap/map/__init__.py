@@ -1,4 +1,4 @@
-"""The whole job: evaluate, compare, write everything."""
+"""`map`: evaluate models, compare them, and write all results."""
 
 from __future__ import annotations
 

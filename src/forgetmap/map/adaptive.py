@@ -1,4 +1,4 @@
-"""Spend repeats where the verdict of a category is open, and stop when there is none left.
+"""Adaptive repeats: spent on categories with an open verdict until all are decided.
 
 A group-sequential design: an interim analysis after each stage decides which categories are
 settled. Every stage is a run of its own, over the tasks that are still open, with the seeds that

@@ -1,4 +1,4 @@
-"""The models of a map, of which one at a time is loaded."""
+"""The models of a map, loaded one at a time."""
 
 from __future__ import annotations
 

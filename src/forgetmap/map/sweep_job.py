@@ -1,4 +1,4 @@
-"""Build merges, evaluate them, compare them with both parents, and say what is best."""
+"""Build merges, evaluate them, compare them with both parents, and choose the best."""
 
 from __future__ import annotations
 

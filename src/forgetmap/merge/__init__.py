@@ -1,4 +1,4 @@
-"""Merging models: recipes, methods, and an engine that goes tensor by tensor."""
+"""Merging of models: recipes, methods, and an engine that works tensor by tensor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LoRA adapters, added to the weights of their base as these are read."""
+"""LoRA adapters, added to the weights of their base on reading."""
 
 from __future__ import annotations
 

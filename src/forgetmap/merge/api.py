@@ -1,4 +1,4 @@
-"""Carrying a recipe out: models in, a model folder out, whole or not at all."""
+"""The public function `merge_models`: carry out a recipe and write a model folder."""
 
 from __future__ import annotations
 

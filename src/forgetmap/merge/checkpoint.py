@@ -1,4 +1,4 @@
-"""The weights of a model on disk: opened without reading them, read tensor by tensor."""
+"""Weights of a model on disk, opened lazily and read tensor by tensor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors that stay as they are stored, and are computed with chunk by chunk.
+"""Tensors in their stored type, computed chunk by chunk.
 
 A tensor in bfloat16 takes twice its memory in float32, and every step of a computation as much
 again. A chunk fits into the caches, and costs next to nothing.

@@ -1,4 +1,4 @@
-"""How far the weights of a model moved: tensor by tensor, by layer and by kind of module.
+"""Distance between the weights of two models, by tensor, layer and kind of module.
 
 Two tensors are in memory at a time, as they are stored, and their difference in float32; sums are
 made in float64 by blocks. So the peak is that of the largest tensor, whatever the model.

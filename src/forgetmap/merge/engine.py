@@ -1,4 +1,4 @@
-"""Doing the jobs of a plan: several threads, each reading, merging and writing a piece at a time.
+"""Execution of a plan in several threads, which read, merge and write piece by piece.
 
 While one thread waits for the disk the others compute, so that the next tensors are read while the
 current one is merged. What is in memory at once is bounded: pieces of tensors where a method works

@@ -1,4 +1,4 @@
-"""One tensor of a merge: what to read, and how to make the result of it."""
+"""The job of one tensor: what to read, and how to compute the result."""
 
 from __future__ import annotations
 

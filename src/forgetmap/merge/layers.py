@@ -1,4 +1,4 @@
-"""Which layer a tensor belongs to: told from its name, for any architecture that numbers them."""
+"""Layer numbers from tensor names, for any architecture that numbers its layers."""
 
 from __future__ import annotations
 

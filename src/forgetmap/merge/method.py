@@ -1,4 +1,4 @@
-"""What a merge method is: a pure function of tensors whose annotations say what it takes.
+"""Merge methods: pure functions of tensors whose annotations declare the parameters.
 
     @merge_method("halfway", summary="the middle between base and one model")
     def halfway(tensors: One, base: torch.Tensor, *, t: Share = 0.5) -> torch.Tensor:

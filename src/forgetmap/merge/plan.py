@@ -1,4 +1,4 @@
-"""From a recipe and the shapes of its models to one job per tensor; nothing is read here."""
+"""Plans: one job per tensor, from a recipe and the shapes of its models; nothing is read here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which merge methods there are: ours, and those that installed packages add by entry point.
+"""The registry of merge methods: built-in ones, and those of installed packages.
 
 A package adds one by an entry point in the group `forgetmap.merge_methods` that names a function
 under `@merge_method`; one of a known name replaces ours. Nothing is imported before it is used.

@@ -1,4 +1,4 @@
-"""How many directions a matrix really has: the effective rank, also of matrices too large for SVD.
+"""The effective rank of a matrix, also of matrices too large for SVD.
 
 The effective rank is exp(H), H the entropy of the singular values divided by their sum (Roy and
 Vetterli 2007): r for r equal singular values, 1 for a matrix of rank one, nearly the smaller side

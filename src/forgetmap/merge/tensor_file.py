@@ -1,4 +1,4 @@
-"""One safetensors file: its header checked as a whole, its tensors read one at a time."""
+"""Safetensors files: the header is validated as a whole, tensors are read one at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models with different vocabularies: refused, or brought to one by a stated rule.
+"""Models with different vocabularies: refused, or aligned by a stated rule.
 
 - `error`: refused.
 - `smallest`: the first rows that all have, if these stand for the same tokens everywhere.

@@ -1,4 +1,4 @@
-"""How much of a model's behaviour is left, from log-probabilities.
+"""Overlap of two models, estimated from log-probabilities.
 
     prompts -> completions of both models -> weighed by both -> estimates -> forgetting against KL
 

@@ -1,4 +1,4 @@
-"""Forgetting against divergence over several post-trained models.
+"""Regression of forgetting on divergence over several post-trained models.
 
 forgetting = c1 KL + c2 KL^2, without a constant, as a model that did not move forgot nothing. How
 well it predicts is judged on methods that were left out of the fit.

@@ -1,4 +1,4 @@
-"""What a model still does for sure, from the total variation distance.
+"""Guaranteed retained behaviour of a model, from the total variation distance.
 
 A behaviour of probability b before keeps at least b - TV. The mean of a divergence has no valid
 limit from n prompts, as one prompt that was not drawn may move it anywhere; total variation lies in

@@ -1,4 +1,4 @@
-"""The conditions of a method for two models whose overlap was measured."""
+"""Conditions of a training method, checked for two models with a measured overlap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From completions weighed by both models to overlap, divergence and what is certainly kept."""
+"""Estimates of overlap, divergence and retained behaviour from the completions of both models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Let two models write, and weigh what either wrote with both."""
+"""Sampling of completions from two models, and their log-probabilities under both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the numbers must not be trusted as they stand: notices beside them, never left out."""
+"""Notices about unreliable overlap estimates; they are always shown beside the numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What log-probabilities recorded in evaluation results say about divergence and overlap.
+"""Divergence and overlap from log-probabilities that are recorded in evaluation results.
 
 Results hold the log-probability of the right answer under either model, not samples. That answer is
 one event, and looking at one event only can hide divergence but never invent it (data processing):

@@ -1,4 +1,4 @@
-"""What two models' log-probabilities say, as plain values: the shape of `--json`."""
+"""Result of an overlap measurement as plain values; the format of `--json`."""
 
 from __future__ import annotations
 

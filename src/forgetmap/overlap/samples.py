@@ -1,4 +1,4 @@
-"""Completions, and the log-probabilities that the model before and the model after give them."""
+"""Completions with their log-probabilities under the model before and the model after."""
 
 from __future__ import annotations
 

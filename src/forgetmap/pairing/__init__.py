@@ -1,4 +1,4 @@
-"""Before x after on the same item, by key, never by position."""
+"""Pairs of results before and after, joined by the key of the item and never by position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same task under two names: harnesses call it differently, files get renamed and split.
+"""Matching of tasks with different names: other harnesses, renamed or split files.
 
 Tasks of equal name belong together. Those left over on both sides are matched by what their names
 have in common, then by their questions; what was matched is said.

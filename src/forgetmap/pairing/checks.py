@@ -1,4 +1,4 @@
-"""Were both models asked the same way? What must agree is refused, the rest is warned about."""
+"""Checks of evaluation conditions: some differences are refused, others are warned about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What options of pairing offer; imports nothing, since every `--help` needs it."""
+"""Choices of pairing options; a module without imports, because every `--help` loads it."""
 
 from typing import Literal
 

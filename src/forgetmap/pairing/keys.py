@@ -1,4 +1,4 @@
-"""What identifies an item, task by task.
+"""Keys of items, chosen for each task.
 
 Content where both sides recorded it (question, then right answer and options as far as both have
 them), else the id. The rendered prompt never counts: base and chat models see different ones.

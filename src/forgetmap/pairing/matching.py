@@ -1,4 +1,4 @@
-"""From two runs to pairs: choose metric and key, join, and never let one result count twice.
+"""From two runs to pairs: choose the metric and the key, join, and refuse duplicates.
 
 Benchmarks contain twins: items of one task that share question, options and right answer. Those
 whose id occurs on both sides are paired by id; the rest in the order of their ids, which is counted

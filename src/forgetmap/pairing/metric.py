@@ -1,4 +1,4 @@
-"""Which metric is compared, where a run carries several; and what is recorded under it."""
+"""Choice of the metric of a task, and the scores recorded for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The key join: every result of either side exactly once, with its counterpart if it has one."""
+"""The join: every result of either side exactly once, with its counterpart if there is one."""
 
 from __future__ import annotations
 

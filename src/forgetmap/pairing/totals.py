@@ -1,4 +1,4 @@
-"""All that is asked of a side before it is joined, counted in one pass over it.
+"""Counts of one side before it is joined, in a single pass.
 
 An engine that reads files from a network, or derives content as it reads, should do so once: the
 checks, the metrics, the repeats and what each side scored are sums by a few columns, so one query

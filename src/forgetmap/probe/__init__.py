@@ -1,4 +1,4 @@
-"""A small set of items that stands for a full run."""
+"""Probes: small sets of items that represent a full run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the answers to a probe say, and whether a full run says the same."""
+"""Estimates from the answers to a probe, and their agreement with a full run."""
 
 from __future__ import annotations
 

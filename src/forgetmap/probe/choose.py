@@ -1,4 +1,4 @@
-"""Choose the items of a probe: few, stably known, and enough of every group."""
+"""Selection of the items of a probe: few, stably known, and enough of every group."""
 
 from __future__ import annotations
 

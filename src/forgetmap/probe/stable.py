@@ -1,4 +1,4 @@
-"""Which items a model knows stably: right every time, or right by a clear margin."""
+"""Items that a model knows stably: right in every repeat, or right by a clear margin."""
 
 from __future__ import annotations
 

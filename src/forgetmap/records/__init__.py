@@ -1,4 +1,4 @@
-"""The canonical table of per-item results. Knows nothing of harnesses or models."""
+"""The canonical table of per-item results, independent of harnesses and models."""
 
 from __future__ import annotations
 

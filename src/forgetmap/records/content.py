@@ -1,4 +1,4 @@
-"""Content hashes for tables that carry texts, one Arrow batch at a time."""
+"""Content hashes for tables with texts, one Arrow batch at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedded engine: one in-memory DuckDB per process, spilling to the system's temp folder."""
+"""The embedded engine: one in-memory DuckDB per process that spills to the temporary folder."""
 
 from __future__ import annotations
 

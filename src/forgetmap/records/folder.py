@@ -1,4 +1,4 @@
-"""A run on disk.
+"""The run folder: a run on disk.
 
     RUN/
       manifest.json     what is known about the run as a whole (records/manifest.py)

@@ -1,4 +1,4 @@
-"""Any dataframe in: pandas, Polars, PyArrow, DuckDB, PySpark, eager or lazy.
+"""Dataframes as input: pandas, Polars, PyArrow, DuckDB, PySpark, eager or lazy.
 
 Columns are renamed and cast, never read: the result is a lazy frame of the same library.
 """

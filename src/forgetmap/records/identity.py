@@ -1,4 +1,4 @@
-"""What makes two items the same: what was asked, the options, and the right answer, as text.
+"""Identity of items: a hash of the question, the options and the right answer.
 
 Case is kept, white space and Unicode form are not. The order of options does not count, because
 harnesses shuffle them; the right answer counts by its text, never by its letter.

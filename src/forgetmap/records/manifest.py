@@ -1,4 +1,4 @@
-"""What is known about a whole run: model, lineage, harness, decoding. The `manifest.json`."""
+"""Metadata of a run (`manifest.json`): model, lineage, harness, decoding."""
 
 from __future__ import annotations
 

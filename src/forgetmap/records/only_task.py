@@ -1,4 +1,4 @@
-"""One task under another name, so that two sides that call it differently meet."""
+"""Renaming of the only task of a run, so that two sides with different names match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the answer to one item ended."""
+"""Outcomes of answers: correct, incorrect, truncated, error and others."""
 
 from __future__ import annotations
 

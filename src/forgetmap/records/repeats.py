@@ -1,4 +1,4 @@
-"""Several seeds of the same model and decoding are repeats of one run."""
+"""Repeats of a run: several seeds of the same model and decoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run in memory: what is known about it, and its results as a lazy frame."""
+"""A run in memory: its metadata, and its results as a lazy frame."""
 
 from __future__ import annotations
 

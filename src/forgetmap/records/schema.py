@@ -1,4 +1,4 @@
-"""THE list of fields of a per-item result.
+"""The schema of a per-item result: the only list of its fields.
 
 Everything else is derived from it: the Arrow schemas, the JSON schema, validation, the table in
 docs/records.md. To add a field, add a line here and run `make docs`.

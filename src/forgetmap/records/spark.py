@@ -1,4 +1,4 @@
-"""Spark: sessions, the plan of a comparison on it, and its errors without their Java stacks.
+"""Spark sessions, execution plans of comparisons, and errors without Java stack traces.
 
 The queries are the narwhals expressions that every library runs. What is here is what narwhals has
 no word for: how many partitions, what is kept for a second use, how rows leave without all being in

@@ -1,4 +1,4 @@
-"""Runs as plain tables: built from columns, written as CSV, JSON lines or Parquet, surveyed."""
+"""Runs as plain tables: built from columns, written as CSV, JSON Lines or Parquet, summarised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a valid result is: once as sums over a whole table, once for a single row.
+"""Validation of results: as sums over a whole table, and for a single row.
 
 The sums say *whether* anything is wrong in one pass over the columns concerned; only then are
 rows read one by one, to say *where*.

@@ -1,4 +1,4 @@
-"""What people look at: one payload, and every picture, page and text made from it.
+"""Reports: one payload, and all figures, pages and texts made from it.
 
 The only package that draws, and but for the fragments of `text` the only one that writes HTML.
 """

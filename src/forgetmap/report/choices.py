@@ -1,4 +1,4 @@
-"""What options of reports offer, and their defaults; imports nothing, since `--help` needs it."""
+"""Choices and defaults of report options; a module without imports, because `--help` loads it."""
 
 from typing import Literal
 

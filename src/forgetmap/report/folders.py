@@ -1,4 +1,4 @@
-"""Results with their reports in folders."""
+"""Output folders: results together with their reports."""
 
 from __future__ import annotations
 

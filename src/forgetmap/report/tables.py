@@ -1,4 +1,4 @@
-"""Tables of a study as LaTeX, CSV and Markdown, one per stage: as printed and with intervals."""
+"""Tables of a study as LaTeX, CSV and Markdown, one per stage, as published and with intervals."""
 
 from __future__ import annotations
 

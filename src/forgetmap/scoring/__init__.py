@@ -1,4 +1,4 @@
-"""Answers: what was said, what it counts as, and how it ended."""
+"""Scoring of answers: extraction, grades and outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verdict on one answer."""
+"""The grade of one answer."""
 
 from __future__ import annotations
 

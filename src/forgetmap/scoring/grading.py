@@ -1,4 +1,4 @@
-r"""The verdict on a response: find the answer, or say why there is none.
+r"""Grading of a response: extract the answer, or state why there is none.
 
 Order of decision:
 

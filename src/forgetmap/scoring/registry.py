@@ -1,4 +1,4 @@
-"""Which scorers there are: ours, and those that installed packages add by entry point.
+"""The registry of scorers: built-in ones, and those of installed packages by entry point.
 
 A package adds one by an entry point in the group `forgetmap.scorers` that names an object as
 described in scorer.py; one of a known name is left out. Nothing is imported before it is used.

@@ -1,4 +1,4 @@
-"""What a scorer is: one response in, several values out, nothing else changed.
+"""The protocol of scorers: one response in, several values out, without side effects.
 
 A rule scores by itself. A judge scorer says what to ask and settles the replies; a code scorer says
 what to run and settles how it ended. Who asks and who runs is not its business, so every scorer is

@@ -1,4 +1,4 @@
-"""The served explorer: any two runs compared on the fly, item by item, however many there are."""
+"""The web server of `forgetmap serve`: comparisons of any two runs, item by item."""
 
 from __future__ import annotations
 

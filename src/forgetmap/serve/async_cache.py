@@ -1,4 +1,4 @@
-"""Work that many wait for: made once, kept for a while, and searches put together in one pass."""
+"""Cache of asynchronous results, and searches that are batched into one pass."""
 
 from __future__ import annotations
 

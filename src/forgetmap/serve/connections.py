@@ -1,4 +1,4 @@
-"""How many connections there are, and how long a client may take to ask and to read.
+"""Limits on the number of connections and on slow clients.
 
 Whoever opens connections and asks nothing, or sends half a request and no more, must not keep
 others from being served: a request has its time, and where there are too many connections, the one

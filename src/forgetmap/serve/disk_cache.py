@@ -1,4 +1,4 @@
-"""Database files that are made once and found again the next time.
+"""Database files that are created once and reused.
 
 A file appears under its name only when it is complete, and is never written to again, so that
 several servers share it.

@@ -1,4 +1,4 @@
-"""Which runs there are, what to call them from outside, and which came from which."""
+"""The runs of the server: discovery, public names and lineage."""
 
 from __future__ import annotations
 

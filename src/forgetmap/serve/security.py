@@ -1,4 +1,4 @@
-"""Who may ask, and what a browser may do with the answer.
+"""Authentication of requests, and security headers of responses.
 
 Only reading, only under the names this server goes by (a foreign name that leads here is an attack
 called DNS rebinding), only from pages of its own, and only with the token: other users of a shared

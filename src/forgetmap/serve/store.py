@@ -1,4 +1,4 @@
-"""The pairs of two runs as tables on disk: filtered, searched and paged where they lie.
+"""Pairs of two runs as tables on disk, with filters, search and pages.
 
 The tables are those of `tables`, in files that are found again (`disk_cache`). Whole texts are only
 ever read for one item, from the run itself.

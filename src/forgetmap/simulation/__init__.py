@@ -1,4 +1,4 @@
-"""Two simulated models whose knowledge is known exactly: for the demo, the docs and the tests."""
+"""Simulated models with known knowledge, for the demo, the docs and the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a simulated model answers: numpy arrays in, numpy arrays out.
+"""Simulated answers as numpy arrays.
 
 Array names carry their axes: S items, R repeats, K options.
 """

@@ -1,4 +1,4 @@
-"""From a description of what is lost to two runs and the truth behind them."""
+"""The public function `simulate`: two runs and the truth behind them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Foreign results in: one file per format, recognised by content, never by file name."""
+"""Readers of evaluation logs and tables: one module per format, recognised by content."""
 
 from __future__ import annotations
 

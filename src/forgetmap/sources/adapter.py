@@ -1,4 +1,4 @@
-"""What an adapter is: it knows the logs of one harness by their content and reads their samples.
+"""Protocol of adapters, which recognise the logs of one harness and read their samples.
 
     class MyHarness:
         name = "my-harness"

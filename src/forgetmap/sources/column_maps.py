@@ -1,4 +1,4 @@
-"""How to read a table, written down next to it.
+"""Mapping files: how to read a table, stored next to it.
 
 `base.csv.map.toml` belongs to `base.csv`; `forgetmap.toml` to the folder it lies in and to all
 tables there that have no map of their own; any other file is named with --mapping:

@@ -1,4 +1,4 @@
-"""Lists of results inside of a JSON document: `{"performances": [...]}`.
+"""Lists of results inside a JSON document: `{"performances": [...]}`.
 
 What counts as rows: a list of objects; objects by name, whose names are then the items; lists of
 objects by name; numbers or truth values by name, which are the scores of the items so named.

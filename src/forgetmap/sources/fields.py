@@ -1,4 +1,4 @@
-"""Fields of a log, taken with the type they should have: a wrong type is never an exception.
+"""Typed access to the fields of a log; a wrong type is reported, not raised.
 
 `Fields` reports what it finds instead; the functions `as_...` only pass over it.
 """

@@ -1,4 +1,4 @@
-"""A flat table of what lies in the rows of a file: columns, and what paths into them lead to."""
+"""Flat tables from nested rows: columns, and values at paths inside them."""
 
 from __future__ import annotations
 

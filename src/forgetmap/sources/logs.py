@@ -1,4 +1,4 @@
-"""Folders and files of a harness, as a run: recognised, one run of them chosen, read, cached."""
+"""Runs from files and folders of a harness: recognise, choose, read, cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations as logs hold them: lists of messages with a role and a content."""
+"""Conversations in logs: lists of messages with a role and a content."""
 
 from __future__ import annotations
 

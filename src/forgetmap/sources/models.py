@@ -1,4 +1,4 @@
-"""Which models a table holds, and what to type to choose one of them: `TABLE#NAME`."""
+"""The models in a table, and how to choose one: `TABLE#NAME`."""
 
 from __future__ import annotations
 

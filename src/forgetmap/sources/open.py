@@ -1,4 +1,4 @@
-"""Whatever the user has, as a run: a path, a dataframe, or a run already open."""
+"""The public function `open_run`: a path, a dataframe, or an open run as a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The beginning of a JSON file, as far as its first bytes go."""
+"""The first bytes of a JSON file, parsed as far as possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in the columns of a table: types, ranges, how many different values, examples."""
+"""Profiles of the columns of a table: types, ranges, numbers of values, examples."""
 
 from __future__ import annotations
 

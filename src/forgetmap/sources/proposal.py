@@ -1,4 +1,4 @@
-"""A map proposed for a table that nobody described: which column is probably which field.
+"""Proposed mappings for tables: which column is probably which field.
 
 Names decide first, types and ranges then; whatever is guessed is said, and shown on three rows.
 """

@@ -1,4 +1,4 @@
-"""Tables as R's `write.table` writes them, as the CSV that other programs write.
+"""Tables written by R's `write.table`, converted to usual CSV.
 
 Row names stand before the first column, and the header has no name for them; cells are separated by
 spaces unless something else was asked for; what is missing is NA.

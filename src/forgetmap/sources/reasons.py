@@ -1,4 +1,4 @@
-"""Why an answer that a harness scored 0 is wrong, as far as its text tells.
+"""Reasons for answers with score 0, from their texts.
 
 Post-training changes how a model writes its answers, and a harness that looks for another form
 then scores right ones 0. That is no lost knowledge, so it is told apart.

@@ -1,4 +1,4 @@
-"""Which adapters there are: ours, and those that installed packages add by entry point.
+"""The registry of adapters: built-in ones, and those of installed packages by entry point.
 
 A package adds one by an entry point in the group `forgetmap.adapters` that names a class as
 described in adapter.py. Ours are asked first, so that no package changes how a known log is read.

@@ -1,4 +1,4 @@
-"""Results on other machines: listed, copied into the user's cache, and again when they changed.
+"""Remote results: listed, copied into the user's cache, and updated when they change.
 
 Credentials come from where each service looks for them itself (environment, ~/.aws, ~/.netrc,
 gcloud, the token of Hugging Face). They are neither kept nor shown, nor is the query of an address,

@@ -1,4 +1,4 @@
-"""Remote files copied into the user's cache: several at once, each whole or not at all.
+"""Download of remote files into the user's cache: concurrent, and atomic for each file.
 
 An interrupted copy resumes: what has arrived is written down file by file,
 and is not fetched again unless it changed.

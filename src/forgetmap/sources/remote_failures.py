@@ -1,4 +1,4 @@
-"""What fails at an address, as typed errors made of facts; others may hold secrets."""
+"""Typed errors of remote access, without secrets in their messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies at an address, listed once: with sizes, and with what tells versions apart."""
+"""Listing of the files at an address, with sizes and version tags."""
 
 from __future__ import annotations
 

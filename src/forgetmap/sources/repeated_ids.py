@@ -1,4 +1,4 @@
-"""Ids that stand in several rows of a table which has no column of repeats.
+"""Repeated ids in a table without a column of repeats.
 
 - Every id occurs equally often: these are repeats, numbered in the order of the file.
 - Most ids occur several times, but not equally often: the id names a group, such as a question

@@ -1,4 +1,4 @@
-"""Reads a table file row by row, slowly: to point at a fault, and what lies below its columns."""
+"""Slow row-by-row reading of a table file, to locate errors and to look inside columns."""
 
 from __future__ import annotations
 

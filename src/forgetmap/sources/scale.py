@@ -1,4 +1,4 @@
-"""Scores on another scale than 0 to 1: 1 to 10, 1 or 2, percent."""
+"""Scores on other scales than 0 to 1: 1 to 10, 1 or 2, percent."""
 
 from __future__ import annotations
 

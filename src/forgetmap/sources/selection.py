@@ -1,4 +1,4 @@
-"""One model out of a table that holds several: `TABLE#NAME`.
+"""Selection of one model from a table of several: `TABLE#NAME`.
 
 `scores.csv#tuned` takes the column `tuned` as score, or the rows in which the column `model` says
 so, or the row that begins with `tuned`. `log.jsonl#tuned.is_correct` is a path into the rows, and

@@ -1,4 +1,4 @@
-"""What samples leave open: letters, places, outcomes and hashes, settled singly or by columns."""
+"""Missing fields of samples: letters, positions, outcomes and hashes, by sample or by column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kind of table a file is, by its first bytes."""
+"""Type of a table file, from its first bytes."""
 
 from __future__ import annotations
 

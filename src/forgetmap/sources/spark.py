@@ -1,4 +1,4 @@
-"""Results that Spark reads: Parquet, Delta, tables of a catalogue; here or in an object store."""
+"""Results read with Spark: Parquet, Delta, catalogue tables; local or in an object store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain tables: CSV, JSON lines, JSON and Parquet, packed or not, in one file or split over many.
+"""Plain tables: CSV, JSON Lines, JSON and Parquet, compressed or not, in one file or many.
 
 Parquet without texts stays lazy. Text formats are parsed once, by DuckDB, into a temporary table;
 cells that do not fit become NaN or -1, which validation refuses, and only then is the file read

@@ -1,4 +1,4 @@
-"""How a table is to be read: which column is which field, and what holds for all of its rows."""
+"""The mapping of a table: which column is which field, and constants for all rows."""
 
 from __future__ import annotations
 

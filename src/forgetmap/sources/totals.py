@@ -1,4 +1,4 @@
-"""What a log says of its results as a whole, held against the records that were read from it.
+"""Totals stated by a log, compared with the records read from it.
 
 A harness that counts otherwise than we do, or rows that went missing, show as a difference: it is
 reported with both numbers, never settled in silence.

@@ -1,4 +1,4 @@
-"""What to say of a path that holds no results that can be read, and what to type next."""
+"""Errors for paths without readable results, with the next command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose verdicts count: those of the log, or those that are given here.
+"""The choice between verdicts of the log and grades by forgetmap.
 
 By default a log's own verdict is used, and only where it stores none the answer is graded here.
 `log` leaves such answers unscored; `own` grades every answer here whose right answer is known.

@@ -1,4 +1,4 @@
-"""Statistics on arrays and sums. Imports numpy and our errors only; scipy inside functions.
+"""Statistics on arrays and sums. Imports only numpy and errors; scipy inside functions.
 
 Read `docs/statistics.md` for what each estimator says and when it misleads.
 

@@ -1,4 +1,4 @@
-"""Upper limits of the mean of anything in [0, 1], whatever its distribution.
+"""Upper confidence bounds for the mean of values in [0, 1] with any distribution.
 
 A gambler who believes the mean to be below m bets against it. Whoever bets a share f of his fortune
 on each value multiplies it by 1 + f (m - X) / (1 - m), which is 1 or less on average if the mean

@@ -1,4 +1,4 @@
-"""The chance adjustment of Harmon et al. (2026), reproduced exactly; shown, never the headline."""
+"""The chance adjustment of Harmon et al. (2026), reproduced exactly; never the headline."""
 
 from __future__ import annotations
 

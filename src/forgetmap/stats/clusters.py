@@ -1,4 +1,4 @@
-"""Items that are not independent: several questions on one passage, repeats of one item."""
+"""Dependent items: several questions on one passage, repeats of one item."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores that are fractions: the mean change, which nets losses and gains."""
+"""Fractional scores: the mean change, in which losses and gains cancel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Did the habit of choosing letters move, and do two groups differ in a share."""
+"""Tests of a change in letter preferences, and of a difference between two shares."""
 
 from __future__ import annotations
 

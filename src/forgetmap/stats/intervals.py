@@ -1,4 +1,4 @@
-"""Intervals that hold their level, also with few flips. Never Wald."""
+"""Confidence intervals that keep their level, also with few flips; no Wald intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How strong the assumption about lucky guesses is: how much more luck explains a loss away."""
+"""Sensitivity to the assumption about lucky guesses: the amount of luck that explains a loss."""
 
 from __future__ import annotations
 

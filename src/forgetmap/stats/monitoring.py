@@ -1,4 +1,4 @@
-"""Looking again and again while a model is trained, without false alarms piling up.
+"""Repeated tests during training with a controlled false alarm rate.
 
 Item scores are in [0, 1], such as 1 for an item that was right before and is wrong now. Which bound
 is valid depends on the items. A fresh random draw at each look is new evidence, and the evidence of

@@ -1,4 +1,4 @@
-"""Many tasks, one comparison: false discovery rate and family-wise error."""
+"""Corrections for many tasks: false discovery rate and family-wise error."""
 
 from __future__ import annotations
 

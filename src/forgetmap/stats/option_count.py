@@ -1,4 +1,4 @@
-"""A number of options that cannot be true."""
+"""Detection of wrong numbers of options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forgetting and backward transfer of one pair, and what each item adds to them."""
+"""Forgetting and backward transfer of one pair, and the contribution of each item."""
 
 from __future__ import annotations
 

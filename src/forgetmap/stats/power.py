@@ -1,4 +1,4 @@
-"""How small a loss can be seen, and what it takes to see one."""
+"""Power: the smallest detectable loss, and the number of items to detect a given one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With repeats on both sides: what changed beyond a model's disagreement with itself.
+"""Changes beyond the noise floor, from repeats on both sides.
 
 m of r answers to an item are right. Arrays run over items; sums over items come back.
 """

@@ -1,4 +1,4 @@
-"""What a statistic returns: a number, its interval, and how it was made."""
+"""Results of statistics: a number, its interval, and its method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Few items that stand for many: how many it takes, and what the reduction costs."""
+"""Samples of items: the number needed, and the loss of precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking at repeats as they come in, and stopping as soon as enough is known.
+"""Group-sequential tests: looks at repeats with early stopping.
 
 `excess` after r repeats is the mean of what it is over all choices of fewer of them (a U-statistic,
 Hoeffding 1948), so that Cov(e_r, e_s) = Var(e_s) for r < s. Looks at it are correlated as if

@@ -1,4 +1,4 @@
-"""Where was most lost: estimates of many tasks, each drawn towards the mean of all."""
+"""Shrinkage estimates of many tasks, to rank them by their loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many estimates from the same items: limits that hold for all of them at once.
+"""Simultaneous intervals of many estimates from the same items.
 
 Whoever picks the best of many points picks luck too. Limits that hold for every point at once hold
 for the one that is picked, however it was picked (single-step max-T: Hothorn, Bretz and Westfall

@@ -1,4 +1,4 @@
-"""Intervals of means over prompts: a cluster bootstrap, studentised because divergences are skewed.
+"""Studentised cluster bootstrap for means over prompts; divergences are skewed.
 
 Clusters are drawn anew, and each draw is measured in its own standard errors: limits follow from
 the quantiles of t* = (mean* - mean) / error*. A plain percentile bootstrap misses the upper end of

@@ -1,4 +1,4 @@
-"""Tests: was anything lost, did accuracy change, did anything change."""
+"""Significance tests of a loss, of the accuracy change, and of any change."""
 
 from __future__ import annotations
 

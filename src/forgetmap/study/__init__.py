@@ -1,4 +1,4 @@
-"""Many pairs of models, declared in one file, and what can be said about all of them together."""
+"""Studies: many pairs of models, declared in one file, and findings over all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every model of a study answered to every item: each run is read once, whatever its pairs."""
+"""Answers of all models of a study to all items; each run is read once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the runs of a study might take, without loading a model.
+"""Cost estimate of the runs of a study, without loading a model.
 
 Tokens per answer are assumptions until a model of the same style was evaluated in the study; how
 seconds follow from tokens is in `speed`. `forgetmap run MODEL --dry-run` measures one model.

@@ -1,4 +1,4 @@
-"""What a study may cost: it stops before the model that would cost more than is left."""
+"""The budget of a study: it stops before a model that would exceed it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What two papers claim, held against the values that they published.
+"""Claims of two papers, tested on their published values.
 
 The papers give no numbers for "low", "moderate" and "large"; here forgetting or transfer is low
 below 5 points, moderate up to 15 and large above.

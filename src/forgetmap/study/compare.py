@@ -1,4 +1,4 @@
-"""All pairs of a study compared at once, from runs that are there already."""
+"""Comparison of all pairs of a study from existing runs."""
 
 from __future__ import annotations
 

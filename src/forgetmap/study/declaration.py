@@ -1,4 +1,4 @@
-"""What a study is: models, the pairs to compare, merges, and how all of them are asked."""
+"""The declaration of a study: models, pairs, merges, and evaluation settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every pair of a study in full: by category, by task, and as papers print it."""
+"""All pairs of a study in detail: by category, by task, and as published."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far what models can and will do drifted in each pair of a study, as one number per pair."""
+"""Capability drift of each pair of a study, as one number per pair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the drift of all pairs says together: algorithms, domains, families, sizes, recovery."""
+"""Findings on the drift of all pairs: algorithms, domains, families, sizes, recovery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings as tested statements: each has an interval, and may end in "cannot tell"."""
+"""Findings as tested statements with intervals; an answer may be "cannot tell"."""
 
 from __future__ import annotations
 

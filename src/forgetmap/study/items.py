@@ -1,4 +1,4 @@
-"""The items behind the numbers of a study: what each pair forgot and gained, and what was said."""
+"""Items behind the numbers of a study: forgotten and gained ones of each pair, with answers."""
 
 from __future__ import annotations
 

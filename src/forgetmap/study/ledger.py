@@ -1,4 +1,4 @@
-"""Which models of a study are to begin, and what became of the others."""
+"""Models of a study that are waiting, running, finished or failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether merging makes a model forget less than the later of its two models does."""
+"""Effect of merging on forgetting, compared with the later of the two models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values of all pairs of a study in one table, with what is known about each pair."""
+"""Values of all pairs of a study in one table, with the attributes of each pair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several models of a study at a time: processes here, and servers beside them."""
+"""Parallel evaluation of several models of a study, in processes and on servers."""
 
 from __future__ import annotations
 

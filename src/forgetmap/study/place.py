@@ -1,4 +1,4 @@
-"""A pair of one's own among the published ones."""
+"""Rank of a pair among the published pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a study evaluates: every model and merge once, how it is asked, and whether it is done."""
+"""The plan of a study: every model and merge once, with its settings and its status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that two papers published, as their sites, tables and files have them."""
+"""Published values of two papers, from their sites, tables and files."""
 
 from __future__ import annotations
 

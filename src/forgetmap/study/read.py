@@ -1,4 +1,4 @@
-"""Reading a study: every field strictly, then how models, pairs and merges are related."""
+"""Reading and validation of a study file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be said over the pairs of a study, as plain values: the shape of `--json`."""
+"""Result of a study as plain values; the format of `--json`."""
 
 from __future__ import annotations
 

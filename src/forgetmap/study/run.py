@@ -1,4 +1,4 @@
-"""Every model of a study evaluated once, whatever the number of its pairs."""
+"""Evaluation of every model of a study, once for all of its pairs."""
 
 from __future__ import annotations
 

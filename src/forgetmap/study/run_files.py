@@ -1,4 +1,4 @@
-"""What stands beside the run folders of a study: what is done, how fast it was, what failed."""
+"""Files beside the run folders of a study: status, speed and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One model or merge of a study evaluated, from where an earlier attempt ended."""
+"""Evaluation of one model or merge of a study, resumed after an interruption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast a model reads and writes: from the data sheet of a GPU, or as it was measured.
+"""Speed of models: from the data sheet of a GPU, or measured.
 
 Writing is bound by memory: every step reads all weights once and writes one token for each answer
 under way, so that tokens per second are bandwidth / bytes of weights x answers under way x the

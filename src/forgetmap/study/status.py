@@ -1,4 +1,4 @@
-"""How far a study is: which models have runs, which were stopped or failed, and what to type."""
+"""Progress of a study: finished, interrupted and failed models, and the next command."""
 
 from __future__ import annotations
 

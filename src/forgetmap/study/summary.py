@@ -1,4 +1,4 @@
-"""What is in a study, counted, and what a reader of its results must know beforehand."""
+"""Counts of the contents of a study, and notices for its readers."""
 
 from __future__ import annotations
 

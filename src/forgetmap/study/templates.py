@@ -1,4 +1,4 @@
-"""Studies to start from: those of the papers, and an empty one."""
+"""Templates of studies: those of the papers, and an empty one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TOML that remembers on which line everything stands."""
+"""TOML files with line numbers for error messages."""
 
 from __future__ import annotations
 

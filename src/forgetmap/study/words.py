@@ -1,4 +1,4 @@
-"""Numbers of a study as they stand in a sentence: points are hundredths of all items."""
+"""Numbers of a study formatted for sentences; a point is one percent of all items."""
 
 from __future__ import annotations
 

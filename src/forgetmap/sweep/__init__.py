@@ -1,4 +1,4 @@
-"""Merges of a base with tuned models, compared with both of their parents."""
+"""Sweeps: merges of a base with tuned models, compared with both parents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the answers of base, tuned and their merges to numbers along the path."""
+"""Numbers along the path, from the answers of base, tuned models and their merges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of merges compared with both of their parents, however the runs came about."""
+"""Public functions that compare runs of merges with both parents."""
 
 from __future__ import annotations
 

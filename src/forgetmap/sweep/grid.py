@@ -1,4 +1,4 @@
-"""Which merges a sweep makes: methods, weights, and the recipe of each."""
+"""The merges of a sweep: methods, weights, and the recipe of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shares along a path, with limits for each point alone and for all points at once."""
+"""Shares along a path, with pointwise and simultaneous intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sweep found, as plain values: the shape of `--json`."""
+"""Result of a sweep as plain values; the format of `--json`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every model answered to every item, side by side."""
+"""Answers of all models to all items as arrays."""
 
 from __future__ import annotations
 

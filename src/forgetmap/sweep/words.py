@@ -1,4 +1,4 @@
-"""What a sweep says in sentences."""
+"""Sentences of a sweep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences and tables as plain structures, and their text, HTML, Markdown and LaTeX writers."""
+"""Sentences and tables as plain structures, with text, HTML, Markdown and LaTeX writers."""
 
 from __future__ import annotations
 

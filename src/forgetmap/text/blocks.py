@@ -1,4 +1,4 @@
-"""What is said about a result, before anybody decides how it looks."""
+"""Blocks: lines and tables of a result, independent of the output format."""
 
 from __future__ import annotations
 

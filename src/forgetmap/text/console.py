@@ -1,4 +1,4 @@
-"""Blocks in a terminal. Rich takes 50 ms to load, so only functions that print import it."""
+"""Blocks printed to a terminal; Rich is imported late, because it takes 50 ms to load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Advice that follows from the closed forms, with what it assumes and when it does not apply."""
+"""Advice from the closed forms, with its assumptions and limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The toy of Chen et al. (arXiv 2510.18874), rebuilt from its description.
+"""The toy model of Chen et al. (arXiv 2510.18874), rebuilt from its description.
 
 Two Gaussian modes of different width, an old one that the model nearly has and a new one to be
 reached. "RL" samples only the new component and is rewarded for the new mode alone; everything of

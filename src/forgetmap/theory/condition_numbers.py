@@ -1,4 +1,4 @@
-"""The numbers that conditions are about, within their ranges."""
+"""Parameters of conditions with their valid ranges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The conditions under which a method keeps old mass and bounds drift, for given numbers.
+"""Conditions under which a method keeps old mass and bounds drift.
 
 Every condition is an inequality with its two sides. An exact one decides: beyond its boundary the
 old is lost or moved. A sufficient one only protects: where it fails nothing follows. Drift is

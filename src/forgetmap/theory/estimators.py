@@ -1,4 +1,4 @@
-"""What log-probabilities of two models say about overlap, divergence and retained mass.
+"""Estimators of overlap, divergence and retained mass from log-probabilities.
 
 P is the model before (or the old behaviour), Q the model after; `ratio` is always
 log P(y) - log Q(y) of one completion y, summed over its tokens, with the same tokenisation, at

@@ -1,4 +1,4 @@
-"""Descending an objective: ordinary differential equations, expectation maximisation, SGD.
+"""Optimisation of an objective: ordinary differential equations, EM, SGD.
 
 How fast mass is lost depends on the geometry the weight moves in: `logit` is a softmax head,
 `euclid` moves beta itself, `natural` follows the Fisher metric, `em` is the map of expectation

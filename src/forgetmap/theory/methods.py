@@ -1,4 +1,4 @@
-"""Ways of post-training in the two-mode model, each over one setting or a whole grid of them.
+"""Post-training methods in the two-mode model, for one setting or a grid of settings.
 
 A `Setting` says where training starts and what moves; a method adds its own parameters and gives
 the path of the model. Numbers of a setting and of a method may be arrays: every cell of their

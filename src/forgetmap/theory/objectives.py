@@ -1,4 +1,4 @@
-"""What the methods descend, with exact gradients in (b, m_o, m_n) over any number of cells.
+"""Objectives of the methods, with exact gradients in (b, m_o, m_n) over any number of cells.
 
 Every objective has `value(state)` and `gradient(state)`, expectations being sums over quadrature
 nodes around each component. Gradients of divergences from the model use Stein's lemma, so that the

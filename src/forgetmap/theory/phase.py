@@ -1,4 +1,4 @@
-"""Old mass over separations and one parameter of a method, all cells followed together."""
+"""Old mass over separations and one parameter of a method, all cells at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expectations under Gaussians in three ways with one interface: they must agree.
+"""Expectations under Gaussians, computed in three ways that must agree.
 
 `Grid` is the trapezoid rule in one dimension, exact to rounding for smooth functions;
 `GaussHermite` a tensor rule for one or two dimensions with any covariance; `MonteCarlo` works in

@@ -1,4 +1,4 @@
-"""One run of one method, with everything a plot needs."""
+"""Simulation of one method, with all values that a plot needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many claims verified at once, their outcomes as cells of a table, Markdown and JSON."""
+"""Verification of several claims, with the results as table cells, Markdown and JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training without forgetting: watch it in any trainer, and mitigations for trainers."""
+"""Watching forgetting in any trainer, and mitigations for trainers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an alarm does to a training, and which checkpoint is kept."""
+"""Actions after an alarm, and the choice of the checkpoint to keep."""
 
 from __future__ import annotations
 

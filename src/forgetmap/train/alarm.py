@@ -1,4 +1,4 @@
-"""What a look shows of each category, and whether it is an alarm.
+"""Results of a look by category, and the decision on an alarm.
 
 The same items are asked at each look, so looks are no new evidence: look l is tested by itself, at
 alpha / (l (l + 1)). Half of that belongs to the total, the other half is shared evenly by the

@@ -1,4 +1,4 @@
-"""The verb: watch what a model forgets while it is trained."""
+"""The public function `watch`."""
 
 from __future__ import annotations
 

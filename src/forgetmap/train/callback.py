@@ -1,4 +1,4 @@
-"""Forgetting watched in a training: a callback for every trainer of transformers and TRL."""
+"""Callback for trainers of transformers and TRL that watches forgetting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the model has moved from the start: KL on the right answers of the probe's items.
+"""Divergence from the start model: KL on the right answers of the probe's items.
 
 At every token of a right answer, behind its prompt, the distribution over the next token is
 compared with that of the start model, which is kept on disk. Of a large vocabulary only the

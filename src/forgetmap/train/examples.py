@@ -1,4 +1,4 @@
-"""Old prompts and examples for mitigations: rows read, and turned into tokens.
+"""Old prompts and examples of mitigations: read from files and tokenized.
 
 A row is what `forgetmap export replay` writes and TRL reads:
 

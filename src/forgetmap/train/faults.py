@@ -1,4 +1,4 @@
-"""What may go wrong in a look without ending the training."""
+"""Errors of a look that do not end the training."""
 
 from __future__ import annotations
 

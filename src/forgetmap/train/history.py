@@ -1,4 +1,4 @@
-"""What was seen while a model was trained: `watch.json`, beside the run folders of its looks.
+"""The history of a watched training: `watch.json`, beside the run folders of its looks.
 
     FORGETTING/
       watch.json        the curve, costs, alarms and gaps (`WatchHistory`); its lists only grow

@@ -1,4 +1,4 @@
-"""The probe on a live model: asked without a trace in the training, written as a run folder."""
+"""Evaluation of a probe on the model in training, without side effects, as a run folder."""
 
 from __future__ import annotations
 

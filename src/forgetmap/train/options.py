@@ -1,4 +1,4 @@
-"""What can be said about watching a training, checked before it begins."""
+"""Options of `watch`, checked before the training begins."""
 
 from __future__ import annotations
 

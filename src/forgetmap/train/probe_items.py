@@ -1,4 +1,4 @@
-"""What is asked at every look: the items of a suite or probe, and a part of them."""
+"""Items of a look: those of a suite or probe, or a part of them."""
 
 from __future__ import annotations
 

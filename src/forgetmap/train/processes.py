@@ -1,4 +1,4 @@
-"""Several processes that train one model: the first one looks, and all do what follows from it."""
+"""Distributed training: the first process looks, and all processes act on the result."""
 
 from __future__ import annotations
 

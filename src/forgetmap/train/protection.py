@@ -1,4 +1,4 @@
-"""Training that forgets less: `fm.protect(trainer, ...)`.
+"""Training with mitigations: `fm.protect(trainer, ...)`.
 
     fm.protect(trainer, KLToStart("prompts.jsonl", weight=1.0), Replay("replay.jsonl", share=0.25))
     trainer.train()

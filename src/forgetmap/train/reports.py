@@ -1,4 +1,4 @@
-"""Telling others: the loggers of the trainer, and the terminal."""
+"""Output of a watched training: the loggers of the trainer, and the terminal."""
 
 from __future__ import annotations
 

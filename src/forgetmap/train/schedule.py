@@ -1,4 +1,4 @@
-"""When to look: as often as the cost allows, denser early, as damage peaks early.
+"""The schedule of looks: as often as the cost limit allows, denser early in training.
 
 The budget is the cost times the time that the whole training takes, looks left out. The first look,
 at step 0, cannot be left out and is paid first. By a share u of all steps, at most sqrt(u) of the

@@ -1,4 +1,4 @@
-"""What the first process does: looks, judges, keeps the history, says what is to be done."""
+"""The watcher in the first process: looks, decides, writes the history."""
 
 from __future__ import annotations
 

@@ -226,6 +226,8 @@ def test_prompts_that_do_not_fit_are_refused() -> None:
         encode_alike(
             local(1), local(2), [SamplingPrompt("long", "a" * CONTEXT)], chat=False, limit=4
         )
+    with pytest.raises(PairingError, match="'short' has 1 token; with 99 new tokens it exceeds"):
+        encode_alike(local(1), local(2), [SamplingPrompt("short", "a")], chat=False, limit=99)
     with pytest.raises(EmptyInputError):
         encode_alike(local(1), local(2), [], chat=False, limit=4)
 

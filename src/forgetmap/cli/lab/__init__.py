@@ -1,4 +1,4 @@
-"""`forgetmap lab`: ways to train, compared from one start to one score."""
+"""`forgetmap lab`: training methods compared from one start to one score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands of the lab write and print."""
+"""Output files and texts of the lab commands."""
 
 from __future__ import annotations
 

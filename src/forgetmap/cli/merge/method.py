@@ -1,4 +1,4 @@
-"""One command per merge method, made from the method's signature."""
+"""One command per merge method, generated from the method's signature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, one module per subject."""
+"""Options shared by several commands, one module per subject."""
 
 from __future__ import annotations
 

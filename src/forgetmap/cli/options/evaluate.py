@@ -1,4 +1,4 @@
-"""Options of commands that evaluate models, and what these commands have in common."""
+"""Options of commands that evaluate models, and their common code."""
 
 from __future__ import annotations
 

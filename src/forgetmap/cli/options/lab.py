@@ -1,4 +1,4 @@
-"""Options of the commands of the lab: the recipe, where runs go, how far they are."""
+"""Options of the lab commands: the recipe, the output folder, the progress."""
 
 from __future__ import annotations
 

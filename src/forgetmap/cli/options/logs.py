@@ -1,4 +1,4 @@
-"""Options of commands that read tables, and logs of a harness."""
+"""Options of commands that read tables or logs of a harness."""
 
 from __future__ import annotations
 

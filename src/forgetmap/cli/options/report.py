@@ -1,4 +1,4 @@
-"""Options of commands that write a report, and the forms it is written in."""
+"""Options of commands that write a report, and its formats."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What answers prompts: models in this process, behind a server, or on a cluster."""
+"""Backends: models in this process, behind a server, or on a cluster."""

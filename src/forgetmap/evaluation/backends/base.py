@@ -1,4 +1,4 @@
-"""The seam between a run and whatever answers: a model in this process, a server, a cluster.
+"""Protocol of backends: a model in this process, behind a server, or on a cluster.
 
 To add a backend: write a class with the methods of `Backend` and a function that opens it, and name
 that function in `BACKENDS`. A package names its own by an entry point in the group

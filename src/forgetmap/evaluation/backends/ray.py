@@ -1,4 +1,4 @@
-"""Models on the actors of a Ray cluster; the batch of a dead actor is done again by another."""
+"""Models on the actors of a Ray cluster; another actor repeats the batch of a dead one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Ray cluster: reached, looked after, and given up in time when it is gone."""
+"""Connection to a Ray cluster: start, health checks, and a time limit if it is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts as the tokens of a model: prompts, chats and continuations."""
+"""Tokens of prompts, chats and continuations."""
 
 from __future__ import annotations
 

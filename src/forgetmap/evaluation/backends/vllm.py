@@ -1,4 +1,4 @@
-"""Models in vLLM, in this process; vLLM batches, caches and samples as it sees fit."""
+"""Models in vLLM, in this process; vLLM does its own batching, caching and sampling."""
 
 from __future__ import annotations
 

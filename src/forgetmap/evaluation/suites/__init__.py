@@ -1,1 +1,1 @@
-"""Suites of tasks: data plus small generators."""
+"""Suites of tasks: data files and small generators."""

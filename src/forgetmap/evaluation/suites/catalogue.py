@@ -1,4 +1,4 @@
-"""All suites by name: ours, and those that installed packages add.
+"""All suites by name: built-in ones, and those of installed packages.
 
 A package adds one by an entry point in the group `forgetmap.suites` that names a function from the
 folder with local copies of data sets (or None) to a suite.

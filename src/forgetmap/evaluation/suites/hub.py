@@ -1,4 +1,4 @@
-"""Reads data sets from the hub, or from local folders that stand in for them."""
+"""Data sets from the Hugging Face Hub, or from local folders with the same layout."""
 
 from __future__ import annotations
 

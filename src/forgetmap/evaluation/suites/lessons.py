@@ -1,4 +1,4 @@
-"""Worked examples that teach how an answer is written, with no knowledge in them."""
+"""Worked examples that show the answer format and contain no knowledge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmarks of Harmon et al., read from the hub; what they are stands in data/*.toml."""
+"""The benchmarks of Harmon et al., read from the hub; data/*.toml describes them."""
 
 from __future__ import annotations
 

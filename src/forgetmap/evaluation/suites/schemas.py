@@ -1,4 +1,4 @@
-"""How the rows of public benchmarks become questions: one small reader per schema.
+"""Readers of public benchmarks: one function per schema turns a row into a question.
 
 A reader returns None for a row whose right answer cannot be told; such a row is left out.
 """

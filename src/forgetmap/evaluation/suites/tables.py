@@ -1,4 +1,4 @@
-"""Rows of local files, with the line each stands in."""
+"""Rows of local files with their line numbers."""
 
 from __future__ import annotations
 

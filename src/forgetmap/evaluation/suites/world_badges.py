@@ -1,4 +1,4 @@
-"""What the tiny world's models learn anew: the badges of people, towns and creatures they know.
+"""New facts for models of the tiny world: badges of people, towns and creatures they know.
 
 A new fact about something known, asked in a form that is known, is what fine-tuning usually adds.
 The badges of songs, rivers and stones are told in pre-training, so a model can guess among twelve

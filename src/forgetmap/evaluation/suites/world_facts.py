@@ -1,4 +1,4 @@
-"""The invented world behind the suite `world`: who and what there is, and what is true of it."""
+"""Entities and facts of the invented world of the suite `world`."""
 
 from __future__ import annotations
 

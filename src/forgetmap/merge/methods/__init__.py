@@ -1,1 +1,1 @@
-"""The merge methods: pure functions, each written from the formula of its paper."""
+"""The merge methods: pure functions, implemented from the formulas of their papers."""

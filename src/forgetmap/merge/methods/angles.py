@@ -1,4 +1,4 @@
-"""Methods that go by the angle between models: slerp and model stock."""
+"""Methods based on the angle between models: slerp and model stock."""
 
 from __future__ import annotations
 

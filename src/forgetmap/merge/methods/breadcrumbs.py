@@ -1,4 +1,4 @@
-"""Changes without the smallest and the largest."""
+"""Model breadcrumbs: changes without the smallest and the largest."""
 
 from __future__ import annotations
 

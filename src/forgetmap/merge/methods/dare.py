@@ -1,4 +1,4 @@
-"""Drop changes at random and rescale the rest."""
+"""DARE: drop changes at random and rescale the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Task arithmetic and TIES, and what all methods on task vectors share.
+"""Task arithmetic and TIES, and the common code of methods on task vectors.
 
 A task vector is a model's tensor minus the base's. Its largest values are found without sorting or
 copying it.

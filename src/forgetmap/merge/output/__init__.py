@@ -1,1 +1,1 @@
-"""The folder of a merged model: where tensors lie, all other files, whole or not at all."""
+"""The folder of a merged model: tensor files and all others, written atomically."""

@@ -1,4 +1,4 @@
-"""A model folder in the making: hidden beside its place until it is whole, and resumable.
+"""A model folder under construction: hidden until it is complete, and resumable.
 
     .NAME.merging/
         lock            held while somebody writes

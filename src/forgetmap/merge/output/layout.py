@@ -1,4 +1,4 @@
-"""Where every tensor of a model will lie: decided before the first one is written."""
+"""Assignment of tensors to files, before the first one is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands beside the weights: configuration, tokenizer, chat template, recipe, model card."""
+"""Files beside the weights: configuration, tokenizer, chat template, recipe, model card."""
 
 from __future__ import annotations
 

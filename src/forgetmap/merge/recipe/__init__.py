@@ -1,1 +1,1 @@
-"""What a recipe is, how it is read and checked, and which value each tensor gets."""
+"""Recipes: reading, validation, and the parameter values of each tensor."""

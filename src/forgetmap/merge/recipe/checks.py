@@ -1,4 +1,4 @@
-"""Whether a recipe fits its method: names, kinds and limits of parameters, number of models."""
+"""Validation of a recipe for its method: names, types, limits, number of models."""
 
 from __future__ import annotations
 

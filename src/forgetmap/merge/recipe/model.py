@@ -1,4 +1,4 @@
-"""What a recipe consists of: models or slices of them, a method, and settings."""
+"""The data model of recipes: models or slices, a method, and settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recipes from YAML: ours, or mergekit's as it is.
+"""Recipes from YAML: our format, or mergekit's unchanged.
 
     method: slerp
     base: org/base

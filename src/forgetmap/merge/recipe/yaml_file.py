@@ -1,4 +1,4 @@
-"""YAML that remembers on which line everything stands."""
+"""YAML files with line numbers for error messages."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Models that write completions and weigh each other's: in this process, or behind a server."""
+"""Models for overlap measurements: local ones, and models behind a server."""

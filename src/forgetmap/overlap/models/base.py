@@ -1,4 +1,4 @@
-"""The seam to models that write completions and weigh each other's."""
+"""Protocol of models that sample completions and compute log-probabilities of given ones."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ def encode_alike(
     for prompt, tokens, other_tokens in zip(prompts, ids_before, ids_after, strict=True):
         if tokens != other_tokens:
             raise PairingError(
-                f"Prompt {prompt.id!r} is tokenized differently: {counted(len(tokens), 'token')} in "
-                f"{before.name}, {counted(len(other_tokens), 'token')} in {after.name}.",
+                f"Prompt {prompt.id!r} is tokenized differently: {counted(len(tokens), 'token')} "
+                f"in {before.name}, {counted(len(other_tokens), 'token')} in {after.name}.",
                 hint="compare models with the same tokenizer.",
             )
         _check_length(prompt, tokens, (before, after), limit)

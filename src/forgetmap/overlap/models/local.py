@@ -1,4 +1,4 @@
-"""Models of the transformers library: whole next-token distributions are known."""
+"""Local transformers models, with full next-token distributions."""
 
 from __future__ import annotations
 

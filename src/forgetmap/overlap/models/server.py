@@ -1,4 +1,4 @@
-"""Models behind an OpenAI-compatible server that takes tokens and says log-probabilities.
+"""Models behind an OpenAI-compatible server that accepts tokens and returns log-probabilities.
 
 Servers of that kind differ in what they really do: some ignore `echo`, some shift log-probabilities
 by one token, some do not say which tokens they wrote. So a server is tried first: what it says of

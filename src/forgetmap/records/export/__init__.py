@@ -1,1 +1,1 @@
-"""Runs in the formats of others."""
+"""Export of runs to other formats."""

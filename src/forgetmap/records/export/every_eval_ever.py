@@ -1,4 +1,4 @@
-"""Writes a run as instances of every_eval_ever, the shared format of the EvalEval coalition.
+"""Export of a run to every_eval_ever, the shared format of the EvalEval coalition.
 
 One JSON object per line and result. What that schema has no field for goes into `metadata`, from
 where forgetmap reads it back. The schema demands a score: results without one are left out and

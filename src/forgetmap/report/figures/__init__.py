@@ -1,1 +1,1 @@
-"""Figures: one module each, all drawn from a payload in one grammar (look)."""
+"""Figures: one module each, all drawn from a payload with the conventions of look.py."""

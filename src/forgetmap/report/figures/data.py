@@ -1,4 +1,4 @@
-"""The numbers of a payload, as figures ask for them."""
+"""Numbers of a payload, prepared for figures."""
 
 from __future__ import annotations
 

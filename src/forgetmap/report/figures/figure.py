@@ -1,4 +1,4 @@
-"""What every figure is."""
+"""The class of all figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Colours, fonts and the grammar that all Vega figures share.
+"""Colours, fonts and conventions of all Vega figures.
 
 Names and texts of others are data values only: never part of an expression, nor a key of a spec.
 """

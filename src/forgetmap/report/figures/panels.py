@@ -1,4 +1,4 @@
-"""Small pictures side by side, as many in a row as there is room for.
+"""Small charts in a grid that fits the width of the page.
 
 Vega-Lite gives pictures of several panels no width of the page around. So what it made of them is
 changed: the number of columns and the width of a panel follow the page.

@@ -1,4 +1,4 @@
-"""Which figures a payload has, the most telling first."""
+"""The figures of a payload, most informative first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two trainings side by side: what each forgot while it went on, and by category."""
+"""Two trainings side by side: forgetting over steps, and by category."""
 
 from __future__ import annotations
 

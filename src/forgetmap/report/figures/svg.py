@@ -1,4 +1,4 @@
-"""Own pictures: SVG elements that take any text, and nothing that a page could run."""
+"""SVG elements that escape all text and contain nothing executable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs and grids of the two-mode model."""
+"""Figures of simulations and grids of the two-mode model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was seen while a model was trained: curves over steps, alarms, the peak, and gaps."""
+"""Figures of a watched training: curves over steps, alarms, the peak, and gaps."""
 
 from __future__ import annotations
 

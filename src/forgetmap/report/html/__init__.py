@@ -1,1 +1,1 @@
-"""Pages: one shell, one style sheet, and what each kind of report puts into them."""
+"""HTML pages: a common shell and style sheet, and the content of each kind of report."""

@@ -1,4 +1,4 @@
-"""Pages of the lab, and of what was seen in a training."""
+"""Pages of the lab, and of a watched training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of pages that stand in the document: tables, sections, notices, how we know."""
+"""Static parts of pages: tables, sections, notices, "How we know"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page of sections: words and tables stand in the document, figures are drawn by Vega."""
+"""A page of sections with static text and tables; Vega draws the figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shell of every page: one HTML file that needs nothing else, in which nothing foreign can run.
+"""The shell of every page: one self-contained HTML file that runs no foreign code.
 
 What is in report/page is put together when a file is made. Items and their texts stand in it as
 gzip in base64, which has no letter that HTML knows; scripts and styles are named by their hashes

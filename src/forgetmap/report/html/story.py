@@ -1,4 +1,4 @@
-"""One page that tells a whole story: watched, mapped, protected, merged."""
+"""One page on a whole project: training, comparison, mitigation and merge."""
 
 from __future__ import annotations
 

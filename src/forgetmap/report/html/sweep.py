@@ -1,4 +1,4 @@
-"""The page of a sweep: words and tables stand in the document, figures are drawn by Vega."""
+"""The page of a sweep, with static text and tables; Vega draws the figures."""
 
 from __future__ import annotations
 

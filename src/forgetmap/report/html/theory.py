@@ -1,4 +1,4 @@
-"""The interactive page of the theory: the flow is computed in the browser."""
+"""The interactive page of the theory, computed in the browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results as payloads: everything a report says, as plain values."""
+"""Payloads: all contents of a report as plain values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a comparison, in memory or on disk, to the payload of a report."""
+"""Conversion of a comparison, in memory or on disk, into the payload of a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a drift to the payload of a report."""
+"""Conversion of a drift result into the payload of a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drift in long form: every cell of every level, model and scale as figures and tables draw it."""
+"""Drift in long form: one row per cell, for figures and tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flipped items of a comparison as columns, every task with its share where not all fit."""
+"""Flipped items of a comparison as columns, sampled by task if there are too many."""
 
 from __future__ import annotations
 

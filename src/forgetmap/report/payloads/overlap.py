@@ -1,4 +1,4 @@
-"""Forgetting against divergence, in words."""
+"""Sentences on forgetting and divergence."""
 
 from __future__ import annotations
 

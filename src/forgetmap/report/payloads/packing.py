@@ -1,4 +1,4 @@
-"""How the payload stands in the file: items one after the other, then gzip, then base64.
+"""Encoding of the payload in the file: item by item, then gzip, then base64.
 
 What an item says twice (mostly its prompt, before and after) stands once. What it repeats in part
 (the question in the prompt, one response in the other, the examples that the prompts of a task

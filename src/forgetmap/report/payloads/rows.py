@@ -1,4 +1,4 @@
-"""Every estimate of every group on every scale, in long form."""
+"""Estimates in long form: one row per group, estimator and scale."""
 
 from __future__ import annotations
 

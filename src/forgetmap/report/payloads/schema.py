@@ -1,4 +1,4 @@
-"""Everything a report says, as plain values. Every renderer reads this and computes nothing."""
+"""Schema of the payload: all values that renderers show; they compute nothing."""
 
 from __future__ import annotations
 

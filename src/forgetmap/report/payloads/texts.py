@@ -1,4 +1,4 @@
-"""What a report says of an item in words: shortened, redacted, or left out."""
+"""Texts of items in a report: shortened, redacted, or left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was seen while a model was trained, as sentences and tables."""
+"""A watched training as sentences and tables."""
 
 from __future__ import annotations
 

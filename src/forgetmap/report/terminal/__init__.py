@@ -1,1 +1,1 @@
-"""Results in lines and tables, as terminals and Markdown show them."""
+"""Results as lines and tables for terminals and Markdown."""

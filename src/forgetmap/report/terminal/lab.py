@@ -1,4 +1,4 @@
-"""Ways to train compared, a repair, and merging under drift, as lines and tables."""
+"""Results of the lab as lines and tables: methods, repair, and merging under drift."""
 
 from __future__ import annotations
 

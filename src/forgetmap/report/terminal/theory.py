@@ -1,4 +1,4 @@
-"""The theory as lines and tables: runs of the two-mode model, claims, advice."""
+"""Results of the theory as lines and tables: simulations, claims, advice."""
 
 from __future__ import annotations
 

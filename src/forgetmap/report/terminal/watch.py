@@ -1,4 +1,4 @@
-"""What was seen while a model was trained, as lines and tables."""
+"""A watched training as lines and tables."""
 
 from __future__ import annotations
 

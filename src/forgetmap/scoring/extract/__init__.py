@@ -1,1 +1,1 @@
-"""What a response says its answer is: options, numbers, formulas, names, calls, code."""
+"""Extraction of answers from responses: options, numbers, formulas, names, calls, code."""

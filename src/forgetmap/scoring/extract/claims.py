@@ -1,4 +1,4 @@
-"""Where a response says what its answer is: `Answer: X`, a box, or "the answer is X".
+"""Explicit answers in a response: `Answer: X`, a box, or "the answer is X".
 
 Also in the languages of MGSM and of XTREME's question answering, and a few more. Their patterns are
 in lower case and composed (NFC), as the responses are when they are searched.

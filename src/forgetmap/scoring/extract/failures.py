@@ -1,4 +1,4 @@
-"""Responses that do not answer: refusals and loops."""
+"""Responses without an answer: refusals and loops."""
 
 # ruff: noqa: RUF001  # words of other languages
 

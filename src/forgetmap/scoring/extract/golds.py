@@ -1,4 +1,4 @@
-r"""The right answer in whatever shape a data set gives it.
+r"""Right answers in the formats of data sets.
 
 A text, a number, a truth value, a list of other names, `{"text": [...]}`, `{"answer": ...}`, the
 same written as JSON or Python text, a solution that ends in `#### 12` or `\boxed{12}`; with options

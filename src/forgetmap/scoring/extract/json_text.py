@@ -1,4 +1,4 @@
-"""JSON in what a model said: nothing but JSON, or JSON somewhere in it.
+"""JSON in a response: only JSON, or JSON inside other text.
 
 JSON is read as its grammar says: no NaN, no number beyond what a float holds, at most 64 levels
 deep. Looking for it takes time proportional to the length of the text, whatever the text.

@@ -1,4 +1,4 @@
-"""Answers that are mathematics, compared by math-verify in processes of its own.
+"""Mathematical answers, compared by math-verify in separate processes.
 
 math-verify guards itself by signals, which work in the main thread only and cannot interrupt a
 huge power. A worker can be ended at any time and serves every thread. Two plain numbers are

@@ -1,4 +1,4 @@
-r"""Numbers in a text, however they are written.
+r"""Numbers in a text, in any notation.
 
 Thousands may be parted by a comma, an apostrophe, a space or, where no other reading is possible or
 next to the plain one, by a point: `1.200` can mean 1.2 or 1200, and both are kept. Digits of other

@@ -1,4 +1,4 @@
-r"""Words and sentences counted, in any script.
+r"""Counts of words and sentences in any script.
 
 A word is a run of letters, digits and underscores (`\w+`), vowel signs and accents included. In
 scripts written without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese) every letter counts as

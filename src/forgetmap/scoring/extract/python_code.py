@@ -1,4 +1,4 @@
-"""The Python in a response: in blocks or bare, among prose, whole or the rest of what was asked.
+"""Python code in a response: in blocks or bare, among prose, complete or a continuation.
 
 What counts is what defines the names that are wanted. Of several blocks that do, the last one
 counts, with what stands before it; a block that shows how to call it does not.

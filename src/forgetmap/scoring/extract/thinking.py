@@ -1,4 +1,4 @@
-"""Thinking sections: removed before an answer is looked for."""
+"""Thinking sections, which are removed before the answer is extracted."""
 
 from __future__ import annotations
 

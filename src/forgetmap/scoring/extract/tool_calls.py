@@ -1,4 +1,4 @@
-"""Tool calls in what a model said.
+"""Tool calls in a response.
 
 Calls are read as Python (`name(key=value)`, dotted names, several in a list or one per line,
 perhaps assigned to a variable) and as JSON (`{"name": ..., "arguments": {...}}`, alone, in a list,

@@ -1,4 +1,4 @@
-"""Texts made comparable: what is left out of an answer, and when two wordings are the same."""
+"""Normalised wordings of answers, and their comparison."""
 
 from __future__ import annotations
 

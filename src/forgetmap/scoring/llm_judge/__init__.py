@@ -1,1 +1,1 @@
-"""Scores that need a judge: what is asked, how replies are read, and who is asked."""
+"""Scores by an LLM judge: prompts, parsing of replies, and the connection."""

@@ -1,4 +1,4 @@
-"""Answers that no rule finds in a response: a judge is asked which one it gives.
+"""Answers that no rule can extract; a judge extracts them.
 
 The judge reads only, it is not asked for the right answer where the reading can be checked by rule.
 What a rule decides is not asked; what a judge finds never stood in the demanded form.

@@ -1,4 +1,4 @@
-"""Whether a response rests on its source, says what it should, and nothing else.
+"""Groundedness: whether a response is supported by its source and complete.
 
 A response is taken apart into statements and each is judged by itself. One that says nothing has
 the worst value: an empty page is neither faithful nor within bounds.

@@ -1,4 +1,4 @@
-"""The way to a judge: any server that speaks OpenAI's chat completions, also one on this machine.
+"""Client of a judge: any server with OpenAI's chat completions, also a local one.
 
 A question is asked at temperature 0 with a seed, several at a time. What may pass (too many
 requests, a fault of the server, a time-out, a broken connection, a reply that is no reply) is asked

@@ -1,4 +1,4 @@
-"""How a judge is asked: material marked off from what is wanted of it."""
+"""Prompts for a judge, with the material clearly separated from the instructions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How good a response is, on a scale from 0 or 1 to 10.
+"""Quality of a response on a scale from 0 or 1 to 10.
 
-One that says nothing has the worst value; a judgement that failed has none.
+A response that says nothing has the worst value; a judgement that failed has none.
 """
 
 from __future__ import annotations

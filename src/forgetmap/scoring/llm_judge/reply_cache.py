@@ -1,4 +1,4 @@
-"""Replies kept by what was asked, so that nothing is asked twice.
+"""Cache of judge replies by prompt.
 
 A SQLite file with a journal of its own: whatever was written before a process was killed is there
 when the next one starts, and several processes may use it at once.

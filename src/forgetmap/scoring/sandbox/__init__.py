@@ -1,4 +1,4 @@
-"""Runs Python that nobody has read: locked in, limited, and unable to claim its own success.
+"""The sandbox for untrusted Python code: isolated, limited, and unable to report a false success.
 
 Below is what those who start a sandbox and those in it must agree on.
 """

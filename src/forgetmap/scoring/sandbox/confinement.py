@@ -1,4 +1,4 @@
-"""What a program can see and do: nearly nothing.
+"""Restrictions of a program: namespaces, limits and a minimal file system.
 
 Once per template: a root of its own with only the libraries of Python in it, all of it read-only,
 and a network without any device. Once per program: process ids, shared memory and a small folder in

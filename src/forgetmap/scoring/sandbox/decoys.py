@@ -1,4 +1,4 @@
-"""Values like the one that tests expect, among which an object cannot tell the expected one.
+"""Decoys: values similar to the expected one, so that an answer cannot guess it.
 
 An object of an answer that is compared with a value gets to see the value, and could claim to be
 equal to it, or near it. So it is compared with others of the same kind as well, in an order that

@@ -1,4 +1,4 @@
-"""Two processes that use each other's values: tests in the one, the answer in the other.
+"""Exchange of values between two processes: the tests in one, the answer in the other.
 
 Plain values are copied, other objects stay in the process that made them. Containers that a call
 changes are changed on the other side too, and what comes back to its owner is the same object.

@@ -1,4 +1,4 @@
-"""The few Linux calls that Python has no name for; each raises OSError."""
+"""Linux system calls that Python lacks; each raises OSError."""
 
 from __future__ import annotations
 

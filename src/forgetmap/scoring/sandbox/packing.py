@@ -1,4 +1,4 @@
-"""Values as JSON, between a process that is trusted and one that is not.
+"""JSON encoding of values between a trusted and an untrusted process.
 
 Plain values are copied, other objects get a number. Unpacking runs nothing that the other process
 chose: it makes plain values, stand-ins and exceptions, and raises one of `BROKEN` otherwise.

@@ -1,4 +1,4 @@
-"""Runs programs, several at a time, and says how each ended."""
+"""Concurrent execution of programs, with the way each one ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in one process for an object of the other, and passes on what is done with it."""
+"""Proxies for objects of the other process, which forward all operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process that every program is a copy of.
+"""The template process that is forked for every program.
 
 It is locked in once, has the usual modules loaded, reads programs from its input and writes how
 each one ended. For each program it makes two copies of itself, with a folder and shared memory of

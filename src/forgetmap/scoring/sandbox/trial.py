@@ -1,4 +1,4 @@
-"""One answer and its tests: what each of the two processes does.
+"""The test of one answer: the code of both processes.
 
 Without tests a program passes if it runs to its end and its process still replies afterwards. Only
 the program itself can say so; what a model wrote is given with tests.

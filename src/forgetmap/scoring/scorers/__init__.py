@@ -1,1 +1,1 @@
-"""Scorers by rule, one subject each; registry.py has their names."""
+"""Rule-based scorers, one module per subject; registry.py has their names."""

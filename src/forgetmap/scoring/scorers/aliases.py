@@ -1,4 +1,4 @@
-"""Answers in words that may have several names and may stand in a sentence.
+"""Short answers with several valid names, also inside a sentence.
 
 `alias` looks for a right name in the whole response, `short_answer` in what the response says its
 answer is. In both a name counts as whole words only, not if it is denied or doubted, and not as one

@@ -1,4 +1,4 @@
-"""Scorers of answers that can be told right from wrong by rule."""
+"""Scorers of answers that a rule can decide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources cited in an answer: in the demanded form, the right ones, and only these.
+"""Citations: the required format, the right sources, and no others.
 
     format     at least one source is cited in square brackets
     precision  of the sources cited, the share that is right; left out where none is cited

@@ -1,4 +1,4 @@
-"""Code that is right if it passes its tests, as in HumanEval and MBPP.
+"""Code answers that must pass tests, as in HumanEval and MBPP.
 
 The tests run in a process of their own and see the real builtins whatever the code does to its; the
 code sees neither the tests nor a `__main__` to run its own examples in.

@@ -1,4 +1,4 @@
-"""Verifiable instructions, as in IFEval: did the response follow all it was told?
+"""Verifiable instructions, as in IFEval: the response must follow all of them.
 
     acc                  every instruction followed, loosely: by the response or by what is left of
                          it without its first line, its last line, both, or its asterisks

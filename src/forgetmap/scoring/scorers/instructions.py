@@ -1,4 +1,4 @@
-"""Whether a response follows one instruction of IFEval; all 25 types, by their public meaning.
+"""The 25 instruction types of IFEval, implemented from their public description.
 
 Every check takes the response and the parameters of the instruction. Where the meaning is open
 (does "art" count in "party"?) it follows the public IFEval checkers, so that values compare with

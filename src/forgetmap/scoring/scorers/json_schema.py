@@ -1,4 +1,4 @@
-"""Output as JSON that a schema describes. A "table schema" is a JSON schema like any other.
+"""JSON output described by a schema. A "table schema" is a JSON schema like any other.
 
     valid         JSON that the schema accepts stands somewhere in the response
     valid_fenced  the response is nothing but that JSON, a code fence around it allowed

@@ -1,4 +1,4 @@
-"""What can be said by rule of how a response reasons: its steps, and whether its sums are right."""
+"""Rules on reasoning: number of steps, and correctness of the arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a response does what it was asked, declines, or asks back instead.
+"""Refusals: whether a response complies, declines, or asks back.
 
 By rule, so only the open forms are seen; what needs understanding is left to a judge. A question is
 no evasion by itself: a response evades if nothing is left of it without what it asks, what it says

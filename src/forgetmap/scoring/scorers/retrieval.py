@@ -1,4 +1,4 @@
-"""What was hidden in a long text and had to be found: all of it, and nothing else of its kind."""
+"""Retrieval from long texts: all hidden values, and no others."""
 
 from __future__ import annotations
 

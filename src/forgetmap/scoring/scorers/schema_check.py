@@ -1,4 +1,4 @@
-"""JSON schemas, checked by jsonschema in bounded time and without the network.
+"""Validation against JSON schemas with jsonschema, with a time limit and without the network.
 
 A `$ref` to elsewhere is refused, not fetched. Patterns run on RE2 (as pyarrow brings it), which
 takes time proportional to the text whatever the pattern; the few things it has no notion of, look

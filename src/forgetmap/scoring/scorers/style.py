@@ -1,4 +1,4 @@
-"""How a response is written, whatever it says. Nothing here is right or wrong.
+"""Style of a response, without a judgement of right or wrong.
 
     words, characters, sentences     how many (see prose.py for what counts as one)
     sentence_words                   words per sentence

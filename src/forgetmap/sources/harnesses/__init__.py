@@ -1,1 +1,1 @@
-"""One module per harness: what its logs look like, and how a sample is read from them."""
+"""Adapters, one module per harness: recognise its logs and read their samples."""

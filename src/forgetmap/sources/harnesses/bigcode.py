@@ -1,4 +1,4 @@
-"""bigcode-evaluation-harness: recognised to say that it keeps no result of single items.
+"""bigcode-evaluation-harness: recognised, but refused, because it stores no item results.
 
 It writes generations and one number per task; which problems were solved is known only while it
 runs. A file of generations can be evaluated again, by it or by EvalPlus.

@@ -1,4 +1,4 @@
-"""evalchemy's own chat benchmarks: results JSON with all examples, without a score for each.
+"""Chat benchmarks of evalchemy: results JSON with all examples, without a score for each.
 
 `results.TASK.examples[]` holds the outputs and what was extracted from them, one per repetition.
 Whether an answer is right is decided here again, unless an example has a `label`: letters by

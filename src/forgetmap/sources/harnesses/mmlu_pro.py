@@ -1,4 +1,4 @@
-"""MMLU-Pro's own scripts and their forks: arrays of questions with the model's output.
+"""Scripts of MMLU-Pro and their forks: arrays of questions with the model's output.
 
 All questions in one file (`model_outputs_MODEL_5shots.json`, often zipped) or one file per subject
 (`SUBJECT_result.json` of the API script, `MODEL/CoT/all/SUBJECT.json` of the local one).

@@ -1,4 +1,4 @@
-"""Rollouts of training by reinforcement: prompts, answers and rewards, as three trainers dump them.
+"""Rollouts of reinforcement learning: prompts, answers and rewards of three trainers.
 
 verl      `STEP.jsonl` of `trainer.validation_data_dir` or `rollout_data_dir`: input, output, gts,
           score, step, and whatever the reward function returns besides

@@ -1,4 +1,4 @@
-"""Claims about the speed near the true target."""
+"""Claims about the convergence rate near the true target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a claim is, and how it is tried.
+"""Claims, and the functions that test them.
 
 A claim has a statement, a formula, where it comes from, and an experiment that gives checks: a
 measured number, what is expected, and how far off it may be. A claim that cannot fail is worthless,

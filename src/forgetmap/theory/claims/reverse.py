@@ -1,4 +1,4 @@
-"""Claims about reverse KL to a target, and where its promises end."""
+"""Claims about reverse KL to a target, and their limits."""
 
 from __future__ import annotations
 

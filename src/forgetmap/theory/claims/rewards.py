@@ -1,4 +1,4 @@
-"""Claims about TTT-Discover, OAPL, and the toy of Chen et al."""
+"""Claims about TTT-Discover, OAPL, and the toy model of Chen et al."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Mitigations, one file each: a frozen config, and what it adds to a trainer."""
+"""Mitigations, one module each: a frozen config with its additions to a trainer."""

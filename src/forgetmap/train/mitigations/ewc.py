@@ -1,4 +1,4 @@
-"""EWC: a spring for every weight, as stiff as old answers are sensitive to it.
+"""EWC: a quadratic penalty for every weight, scaled by its Fisher information on old answers.
 
     penalty = 1/2 sum_i F_i (w_i - w_i(start))^2
     F_i = mean over old texts of (d log p(y|x) / d w_i)^2

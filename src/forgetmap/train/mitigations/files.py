@@ -1,4 +1,4 @@
-"""Mitigations kept in JSON."""
+"""Mitigations stored as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rewards of groups in TRL's GRPOTrainer, for objectives that make other use of them.
+"""Rewards of groups in TRL's GRPOTrainer, for objectives that use them differently.
 
 `GRPOTrainer` samples groups of completions, has them rewarded and turns rewards into advantages.
 Objectives over groups need the rewards themselves, by group, before batches are shuffled.

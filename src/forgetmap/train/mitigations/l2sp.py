@@ -1,4 +1,4 @@
-"""L2-SP: a spring that pulls every trained weight back to where it started.
+"""L2-SP: a penalty on the squared distance of trained weights from the start.
 
     penalty = 1/2 sum_i (w_i - w_i(start))^2
 

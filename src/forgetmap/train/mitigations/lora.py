@@ -1,4 +1,4 @@
-"""LoRA: train a small adapter, and leave the weights alone (PEFT).
+"""LoRA: training of a small adapter with frozen weights (PEFT).
 
 Fewer directions to move in, so often less forgetting at a lower score on the new task; the rank
 trades one for the other. TRL's trainers take the config themselves:

@@ -1,4 +1,4 @@
-"""What steers the 1->0 penalty: a multiplier for a bound, and a focus on what moves."""
+"""Control of the 1->0 penalty: a multiplier for a bound, and a focus on changing items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a mitigation is: a frozen config that adds its parts to a protected trainer."""
+"""Base class of mitigations: a frozen config with its additions to a trainer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of old examples, and what the model says at the positions that count.
+"""Batches of old examples, and the model's logits at their answer positions.
 
 A position counts if it predicts a token of the completion: for a prompt of p tokens and a
 completion of c tokens these are the positions p - 1 to p + c - 2 (from 0). Sequences are padded on

@@ -1,4 +1,4 @@
-"""Replay: old examples among the new ones.
+"""Replay: old examples mixed into the new ones.
 
     Replay("old.jsonl", share=0.25)      examples at random, or those of `forgetmap export replay`
     SyntheticReplay(rows=1000)           texts that the start model writes itself: no old data

@@ -1,4 +1,4 @@
-"""Text sampled from a model, with a random state of its own."""
+"""Text sampled from a model with a separate random state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The start model, for what must be asked of it during training.
+"""The start model, kept for computations during training.
 
 Most mitigations ask it everything before training and keep the answers. Where new texts must be
 scored, a model with an adapter is asked with the adapter switched off, if that is where it started,

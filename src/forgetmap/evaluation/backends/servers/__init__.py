@@ -1,1 +1,1 @@
-"""Models behind a server that speaks as OpenAI's does."""
+"""Models behind an OpenAI-compatible server."""

@@ -1,4 +1,4 @@
-"""Many requests to one server: so many at once, no faster than allowed, again when they fail."""
+"""Concurrent requests to one server, with a rate limit and retries."""
 
 from __future__ import annotations
 

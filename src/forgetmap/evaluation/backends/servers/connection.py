@@ -1,4 +1,4 @@
-"""Where a server is (`http://HOST/v1#MODEL`), and how much it is asked at what price."""
+"""Address of a server (`http://HOST/v1#MODEL`), its request limits and its prices."""
 
 from __future__ import annotations
 

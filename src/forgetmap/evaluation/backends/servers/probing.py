@@ -1,4 +1,4 @@
-"""What a server really does, probed before it is relied on.
+"""Capabilities of a server, probed at start-up.
 
 Servers of one and the same interface differ: some leave out what they were asked for without a
 word, some say log-probabilities that belong to the token before. So every capability is tested: a

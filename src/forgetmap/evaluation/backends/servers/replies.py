@@ -1,4 +1,4 @@
-"""What stands in the replies of a server: text, why it ended, tokens, log-probabilities."""
+"""Contents of server replies: text, finish reason, tokens, log-probabilities."""
 
 from __future__ import annotations
 

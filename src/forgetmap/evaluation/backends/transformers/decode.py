@@ -1,4 +1,4 @@
-"""The decoding loop: a batch whose finished rows leave and make room for the next."""
+"""The decoding loop: a batch in which finished rows are replaced by the next prompts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One pass through a causal language model, and the cache of keys and values behind it."""
+"""One forward pass of a causal language model, with its key-value cache."""
 
 from __future__ import annotations
 

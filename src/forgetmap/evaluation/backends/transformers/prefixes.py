@@ -1,4 +1,4 @@
-"""Which prompts begin alike, and how they are laid out so that no token is computed twice."""
+"""Common prefixes of prompts, and a layout that computes each token only once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same prompts asked again of a model that has changed a little, as at each look of a training.
+"""Repeated evaluation of the same prompts on a model that changes slightly, as during training.
 
 A greedy response of the last time is checked in one pass: if each of its tokens is still the
 likeliest one, the model would write it again, and nothing needs to be written. Only responses that

@@ -1,4 +1,4 @@
-"""Log-likelihoods of continuations, the shared beginnings computed once.
+"""Log-likelihoods of continuations; common prefixes are computed once.
 
 Or, in the same passes, whether greedy decoding would write them.
 """

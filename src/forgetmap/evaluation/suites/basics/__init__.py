@@ -1,4 +1,4 @@
-"""Sub-benchmarks for any model, offline: nothing about the world need be known.
+"""The suite `basics`: generated offline tasks that need no knowledge of the world.
 
 A new one is a generator of one question and a line in `KINDS` of its module.
 """

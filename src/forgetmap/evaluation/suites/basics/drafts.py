@@ -1,4 +1,4 @@
-"""How a generator of one question becomes a task with balanced options."""
+"""Conversion of a question generator into a task with balanced options."""
 
 from __future__ import annotations
 

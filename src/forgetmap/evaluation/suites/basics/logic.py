@@ -1,4 +1,4 @@
-"""Logic, with invented words so that nothing need be known."""
+"""Logic, with invented words so that no knowledge is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The four cells as a mosaic: areas are shares of all results."""
+"""The four cells of a comparison as a mosaic; areas are shares of all results."""
 
 from __future__ import annotations
 

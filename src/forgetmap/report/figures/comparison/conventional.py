@@ -1,4 +1,4 @@
-"""What averages show against what was lost, one point per task (or category)."""
+"""Accuracy change against forgetting, one point per task (or category)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chain as a flow: how many results are right at each stage, and what moves between stages."""
+"""A chain as a flow diagram: right results at each stage, and changes between stages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many pairs at once: each model after against each category."""
+"""Heat maps of several models after by category."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The radar pair: forgetting and gains by category, one line per model."""
+"""Two radar charts, forgetting and gains by category, one line per model."""
 
 from __future__ import annotations
 

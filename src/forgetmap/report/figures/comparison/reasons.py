@@ -1,4 +1,4 @@
-"""Why items were lost: the way the answers after ended."""
+"""Reasons for forgotten items: the outcomes of the answers after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chain item by item: one strip per item, right or wrong at each stage, equal paths together."""
+"""A chain item by item: one strip per item, right or wrong at each stage, grouped by path."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Figures of how capabilities drifted."""
+"""Figures of capability drift."""

@@ -1,4 +1,4 @@
-"""What the figures of a drift share: their lines, their axes, the line at no change."""
+"""Lines and axes that the figures of a drift share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drift as points with their limits: the capabilities of a model, the metrics of a capability."""
+"""Drift as points with intervals: capabilities of a model, metrics of a capability."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Right in any form against right in the demanded form: what is lost in form, and in ability."""
+"""Accuracy in any format against accuracy in the required format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Capabilities (or metrics) down, models across: both directions of drift have a colour."""
+"""Heat map of capabilities (or metrics) by model, with a colour for each direction of drift."""
 
 from __future__ import annotations
 

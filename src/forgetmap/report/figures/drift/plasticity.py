@@ -1,4 +1,4 @@
-"""What was learnt against what it cost: the target tasks across, each group up."""
+"""Gains on target tasks against the drift of each group."""
 
 from __future__ import annotations
 

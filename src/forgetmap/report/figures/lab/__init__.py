@@ -1,1 +1,1 @@
-"""Figures of ways to train: what each keeps, what it learns, what it costs."""
+"""Figures of training methods: what each keeps, learns and costs."""

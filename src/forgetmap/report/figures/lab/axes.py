@@ -1,4 +1,4 @@
-"""What the figures of the lab share: colours of what a method needs, and axes of shares."""
+"""Colours and axes that the figures of the lab share."""
 
 from __future__ import annotations
 

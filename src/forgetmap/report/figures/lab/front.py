@@ -1,4 +1,4 @@
-"""What methods keep against what they cost, and against what they learn."""
+"""Retention of methods against their cost, and against what they learn."""
 
 from __future__ import annotations
 

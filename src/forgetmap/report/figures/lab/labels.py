@@ -1,4 +1,4 @@
-"""Where names stand beside their points, so that none hides another."""
+"""Positions of labels beside their points, without overlaps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does merging compensate when drift is small?"""
+"""Figure on merging with the start model when drift is small."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods against the baselines, by category, and over learning rates and strengths."""
+"""Methods compared with the baselines, by category, learning rate and strength."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What replay gives back to a model that forgot."""
+"""Items recovered by replay in a model that forgot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What figures of a study share: records of pairs, gaps among them, and axes of shares."""
+"""Records of pairs, gaps and axes that the figures of a study share."""
 
 from __future__ import annotations
 

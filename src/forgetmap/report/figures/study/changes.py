@@ -1,4 +1,4 @@
-"""What accuracy shows against what happened to items, forgotten and gained."""
+"""Accuracy change against forgotten and gained items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs against categories, the groups of a study one below the other."""
+"""Heat map of pairs by category, the groups of a study one below the other."""
 
 from __future__ import annotations
 

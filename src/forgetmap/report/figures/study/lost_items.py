@@ -1,4 +1,4 @@
-"""Are the same items forgotten again and again?"""
+"""Number of pairs that forgot each item."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merges against the models that they are made of."""
+"""Merges compared with their source models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One radar pair for the pairs of a stage, whatever the number of models before."""
+"""One pair of radar charts for the pairs of a stage, with any number of models before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which figures a study has, the most telling first."""
+"""The figures of a study, most informative first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forgetting against the size of models, and against the scale of their data."""
+"""Forgetting against model size, and against the amount of training data."""
 
 from __future__ import annotations
 

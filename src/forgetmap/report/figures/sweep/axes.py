@@ -1,4 +1,4 @@
-"""What the figures of a sweep share: how methods are told apart, and their axes."""
+"""Marks of methods and axes that the figures of a sweep share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept against what is forgotten, merge by merge."""
+"""Retention against forgetting, one point per merge."""
 
 from __future__ import annotations
 

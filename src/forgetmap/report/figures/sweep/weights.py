@@ -1,4 +1,4 @@
-"""How far weights moved, and whether merging helps where they moved less."""
+"""Distance of weights from the base, and the benefit of merging against it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The site of a study: one folder of pages that link to each other and need no network."""
+"""The site of a study: one folder of linked pages that need no network."""

@@ -1,4 +1,4 @@
-"""Tables of the site: cells that are sorted by their value and lead to what they count."""
+"""Table cells of the site, sorted by value and linked to their items."""
 
 from __future__ import annotations
 

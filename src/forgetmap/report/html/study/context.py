@@ -1,4 +1,4 @@
-"""What every page of the site is made of."""
+"""Data that every page of the site uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a model or of a merge: what it is, and the pairs that it is in."""
+"""The page of a model or of a merge, with its pairs."""
 
 from __future__ import annotations
 

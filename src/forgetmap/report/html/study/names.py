@@ -1,4 +1,4 @@
-"""Where every page of the site lies, and how one links to another."""
+"""Paths of the pages of the site, and links between them."""
 
 from __future__ import annotations
 

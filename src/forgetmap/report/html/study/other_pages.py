@@ -1,4 +1,4 @@
-"""Items that most pairs forgot, and everything that can be taken away."""
+"""The pages of the most forgotten items and of the downloads."""
 
 from __future__ import annotations
 

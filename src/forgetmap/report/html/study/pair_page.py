@@ -1,4 +1,4 @@
-"""The page of a pair: numbers by category and task, then the items one by one."""
+"""The page of a pair: numbers by category and task, then single items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shell of the site: pages that share one style and its scripts, which lie beside them.
+"""The shell of the site: pages with a common style sheet and scripts beside them.
 
 A browser that opens a file runs scripts that lie beside it, but neither modules nor scripts named
 by their hashes. So the policy allows files of the site and nothing that stands in a page.

@@ -1,4 +1,4 @@
-"""The whole site of a study, written into one folder."""
+"""The site of a study, written into one folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The start page: what the study found, then stages, pairs, categories and models."""
+"""The start page: findings of the study, then stages, pairs, categories and models."""
 
 from __future__ import annotations
 

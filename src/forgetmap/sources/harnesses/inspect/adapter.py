@@ -1,4 +1,4 @@
-"""Inspect AI: `.eval` archives, whole or of a run that was cut off, and the single `.json` file.
+"""Inspect AI: `.eval` archives, complete or interrupted, and the single `.json` file.
 
 What is said about the run stands in `header.json` (while it runs in `_journal/start.json`) or at
 the top of the `.json`; `rows` finds the samples, `sample` understands one of them.

@@ -1,4 +1,4 @@
-"""Where the samples of an Inspect log are: members of an archive, or elements of one document.
+"""Samples of an Inspect log: members of an archive, or elements of one document.
 
 header.json, _journal/start.json         about the run; the first is written when it ends
 summaries.json, _journal/summaries/N.json  all samples without messages, long texts cut

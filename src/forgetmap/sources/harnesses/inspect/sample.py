@@ -1,4 +1,4 @@
-"""One sample of Inspect, or its summary, as a result."""
+"""Conversion of an Inspect sample, or its summary, into a result."""
 
 from __future__ import annotations
 
