@@ -48,8 +48,8 @@ def _hessian_gap(share: float, apart: float) -> float:
 
 @claim(
     "H2",
-    "Overlap is all that spoils the conditioning: the information tends to a diagonal matrix "
-    "exponentially fast in the squared separation, and is singular where the modes meet.",
+    "Only overlap harms the conditioning: the information tends to a diagonal matrix "
+    "exponentially fast in the squared separation, and is singular if the modes coincide.",
     "|F - diag(a(1-a), a, 1-a)| <= C (1 + d^2/4) exp(-d^2/8), C = 0.45 from d = 0.5 on, 1/2 always "
     "(2 a(1-a) at d = 0);  W <= 1/2 sqrt(a(1-a)) BC",
     control=FISHER,
@@ -79,7 +79,7 @@ def _conditioning_is_overlap() -> list[Check]:
 
 @claim(
     "H3",
-    "Convergence to the target is exponential at the rate the Fisher information says.",
+    "Convergence to the target is exponential at the rate given by the Fisher information.",
     "error ~ exp(-lambda_min t),  KL ~ exp(-2 lambda_min t)",
     control=FISHER,
     provenance=FITS,
@@ -108,8 +108,8 @@ def _measured_rates(share: float, apart: float, rate: float) -> tuple[float, flo
 
 @claim(
     "H4",
-    "Around the target the gradient dominates the loss, but by less than the slowest rate: that "
-    "rate must not be claimed beyond the neighbourhood.",
+    "Near the target the gradient dominates the loss, but by less than the slowest rate: that "
+    "rate does not hold beyond the neighbourhood.",
     "|grad|^2 / (2 L) over b +- 0.5, m +- 0.3 is a part of lambda_min",
     control=Perturbation("objectives.ReverseKL.gradient"),
 )
@@ -118,9 +118,9 @@ def _rate_is_local() -> list[Check]:
     for (share, apart), expected in zip(PLACES, DOMINATION, strict=True):
         least = _least_ratio(share, apart)
         part = least / formulas.slowest_rate(share, apart)
-        checks.append(close(f"least ratio, share {share:g}, d={apart:g}", least, expected, 0.02))
-        checks.append(at_least(f"part of the rate, share {share:g}, d={apart:g}", part, 0.2))
-        checks.append(at_most(f"part of the rate, share {share:g}, d={apart:g}", part, 0.95))
+        checks.append(close(f"smallest ratio, share {share:g}, d={apart:g}", least, expected, 0.02))
+        checks.append(at_least(f"fraction of the rate, share {share:g}, d={apart:g}", part, 0.2))
+        checks.append(at_most(f"fraction of the rate, share {share:g}, d={apart:g}", part, 0.95))
     return checks
 
 

@@ -11,7 +11,7 @@ from forgetmap.theory.methods import Demonstrator, Distillation, Setting
 from forgetmap.theory.mixtures import logit
 
 ANCHOR = Perturbation("methods.anchored_parameters")
-SECOND = "[D] derived here, for the method as [SEC] a second-hand source describes it"
+SECOND = "[D] derived here, for the method as described by a secondary source [SEC]"
 
 
 def student(how: Distillation, until: float, apart: float = 6.0, start: float = 0.8) -> Trajectory:
@@ -22,8 +22,8 @@ def student(how: Distillation, until: float, apart: float = 6.0, start: float = 
 
 @claim(
     "SD1",
-    "With any anchor the student ends at the demonstrator: old mass is kept exactly as far as the "
-    "teacher that has seen the demonstrations keeps it.",
+    "With any anchor the student converges to the demonstrator: it keeps exactly the old mass "
+    "of the demonstration-conditioned teacher.",
     "anchor > 0: theta = phi = d, beta_inf = beta_d",
     control=ANCHOR,
     provenance=SECOND,
@@ -40,7 +40,7 @@ def _student_becomes_demonstrator() -> list[Check]:
 
 @claim(
     "SD2",
-    "Near the end the distance shrinks at a rate that anchor, refresh and curvature set together.",
+    "Near convergence the distance shrinks at a rate determined by anchor, refresh and curvature.",
     "s = ((h + r) - sqrt((h + r)^2 - 4 h r l)) / 2,  h = beta_d (1 - beta_d) - W",
     control=Perturbation("formulas.distillation_rate"),
 )
@@ -62,8 +62,7 @@ def _anchor_sets_the_rate() -> list[Check]:
 
 @claim(
     "SD3",
-    "Without an anchor nothing pulls back: a perturbed student keeps a part of its perturbation "
-    "for good.",
+    "Without an anchor nothing restores the student: it keeps part of a perturbation permanently.",
     "anchor = 0: u0 r / (h + r) stays",
     control=Perturbation("formulas.lasting_displacement"),
 )
@@ -77,14 +76,14 @@ def _without_anchor_nothing_returns() -> list[Check]:
         end = methods.sdft(setting, [400.0], how, shifted)[0].end
         stays = float(end[0] - setting.start[0])
         law = formulas.lasting_displacement(0.3, curvature, refresh)
-        checks.append(close(f"stays, refresh {refresh:g}", law, stays, 0.03))
-        checks.append(close(f"stays, refresh {refresh:g}, known", stays, expected, 0.01))
+        checks.append(close(f"remaining shift, refresh {refresh:g}", law, stays, 0.03))
+        checks.append(close(f"remaining shift, refresh {refresh:g}, known", stays, expected, 0.01))
     return checks
 
 
 @claim(
     "SD4",
-    "Where the teacher is mixed with demonstrations of new behaviour only, self-distillation "
+    "If the teacher is mixed with demonstrations of new behaviour only, self-distillation "
     "forgets: demonstrations must contain the true old mass.",
     "beta_T = (1 - l) beta_phi",
     control=Perturbation("methods.kept_weight"),
@@ -103,8 +102,8 @@ def _demonstrations_must_show_the_old() -> list[Check]:
 
 @claim(
     "SD5",
-    "Tracking the same teacher by forward KL has the same end and the same retention: the teacher "
-    "retains, not the direction.",
+    "Following the same teacher by forward KL has the same limit and the same retention: the "
+    "teacher decides, not the direction.",
     "fixed points do not depend on the direction",
     control=ANCHOR,
     cost=2,

@@ -82,8 +82,8 @@ def _pooled_overlap() -> list[Check]:
 
 @claim(
     "E3",
-    "Misassignment can be read off samples of the old model, and stays below the bound that their "
-    "overlap sets.",
+    "Misassignment can be estimated from samples of the old model, and stays below the bound "
+    "given by the overlap.",
     "mean of sigmoid(logit w_n/w_o - D) <= 1/2 sqrt(w_n/w_o) BC;  d_eff = sqrt(-8 ln BC)",
     control=Perturbation("estimators.misassignment_terms"),
 )
@@ -105,8 +105,8 @@ def _misassignment_from_samples() -> list[Check]:
 
 @claim(
     "E4",
-    "For data without a model a calibrated classifier gives an upper bound of the overlap: what it "
-    "does not see it cannot separate.",
+    "For data without a model a calibrated classifier gives an upper bound of the overlap: it "
+    "cannot separate what it does not observe.",
     "BC <= mean of 2 sqrt(c (1 - c))",
     control=Perturbation("estimators.classifier_overlap_terms"),
 )
@@ -170,7 +170,7 @@ class MarkovChains:
 @claim(
     "E5",
     "Forward KL from samples: summing the divergence per token is unbiased and far more precise "
-    "than ratios of sequences; k3 helps below 0.63 nats per sequence only.",
+    "than ratios of sequences; k3 helps only below 0.63 nats per sequence.",
     "sum_t KL(P(.|prefix)||Q(.|prefix));  Var k1 = s^2, Var k3 = exp(s^2) - 1 - s^2",
     control=Perturbation("estimators.token_kl"),
 )
@@ -225,8 +225,8 @@ def _reverse_kl_from_samples() -> list[Check]:
 
 @claim(
     "E7",
-    "Where only the weight of two modes moves, forward KL from the model before shows how much "
-    "mass is gone and reverse KL saturates; moved means add to both without bound.",
+    "If only the weight of two modes changes, forward KL from the model before shows the lost "
+    "mass, and reverse KL saturates; moved means add to both without bound.",
     "KL(q0||q) ~ KL_Bern(beta0||beta) + beta0 |dm_o|^2/2 + (1-beta0) |dm_n|^2/2",
     control=Perturbation("formulas.mode_kl"),
 )
@@ -255,8 +255,8 @@ def _kl(first: Floats, second: Floats) -> float:
 
 @claim(
     "E8",
-    "Forward KL certifies retention without any model: a behaviour of base probability beta0 keeps "
-    "at least the probability that spends the whole divergence on it.",
+    "Forward KL certifies retention without any model: a behaviour of base probability beta0 "
+    "keeps at least the probability at which it would account for the whole divergence.",
     "pi(A) >= q with KL_Bern(beta0||q) = KL(pi0||pi)",
     control=Perturbation("estimators.retention_floor"),
 )
@@ -296,7 +296,7 @@ def _tightness(loss: ForwardKL) -> float:
 @claim(
     "E9",
     "Old mass can be estimated from log-probabilities of an old and a new reference model, with "
-    "the precision that their overlap leaves.",
+    "the precision that their overlap allows.",
     "sd = sqrt(1/(n I)),  I = (beta(1-beta) - W)/(beta(1-beta))^2",
     control=Perturbation("estimators._root_of_score"),
     cost=4,
@@ -311,7 +311,7 @@ def _old_mass_from_references() -> list[Check]:
         checks += [
             _unbiased(f"beta, d={apart:g}", values, 0.1),
             close(f"sd, d={apart:g}", values.std(), law, 0.1),
-            close(f"sd said, d={apart:g}", mean_error, law, 0.1),
+            close(f"stated sd, d={apart:g}", mean_error, law, 0.1),
             close(f"sd, d={apart:g}, known", law, known, 0.1),
         ]
     return checks

@@ -49,7 +49,7 @@ def _mass_is_forgotten() -> list[Check]:
     weights, apart = random.uniform(1e-4, 0.99, 100), random.uniform(0.5, 6.0, 100)
     loss = ForwardKL(Mixture.of([np.ones(100)], [apart]))
     pull = loss.gradient(mixtures.state(weights, 0.0, apart))[0]
-    checks = [at_least("least beta - R of 100", pull.min(), 1e-12)]
+    checks = [at_least("smallest beta - R of 100", pull.min(), 1e-12)]
     for separation in (1.0, 2.0):
         tiny = 1e-5 * np.exp(-(separation**2))
         slope = new_only(separation).gradient(state(tiny, 0.0, separation))[0] / tiny**2
@@ -104,8 +104,8 @@ def _normal_gap() -> float:
 
 @claim(
     "F3",
-    "The 1/t belongs to the logit: natural gradients lose mass exponentially, gradients in beta "
-    "itself in finite time, expectation maximisation in a few steps.",
+    "The rate 1/t is specific to the logit: natural gradients lose mass exponentially, "
+    "gradients in beta in finite time, expectation maximisation in a few steps.",
     "natural: beta0 exp(-t);  euclid: gone at beta0 - beta0^2/2;  em: beta <- R",
     control=Perturbation("formulas.natural_weight"),
 )
@@ -126,8 +126,8 @@ def _geometry_sets_the_rate() -> list[Check]:
 
 @claim(
     "F4",
-    "Where the old component is trained too and overlaps, it is dragged into the new one: its "
-    "weight stays although the old behaviour is gone.",
+    "If the old component is trained too and overlaps with the new one, it moves into the new "
+    "mode: its weight stays although the old behaviour is lost.",
     "minima: {beta = 0, m_n = mu_n} and {m_o = m_n = mu_n, any beta}",
     control=RESPONSIBILITY,
 )
@@ -151,7 +151,7 @@ def _new_in_old(separation: float) -> float:
 
 @claim(
     "F5",
-    "Whatever the densities: no event keeps more mass than new data give it plus a term that "
+    "For any densities, no event keeps more mass than new data give it plus a term that "
     "vanishes with the loss.",
     "Q(A) <= p_n(A) + sqrt(KL(p_n||q)/2);  small shifts reach sqrt(2/pi) of it",
     control=Perturbation("objectives.ForwardKL.value"),
@@ -176,8 +176,8 @@ def _forgetting_needs_no_gaussians() -> list[Check]:
 
 @claim(
     "F6",
-    "The old mean drifts under forward KL only through new data that are taken for old, but "
-    "nothing pulls it back.",
+    "Under forward KL the old mean drifts only through new data that are assigned to the old "
+    "component, but nothing restores it.",
     "|dL/dm_o| <= E_new[r_o |x - m_o|],  R <= 1/2 sqrt(beta/(1-beta)) BC",
     control=RESPONSIBILITY,
 )

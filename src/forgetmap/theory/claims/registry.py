@@ -138,7 +138,7 @@ class TheoryClaim:
         statement: in words.
         formula: in symbols.
         provenance: where it comes from. [D] is derived here from first principles and not quoted,
-            [ABS] an abstract, [SEC] a second-hand source, [CODE] public code.
+            [ABS] an abstract, [SEC] a secondary source, [CODE] public code.
         experiment: gives the checks.
         control: the change under which the experiment must fail.
         cost: about how many seconds it takes; the dear ones start first.
@@ -184,8 +184,8 @@ class ClaimOutcome:
 _CLAIMS: dict[str, TheoryClaim] = {}
 
 DERIVED = "[D] derived here"
-FITS = "[D] derived here, fits [ABS], the abstract of arXiv 2603.12163"
-CODE = "[CODE] method read in public code; [D] claim derived here"
+FITS = "[D] derived here, consistent with [ABS], the abstract of arXiv 2603.12163"
+CODE = "[CODE] method taken from public code; [D] claim derived here"
 
 
 def claim(

@@ -72,8 +72,9 @@ WRONG = np.array([0.0, 0.7, 5.0])
 
 @claim(
     "P2",
-    "With importance weights, replay leaves the population objective of reverse KL unchanged, and "
-    "the weights stay bounded; without them the optimum moves where the target cannot be fitted.",
+    "With importance weights, replay leaves the population objective of reverse KL unchanged, "
+    "and the weights stay bounded; without them the optimum moves if the target cannot be "
+    "fitted.",
     "w = q/b <= 1/(1 - rho);  E_b[w l grad log q] = grad KL(q||p*)",
     control=Perturbation("formulas.importance_weight"),
     provenance=FITS,
@@ -106,7 +107,7 @@ def _pull(sampled: Sampled, model: Floats) -> float:
 
 @claim(
     "P3",
-    "A batch contains no old sample with a probability that replay shrinks geometrically.",
+    "Replay geometrically reduces the probability that a batch contains no old sample.",
     "P = ((1 - rho)(1 - beta))^N;  N >= log(1/P) / -log((1 - rho)(1 - beta))",
     control=Perturbation("formulas.starvation"),
 )
@@ -132,8 +133,9 @@ def _batches_starve() -> list[Check]:
 
 @claim(
     "P4",
-    "Weighted replay cuts the variance of what trains the old component by the factor by which old "
-    "samples become more frequent, and costs the new one at most 1/(1 - rho) in second moments.",
+    "Weighted replay reduces the gradient variance of the old component by the factor by which "
+    "old samples become more frequent, and increases second moments of the new one by at most "
+    "1/(1 - rho).",
     "ratio = beta / ((1 - rho) beta + rho);  E_b[(w f)^2] <= E_q[f^2] / (1 - rho)",
     control=Perturbation("formulas.replay_variance_ratio"),
     cost=2,
@@ -174,8 +176,8 @@ def _moment_ratios(replay: float) -> tuple[float, float]:
 
 @claim(
     "P5",
-    "Starvation does not bias recovery where densities are exact: replay leaves the median time to "
-    "recover alone and narrows its spread.",
+    "Batches without old samples do not bias recovery if densities are exact: replay does not "
+    "change the median recovery time, but reduces its spread.",
     "median of the recovery time is that of the mean gradient; the 5-95 % range shrinks",
     control=Perturbation("formulas.importance_weight"),
     cost=8,
@@ -219,8 +221,8 @@ def _recoveries(replay: float) -> Floats:
 
 @claim(
     "P6",
-    "A model that trains on its own finite samples loses one mode by chance alone; anchoring part "
-    "of every batch bounds the wandering.",
+    "A model trained on its own finite samples loses one mode by chance; anchoring part of "
+    "every batch bounds the random walk.",
     "lost with probability 1 - beta0, in about -2N (b ln b + (1-b) ln(1-b)) rounds;  anchored "
     "variance a(1-a)/N / (1 - (1-l)^2 (1 - 1/N))",
     control=Perturbation("formulas.absorption_time"),

@@ -30,8 +30,8 @@ STEP = 1e-4
 
 @claim(
     "R1",
-    "Reverse KL pulls an already right old mean only by samples of the old component that model or "
-    "target take for new ones.",
+    "Reverse KL moves a correct old mean only through samples of the old component that the "
+    "model or the target assigns to the new one.",
     "dL/dm_o = beta ((m_o - mu_o) + eps_q (m_n - m_o) - eps_p (mu_n - mu_o))",
     control=Perturbation("objectives.misassigned"),
     provenance=FITS,
@@ -140,7 +140,7 @@ STARTS: tuple[dict[str, Any], ...] = (
 
 @claim(
     "R3",
-    "Toward the true mixture the old mean drifts for a while only, by no more than the largest "
+    "Toward the true mixture the drift of the old mean is temporary and at most the largest "
     "misassignment on the way, which decays exponentially with the squared separation.",
     "sup |e| <= sup |eps_q (m_n - m_o) - eps_p (mu_n - mu_o)| = O(d exp(-d^2/8))",
     control=Perturbation("mixtures.log_density_and_new", part=1),
@@ -203,7 +203,7 @@ def _in_two_dimensions() -> list[Check]:
 
 @claim(
     "R4",
-    "Toward the true mixture the weight comes back from any start, but slowly from a small one.",
+    "Toward the true mixture the old weight recovers from any start, but slowly from a small one.",
     "b' = -beta (1 - beta) (b - a);  time from beta0 ~ 1/(beta0 |logit beta0|)",
     control=Perturbation("formulas.recovery_time"),
 )
@@ -231,7 +231,7 @@ def _weight_recovers() -> list[Check]:
 @claim(
     "L1",
     "A new component that starts on the old mode's side stays there for a time that grows "
-    "exponentially: the old is safe and the new is not learnt.",
+    "exponentially: the old behaviour is kept, and the new one is not learned.",
     "log escape time grows by 0.30 per unit of d^2",
     control=Perturbation("objectives.ReverseKL.gradient"),
     cost=12,
@@ -272,8 +272,8 @@ def _left(apart: float, share: float) -> float:
 
 @claim(
     "L2",
-    "Not the direction of KL but the old mode in the target is what retains: toward the new mode "
-    "alone both directions forget, toward the mixture neither does.",
+    "Retention depends on the old mode in the target, not on the direction of KL: toward the "
+    "new mode alone both directions forget, toward the mixture neither does.",
     "2x2 of direction and target",
     control=Perturbation("mixtures.log_density_and_new", part=1),
     cost=3,

@@ -47,8 +47,8 @@ def _entropic_reward_forgets() -> list[Check]:
 
 @claim(
     "TT2",
-    "With a KL penalty some old mass stays whatever the rewards: the floor depends on the strength "
-    "alone.",
+    "With a KL penalty some old mass stays for any rewards: the floor depends only on the "
+    "strength.",
     "logit beta* = logit beta0 - (1 - g) / (lambda (1 - beta* (1 - g)))",
     control=Perturbation("formulas.entropic_weight"),
     provenance=CODE,
@@ -84,8 +84,8 @@ def _penalty_leaves_a_floor() -> list[Check]:
 
 @claim(
     "TT3",
-    "Where rewards are flat on old behaviour the old mean moves through overlap only; where they "
-    "slope, it moves however far the modes are apart.",
+    "If rewards are flat on old behaviour, the old mean moves only through overlap; if they "
+    "have a slope, it moves at any separation.",
     "m_o = (eta c / lambda) E_old[exp(eta R)] / E_q[exp(eta R)]",
     control=Perturbation("formulas.sloped_drift"),
     provenance=CODE,
@@ -119,8 +119,8 @@ def _sloped(slope: float) -> tuple[Floats, tuple[float, float]]:
 
 @claim(
     "TT4",
-    "The adaptive temperature spends log 2 nats per group; once half of a group is new it cannot, "
-    "and old samples get the worst advantage there is.",
+    "The adaptive temperature spends log 2 nats per group; once half of a group is new, it "
+    "cannot, and old samples get the lowest possible advantage.",
     "KL_Bern(nu'||nu) = log 2;  nu >= 1/2: advantage of old samples -1",
     control=Perturbation("methods.adaptive_eta"),
     provenance=CODE,
@@ -142,7 +142,8 @@ def _adaptive_eta_hits_its_cap() -> list[Check]:
 
 @claim(
     "TT5",
-    "Leaving one out makes the mean advantage positive, by an amount that falls with the group.",
+    "The leave-one-out estimate makes the mean advantage positive, by an amount that falls with "
+    "the size of the group.",
     "E[w - 1] ~ Var(e) / ((K - 1) E[e]^2)",
     control=Perturbation("formulas.leave_one_out_bias"),
     provenance=CODE,
@@ -176,8 +177,8 @@ def _exact_bias(group: int, share: float, eta: float) -> float:
 
 @claim(
     "OA1",
-    "Solved to its optimum, every refresh lowers the log-odds of old behaviour by the same amount: "
-    "retention is a budget of refreshes.",
+    "Every refresh, solved to its optimum, lowers the log-odds of old behaviour by the same "
+    "amount: retention limits the number of refreshes.",
     "logit beta_K = logit beta_0 - K Delta,  Delta = log(a_n / a_o)",
     control=Perturbation("formulas.oapl_weight"),
     provenance=CODE,
@@ -201,8 +202,8 @@ def _refreshes_are_a_budget() -> list[Check]:
 
 @claim(
     "OA2",
-    "With a small second temperature one refresh, solved, wipes out any mode of lower reward; "
-    "only the number of gradient steps protects it.",
+    "With a small second temperature one solved refresh removes any mode of lower reward; only "
+    "the number of gradient steps protects it.",
     "beta_1 ~ beta_lag exp(-(V - R_o)/t2);  first step 2 t2 beta (1-beta) (A_n - A_o)",
     control=Perturbation("formulas.oapl_sharp_log_weight"),
     provenance=CODE,
@@ -236,8 +237,8 @@ def _mode_optimum(lagged: float, value: float, t2: float) -> float:
 
 @claim(
     "OA3",
-    "Each refresh moves the old mean through overlap only, and these moves add up: nothing points "
-    "back once the lagged policy has moved.",
+    "Each refresh moves the old mean only through overlap, and these moves add up: nothing "
+    "restores it once the lagged policy has moved.",
     "|m_o| ~ exp(-d^2/8) per refresh",
     control=Perturbation("objectives.NewMembership.__call__"),
     provenance=CODE,
@@ -260,7 +261,8 @@ def _refresh_drift_adds_up() -> list[Check]:
 
 @claim(
     "OA4",
-    "The loss sees only what the lagged policy writes: mass that policy has lost is not recovered.",
+    "The loss covers only samples of the lagged policy: mass that this policy has lost is not "
+    "recovered.",
     "equal rewards: beta_1 = beta_lag, from any student",
     control=Perturbation("objectives.OffPolicyRegression.lagged_log_density"),
     provenance=CODE,
@@ -291,11 +293,12 @@ def _weight_optimum(loss: OffPolicyRegression) -> float:
 
 @claim(
     "CHEN",
-    "In the toy of Chen et al. RL forgets less than SFT because its old parameters learn 200 times "
-    "slower and its samples never reach the old mode: with equal rates it forgets all.",
+    "In the toy model of Chen et al. RL forgets less than SFT because its old parameters learn "
+    "200 times slower and its samples never reach the old mode: with equal rates it forgets "
+    "everything.",
     "loss of the old mode when 0.9 of the new one is gained (medians of 5 or 21 runs)",
     control=Perturbation("chen.accuracies"),
-    provenance="[CODE] princeton-pli/retaining-by-doing, rebuilt; [D] run again here",
+    provenance="[CODE] princeton-pli/retaining-by-doing, reimplemented; [D] rerun here",
     cost=12,
 )
 def _toy_depends_on_slow_parameters() -> list[Check]:
