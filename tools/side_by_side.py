@@ -98,7 +98,8 @@ The same {ITEMS:,} simulated items in every row, except that the models behave d
 lost` is the share of all items known before and not after. Every other number is what an
 estimator makes of the answers alone, as a share of all items, with its 95 % interval. 60 % of the
 items are known before. What each one means and when it misleads: [Statistics](statistics.md). How
-often intervals contain the truth over many thousand data sets: [Is the truth recovered?](truth.md).
+often intervals contain the truth over many thousand data sets: [Simulations with known
+truth](truth.md).
 """
 _BELOW = """
 `excess` is a lower bound where mastery is partial; `net` is on the scale of knowledge. What
