@@ -4,9 +4,10 @@
     .venv/bin/python benchmarks/spark_speed.py --rows 200000 --rounds 3
     .venv/bin/python benchmarks/spark_speed.py --master spark://HOST:7077
 
-Both run in turn in one session, the bare join first, after one round of each on 200,000 rows that
-is not counted. Jobs, stages, rows read and bytes shuffled are from the event log. The result must
-be that of DuckDB, digit by digit.
+All run in turn in one session, the bare join first, after one round of each on 200,000 rows that
+is not counted. The bare join runs with Spark's settings and with as many partitions as ours; the
+faster of the two is the measure. Jobs, stages, rows read and bytes shuffled are from the event log.
+The result must be that of DuckDB, digit by digit.
 """
 
 from __future__ import annotations
@@ -48,6 +49,20 @@ def bare_join(before: Any, after: Any) -> dict[str, tuple[int, ...]]:
     return {row["task"]: tuple(row)[1:] for row in rows}
 
 
+def bare_join_spread(before: Any, after: Any) -> dict[str, tuple[int, ...]]:
+    """The same with a partition for each million rows, as ours: Spark's own choice may be slow."""
+    settings = before.sparkSession.conf
+    own = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "20"}
+    usual = {name: settings.get(name) for name in own}
+    for name, value in own.items():
+        settings.set(name, value)
+    try:
+        return bare_join(before, after)
+    finally:
+        for name, value in usual.items():
+            settings.set(name, value)
+
+
 def forgetmap_compare(before: Any, after: Any) -> dict[str, tuple[int, ...]]:
     """Ours: the same cells, with validation, coverage, duplicate detection and estimates."""
     import forgetmap as fm
@@ -58,8 +73,11 @@ def forgetmap_compare(before: Any, after: Any) -> dict[str, tuple[int, ...]]:
 
 CONTENDERS: dict[str, Callable[[Any, Any], dict[str, tuple[int, ...]]]] = {
     "bare Spark join": bare_join,
+    "bare, 20 parts": bare_join_spread,
     "forgetmap": forgetmap_compare,
 }
+BARE = ("bare Spark join", "bare, 20 parts")
+"""Of these the faster one is the measure."""
 
 
 def main() -> None:
@@ -88,13 +106,13 @@ def main() -> None:
     identical = _equals_duckdb(large, options.rows)
     session.stop()
     medians = {name: statistics.median(every) for name, every in seconds.items()}
-    ours = work["forgetmap"]
+    ours, bare = work["forgetmap"], min(BARE, key=medians.__getitem__)
     result = {
         "rows": options.rows,
         "master": options.master,
         "seconds": {name: round(value, 2) for name, value in medians.items()},
-        "ratio": round(medians["forgetmap"] / medians["bare Spark join"], 2),
-        "cpu_ratio": round(ours["cpu_seconds"] / work["bare Spark join"]["cpu_seconds"], 2),
+        "ratio": round(medians["forgetmap"] / medians[bare], 2),
+        "cpu_ratio": round(ours["cpu_seconds"] / work[bare]["cpu_seconds"], 2),
         "reads": ours["rows_read"] / (2 * options.rows),
         "work": work,
         "cells_equal": same,
