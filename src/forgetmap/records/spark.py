@@ -345,7 +345,8 @@ def spark_failures() -> tuple[type[BaseException], ...]:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    return PySparkException, Py4JError
+    # Where the driver is lost between two calls, py4j connects anew, and that fails in plain words.
+    return PySparkException, Py4JError, ConnectionError
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from forgetmap.errors import (
     MissingInputError,
     UnreadableError,
 )
-from forgetmap.records.spark import SIGNS, cause_of, repetition, spark_error
+from forgetmap.records.spark import SIGNS, cause_of, repetition, spark_error, spark_errors
 
 STACK = "\n\tat org.apache.spark.scheduler.DAGScheduler.abortStage(DAGScheduler.scala:2935)"
 FULL = (
@@ -77,6 +77,13 @@ def test_every_failure_is_typed_and_names_the_log(
     log = error.hint.rpartition(" is in ")[2].rstrip(".")
     with open(log, encoding="utf-8") as file:  # noqa: PTH123
         assert text in file.read()
+
+
+def test_a_driver_lost_between_two_calls_is_typed() -> None:
+    """Then py4j connects anew, which fails without a word of Spark."""
+    pytest.importorskip("pyspark")
+    with pytest.raises(ClusterError, match="the driver of Spark is gone"), spark_errors():
+        raise ConnectionRefusedError(111, "Connection refused")
 
 
 def ones(keys: list[int]) -> list[int]:
