@@ -43,6 +43,7 @@ _FOREIGN_STEMS = (
     "trả lời", "απάντηση", "odpowiedź", "jawaban", "antwoord", "відповідь", "תשובה",
 )  # fmt: skip
 """One of these stands in every text that has such a word."""
+_ASCII_STEMS = tuple(filter(str.isascii, _FOREIGN_STEMS))
 _ARTICLE = r"(?:(?:la|le|el|il|die|der|das|o|a|het|η)[ \t]++)?+"
 
 _COPULAS = (
@@ -116,7 +117,8 @@ def find_marked_claims(text: str) -> list[AnswerClaim]:
     final = text.rfind("\n", 0, len(text.rstrip())) + 1
     lines = [_line_claim(text, mark, final) for mark in _MARK.finditer(text)]
     boxes = [_box_claim(text, box, final) for box in _BOX.finditer(text)]
-    hashes = [_line_claim(text, mark, final) for mark in _HASHES.finditer(text, final)]
+    marks = _HASHES.finditer(text, final) if "####" in text else ()
+    hashes = [_line_claim(text, mark, final) for mark in marks]
     claims = [claim for claim in (*lines, *boxes, *hashes) if claim]
     return sorted(claims, key=lambda claim: claim.start)
 
@@ -141,8 +143,9 @@ def find_spoken_claims(text: str) -> Iterator[str]:
 def _find_claims(text: str) -> list[re.Match[str]]:
     """In order; patterns are tried only on texts that have one of their words."""
     lower = text.lower()
-    patterns = ((_SPOKEN, _STEMS), (_SPOKEN_ELSEWHERE, _FOREIGN_STEMS))
-    likely = [pattern for pattern, stems in patterns if any(stem in lower for stem in stems)]
+    foreign = _ASCII_STEMS if lower.isascii() else _FOREIGN_STEMS
+    patterns = ((_SPOKEN, _STEMS), (_SPOKEN_ELSEWHERE, foreign))
+    likely = [pattern for pattern, stems in patterns if any(map(lower.__contains__, stems))]
     claims = [claim for pattern in likely for claim in pattern.finditer(text)]
     return sorted(claims, key=re.Match.start)
 

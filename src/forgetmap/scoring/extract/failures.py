@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from string import digits
 
 from forgetmap.records import Outcome
 
@@ -43,6 +44,12 @@ _ELSEWHERE = re.compile(
     r"|không thể (?:giúp|hỗ trợ|cung cấp|trả lời)|yardımcı olamam|siwezi kusaidia",
     re.IGNORECASE,
 )
+_STEMS = (
+    "cannot", "can not", "can't", "won't", "will not", "could not", "couldn't", "unable",
+    "not able", "decline", "refuse", "not allowed", "not going", "as an ai", "no puedo", "je ne ",
+    "ich kann ", "non posso ", "yardimci", "siwezi",
+)  # fmt: skip
+"""One of these stands in every opening in ASCII that declines; `ı` counts as `i` there."""
 _OPENING_CHARS = 300
 
 _MAX_TAIL_CHARS = 20_000
@@ -58,6 +65,10 @@ _DIGITS = re.compile(r"\d+")
 def is_refusal(text: str) -> bool:
     """Whether the response opens by declining. Ask only where no answer was found."""
     opening = text[:_OPENING_CHARS].lstrip()
+    if opening.isascii():
+        lower = opening.lower()
+        if not any(map(lower.__contains__, _STEMS)):  # sooner known than by the patterns
+            return False
     return _REFUSAL.search(opening) is not None or _ELSEWHERE.search(opening) is not None
 
 
@@ -79,7 +90,8 @@ def is_loop(text: str) -> bool:
         return False
     if _repeated_unit(tail):
         return True
-    unit = _repeated_unit(_DIGITS.sub("0", tail))
+    has_digits = not tail.isascii() or any(map(tail.__contains__, digits))
+    unit = _repeated_unit(_DIGITS.sub("0", tail)) if has_digits else ""
     if sum(map(str.isalpha, unit)) >= _MIN_LETTERS:
         return True
     data = tail.encode("utf-8", "replace")

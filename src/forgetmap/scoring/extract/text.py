@@ -46,7 +46,7 @@ class TextReader:
     def read_statement(self, text: str) -> list[str]:
         """What a text settles on, the surest way of saying so first."""
         final = last_line(text)
-        for passage in (final, text):
+        for passage in dict.fromkeys((final, text)):
             phrases = [first_sentence(phrase) for phrase in find_spoken_claims(passage)]
             if phrases:
                 return list({normalise(phrase): phrase for phrase in phrases}.values())

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from forgetmap.records.outcome import Outcome
-from forgetmap.scoring.extract.failures import is_loop, is_refusal
+from forgetmap.scoring.extract.failures import _ELSEWHERE, _REFUSAL, is_loop, is_refusal
 from forgetmap.scoring.extract.thinking import without_thinking
 from forgetmap.scoring.grade import Grade
 from forgetmap.scoring.grading import grade_response
@@ -213,3 +213,36 @@ def test_an_answer_before_a_loop_counts_unless_it_wavers() -> None:
     assert of_option("Answer: B\n" + LOOPS["sentence"], "length").outcome is Outcome.CORRECT
     assert of_option("Answer: B\n" * 100, "length").outcome is Outcome.CORRECT
     assert of_option("Answer: B\nAnswer: C\n" * 100, "length").outcome is Outcome.DEGENERATE
+
+
+DECLINING = """
+    i we I'm i am sorry, as an AI apologize but can not cannot can't won't will not could couldn't
+    unable to able must have decline refuse respectfully allowed going help assist answer provide a
+    definite comply fulfil do that this don't say no puedo ayudar je ne peux suis pas vous aider ich
+    kann dir nicht helfen non posso rispondere yardimci olamam siwezi kusaidia the . ,
+"""
+
+
+def test_texts_are_passed_over_only_where_no_pattern_fits() -> None:
+    draw, words = random.Random(3), DECLINING.split()
+    outcomes = set()
+    for _ in range(5_000):
+        text = " ".join(draw.choices(words, k=draw.randint(2, 7)))
+        text = draw.choice((text, text.upper(), text.replace("sorry", "\u017forry")))
+        fits = bool(_REFUSAL.search(text) or _ELSEWHERE.search(text))
+        assert is_refusal(text) == fits, text
+        outcomes.add(fits)
+    assert outcomes == {True, False}
+
+
+@pytest.mark.parametrize(
+    "text", ["yardimci olamam", "Je ne peux pas vous aider.", "WE CAN NOT HELP"]
+)
+def test_each_language_in_ascii_declines(text: str) -> None:
+    assert is_refusal(text)
+
+
+def test_a_counter_in_any_digits_is_a_loop() -> None:
+    line = "this sentence comes back with the number {} and nothing new at all. "
+    for digits in ("0123456789", "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669"):
+        assert is_loop("".join(line.format(digits[number % 10]) for number in range(30)))
