@@ -56,10 +56,12 @@ def option_text(value: str, options: Sequence[str]) -> str:
     Anything else comes back as it is; numbers are not taken for positions, because half the world
     counts from 0 and half from 1.
     """
-    text = normalise(value)
-    for option in options:
-        if _normalised(option) == text:
-            return option
+    if len(value) == 1 and value.isascii() and value.isalpha() and "".join(options).isascii():
+        text, plain = value, [option.strip() for option in options]  # the same here, sooner
+    else:
+        text, plain = normalise(value), [_normalised(option) for option in options]
+    if text in plain:
+        return options[plain.index(text)]
     letter = text.strip("().:")
     if len(letter) == 1 and letter.isascii() and letter.isalpha():
         position = ord(letter.upper()) - ord("A")

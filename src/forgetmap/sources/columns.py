@@ -32,6 +32,7 @@ class SampleColumns(msgspec.Struct, kw_only=True):
     Columns are named like the fields of `Sample`; None stands for a column without a single value.
 
     Attributes:
+        repeat: of all samples; None if answers to the same item count as repeats as they come.
         metrics: their names.
         k: options of each item.
         values: for each metric the scores of all samples.
@@ -49,15 +50,19 @@ class SampleColumns(msgspec.Struct, kw_only=True):
     line: Sequence[int]
     item: list[str]
     values: list[list[float]]
-    question: list[str]
+    question: Sequence[str | None]
     gold: list[str | None]
-    prompt_key: list[str]
+    repeat: int | None = 0
+    prompt_key: list[str] | None = None
     k: int | None = None
     category: list[str | None] | None = None
     options: list[list[str]] | None = None
     gold_index: list[int] | None = None
     answer: list[str | None] | None = None
     outcome: list[Outcome | None] | None = None
+    tokens_in: list[int | None] | None = None
+    tokens_out: list[int | None] | None = None
+    finish_reason: list[str | None] | None = None
     logprob_gold: list[float | None] | None = None
     picks: list[list[int]] | None = None
     choice: list[list[str | None]] | None = None
@@ -102,6 +107,7 @@ class SampleColumns(msgspec.Struct, kw_only=True):
                 Score(self.metrics[place], self.values[place][row], self.scorer, outcome)
                 for place in places
             ],
+            repeat=self.repeat,
             question=self.question[row],
             options=_cell(self.options, row),
             gold=self.gold[row],
@@ -109,11 +115,14 @@ class SampleColumns(msgspec.Struct, kw_only=True):
             choice=_cell(self.choice and self.choice[first], row),
             answer=_cell(self.answer, row),
             category=_cell(self.category, row),
+            tokens_in=_cell(self.tokens_in, row),
+            tokens_out=_cell(self.tokens_out, row),
+            finish_reason=_cell(self.finish_reason, row),
             logprob_answer=_cell(self.logprob_answer and self.logprob_answer[first], row),
             logprob_gold=_cell(self.logprob_gold, row),
             prompt=_cell(self.prompt, row),
             response=_cell(self.response, row),
-            prompt_key=self.prompt_key[row],
+            prompt_key=_cell(self.prompt_key, row),
             file=self.file,
             line=self.line[row],
         )

@@ -14,6 +14,7 @@ from forgetmap.sources.decode import number
 from forgetmap.sources.files import LogFile
 
 MAX_COUNT = 2**31 - 1
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Fields:
@@ -139,7 +140,7 @@ def as_json_text(value: object) -> str | None:
     """Any value as text: what is none is written as JSON."""
     if value is None or isinstance(value, str):
         return replace_surrogates(value) if value is not None else None
-    return replace_surrogates(json.dumps(value, ensure_ascii=False))
+    return replace_surrogates(_encode(value))
 
 
 def replace_surrogates(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import shutil
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -112,7 +112,8 @@ class RunWriter:
         # Task, repeat, metric and scorer -> items and what they were about.
         self._seen: dict[tuple[str, int, str, str], dict[str, int]] = defaultdict(dict)
         self._answered: set[int] = set()
-        self._answers: Counter[tuple[object, ...]] = Counter()
+        # Task, item and what it is about -> answers so far, where nobody numbers them.
+        self._answers: dict[tuple[object, ...], int] = {}
         self._held: list[ScoreColumns] = []
         self._text_digests: set[int] = set()
         self._more_texts = 0
@@ -145,11 +146,12 @@ class RunWriter:
         """Write one sample, unless it was written before."""
         settle_answers(sample)
         hashes = sample_hashes(sample)
+        content = content_of(hashes[:3])
         if sample.repeat is None:
-            same = (sample.task, sample.item, *hashes[:3])
-            sample.repeat = self._answers[same]
-            self._answers[same] += 1
-        scores = self._fresh(sample, hashes)
+            same = (sample.task, sample.item, content)
+            sample.repeat = self._answers.get(same, 0)
+            self._answers[same] = sample.repeat + 1
+        scores = self._fresh(sample, hashes, content)
         if not scores:
             return
         self.samples += 1
@@ -165,36 +167,79 @@ class RunWriter:
     def _add_columns(self, columns: SampleColumns) -> None:
         """Write many samples; one by one where one of them may have been written before."""
         hashes = hash_columns(columns)
+        items = list(zip(columns.item, contents(hashes), strict=True))
+        repeats = self._count_repeats(columns.task, items) if columns.repeat is None else None
         task, scorer = columns.task, columns.scorer
-        known = [self._seen[task, 0, metric, scorer] for metric in columns.metrics]
-        items = set(columns.item)
-        if len(items) < len(columns) or any(
-            not before.keys().isdisjoint(items) for before in known
-        ):
+        if not self._are_fresh(columns, items, repeats):
             for sample in columns.samples():
                 self._add_sample(sample)
             return
-        of_items = dict(zip(columns.item, contents(hashes), strict=True))
-        for before in known:
-            before.update(of_items)
+        if repeats is not None:
+            for same, repeat in zip(items, repeats, strict=True):
+                self._answers[task, *same] = repeat + 1
         self._note_rows()
         self.samples += columns.sample_count
         for place in chain.from_iterable(columns.groups(0)):
             metric, values = columns.metrics[place], columns.values[place]
             self.measures[task][metric, scorer] = None
             self._widen_to(metric, min(values), max(values))
-        self._add_texts(columns)
-        self._held.append(score_columns(columns, hashes, settled_outcomes(columns)))
+        self._add_texts(columns, repeats)
+        self._held.append(score_columns(columns, hashes, settled_outcomes(columns), repeats))
         self._scores.rows += len(columns) * len(columns.metrics)
 
-    def _add_texts(self, columns: SampleColumns) -> None:
+    def _count_repeats(self, task: str, items: Iterable[tuple[str, int]]) -> list[int]:
+        """How many answers to the same item came before each of these."""
+        own: dict[tuple[str, int], int] = {}
+        repeats = []
+        for same in items:
+            repeat = own[same] if same in own else self._answers.get((task, *same), 0)
+            own[same] = repeat + 1
+            repeats.append(repeat)
+        return repeats
+
+    def _are_fresh(
+        self,
+        columns: SampleColumns,
+        items: Sequence[tuple[str, int]],
+        repeats: Sequence[int] | None,
+    ) -> bool:
+        """Whether no item was written before, or stands here twice; if so they now count as such.
+
+        Args:
+            columns: the samples.
+            items: their ids and what they are about.
+            repeats: of each of them; None if they all have that of the columns.
+        """
+        of_repeats: dict[int, list[tuple[str, int]]] = defaultdict(list)
+        if repeats is None:
+            of_repeats[columns.repeat or 0] = list(items)
+        else:
+            for repeat, same in zip(repeats, items, strict=True):
+                of_repeats[repeat].append(same)
+        fresh = []
+        for repeat, of_repeat in of_repeats.items():
+            contents_of = dict(of_repeat)
+            measures = [(columns.task, repeat, m, columns.scorer) for m in columns.metrics]
+            known = [self._seen[measure] for measure in measures]
+            if len(contents_of) < len(of_repeat) or any(
+                not before.keys().isdisjoint(contents_of) for before in known
+            ):
+                return False
+            fresh.append((known, contents_of))
+        for known, contents_of in fresh:
+            for before in known:
+                before.update(contents_of)
+        return True
+
+    def _add_texts(self, columns: SampleColumns, repeats: Sequence[int] | None) -> None:
         """The texts of answers that are not there yet."""
         if self._texts is None:
             return
-        keys = ((columns.task, item, 0) for item in columns.item)
+        every = repeats or [columns.repeat or 0] * len(columns)
+        keys = ((columns.task, *answer) for answer in zip(columns.item, every, strict=True))
         firsts = [row for row, key in enumerate(keys) if self._is_first(key)]
         if firsts:
-            self._texts.add_batch(text_batch(columns, firsts))
+            self._texts.add_batch(text_batch(columns, firsts, repeats))
         for column in (columns.question, columns.prompt, columns.response):
             self._size += sum(len(column[row] or "") for row in firsts) if column else 0
 
@@ -249,9 +294,9 @@ class RunWriter:
         self._answered.add(digest)
         return True
 
-    def _fresh(self, sample: Sample, hashes: Sequence[int | None]) -> list[Score]:
+    def _fresh(self, sample: Sample, hashes: Sequence[int | None], content: int) -> list[Score]:
         """The scores that are not there yet. The same id may stand for another item."""
-        content, task, repeat = content_of(hashes[:3]), sample.task, sample.repeat or 0
+        task, repeat = sample.task, sample.repeat or 0
         fresh = []
         for score in sample.scores:
             known = self._seen[task, repeat, score.metric, score.scorer]
@@ -263,7 +308,7 @@ class RunWriter:
                 self._report_doubled(sample, score)
             else:
                 sample.item = f"{sample.item}~{digest_of(hashes[:3]) & 0xFFFFFFFF:08x}"
-                return self._fresh(sample, hashes)
+                return self._fresh(sample, hashes, content)
         return fresh
 
     def _report_doubled(self, sample: Sample, score: Score) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from forgetmap.sources.fields import as_objects, replace_surrogates
 
 
@@ -11,16 +9,21 @@ def texts_of_role(messages: object, *roles: str) -> str | None:
     """All texts of one side of a conversation; a conversation that is one text as it is."""
     if not isinstance(messages, list):
         return replace_surrogates(messages) if isinstance(messages, str) else None
-    turns = [turn for turn in as_objects(messages) if turn.get("role") in roles]
-    texts: Iterable[str | None] = (_content(turn.get("content")) for turn in turns)
+    texts = [
+        _content(turn.get("content"))
+        for turn in messages
+        if isinstance(turn, dict) and turn.get("role") in roles
+    ]
     return "\n\n".join(filter(None, texts)) or None
 
 
 def last_question(prompt: object) -> str | None:
     """What the user asked last; before that there may be a system prompt and examples."""
     if isinstance(prompt, list):
-        turns = [turn for turn in as_objects(prompt) if turn.get("role") == "user"]
-        return texts_of_role(turns[-1:], "user")
+        for turn in reversed(prompt):
+            if isinstance(turn, dict) and turn.get("role") == "user":
+                return _content(turn.get("content")) or None
+        return None
     return replace_surrogates(prompt) or None if isinstance(prompt, str) else None
 
 

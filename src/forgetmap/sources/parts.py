@@ -158,18 +158,37 @@ def _ranges(log: Log, length: int) -> list[Log]:
     if not any(file.is_seekable and file.size >= 2 * length for file in files):
         return []
     companions = [file for file in log.files if file not in files]
+    group_of = getattr(adapter(log.adapter), "group_of", None)
     return [
         replace(log, files=(part, *companions))
         for file in files
-        for part in (_file_ranges(file, length) if file.is_seekable else [file])
+        for part in (_file_ranges(file, length, group_of) if file.is_seekable else [file])
     ]
 
 
-def _file_ranges(file: LogFile, length: int) -> Iterator[LogFile]:
+def _file_ranges(
+    file: LogFile, length: int, group_of: Callable[[bytes], object] | None
+) -> Iterator[LogFile]:
+    """Ranges of about so many bytes; lines of one group that stand together fall into one."""
     count = max(file.size // length, 1)
     bounds = [file.size * place // count for place in range(count)]
-    for start, end in pairwise([*bounds, None]):
-        yield file.range(start or 0, end)
+    if group_of is not None:
+        bounds = [0, *(_group_end(file, bound, group_of) for bound in bounds[1:])]
+    for start, end in pairwise([*dict.fromkeys(bounds), None]):
+        if start != file.size:
+            yield file.range(start or 0, end)
+
+
+def _group_end(file: LogFile, start: int, group_of: Callable[[bytes], object]) -> int:
+    """Where the first line begins that is not of the group of the first line after a byte."""
+    first: object = None
+    for block in file.range(start, None).blocks():
+        for at, end in block.lines():
+            group = group_of(block.data[at:end])
+            if first not in (None, group):
+                return (block.offset or 0) + at
+            first = group
+    return file.size
 
 
 def _are_independent(logs: Sequence[Log]) -> bool:

@@ -20,7 +20,7 @@ _BUILT_IN = {
     "lm-eval-0.3": "lm_eval.legacy:LmEvalLegacy",
     "lighteval": "lighteval.adapter:Lighteval",
     "helm": "helm:Helm",
-    "evalscope": "evalscope:EvalScope",
+    "evalscope": "evalscope.adapter:EvalScope",
     "opencompass": "opencompass:OpenCompass",
     "olmes": "olmes:Olmes",
     "verifiers": "verifiers:Verifiers",

@@ -14,6 +14,11 @@ import pyarrow as pa
 from forgetmap.records import BY_NAME, TEXT_NAMES, Outcome, scores_schema, texts_schema
 from forgetmap.sources.columns import HashColumn, SampleColumns
 
+_OF_ROWS = (
+    "item", "gold", "gold_index", "category", "answer", "tokens_in", "tokens_out", "finish_reason",
+    "logprob_gold",
+)  # fmt: skip
+
 
 class ScoreColumns(msgspec.Struct):
     """What the table of scores needs of some samples.
@@ -41,6 +46,7 @@ def score_columns(
     columns: SampleColumns,
     hashes: Mapping[str, HashColumn],
     outcomes: Sequence[Sequence[Outcome | None]] | None,
+    repeats: Sequence[int] | None = None,
 ) -> ScoreColumns:
     """What the table of scores needs of these samples.
 
@@ -48,13 +54,14 @@ def score_columns(
         columns: the samples.
         hashes: by the names of their columns.
         outcomes: for each metric those of all rows; None if nothing is known.
+        repeats: of each row, where they were counted.
     """
-    constants = {"task": columns.task, "scorer": columns.scorer, "repeat": 0, "k": columns.k}
-    of_rows = {
-        name: column
-        for name in ("item", "gold", "gold_index", "category", "answer", "logprob_gold")
-        if (column := getattr(columns, name)) is not None
-    }
+    constants = {"task": columns.task, "scorer": columns.scorer, "k": columns.k}
+    of_rows = {name: column for name in _OF_ROWS if (column := getattr(columns, name)) is not None}
+    if repeats is None:
+        constants["repeat"] = columns.repeat
+    else:
+        of_rows["repeat"] = repeats
     named = {
         "score": columns.values,
         "outcome": outcomes,
@@ -62,7 +69,7 @@ def score_columns(
         "logprob_answer": columns.logprob_answer,
     }
     of_metrics = {name: lists for name, lists in named.items() if lists is not None}
-    form = (*constants.values(), *columns.metrics, *of_rows, *of_metrics)
+    form = (*constants.values(), *columns.metrics, *of_rows, *of_metrics, *hashes)
     return ScoreColumns(
         form, columns.metrics, constants, of_rows, of_metrics, hashes, _score_order(columns)
     )
@@ -97,15 +104,18 @@ def score_batch(parts: Sequence[ScoreColumns]) -> pa.RecordBatch:
     return _batch(cells, constants, scores_schema(), total)
 
 
-def text_batch(columns: SampleColumns, rows: Sequence[int]) -> pa.RecordBatch:
+def text_batch(
+    columns: SampleColumns, rows: Sequence[int], repeats: Sequence[int] | None = None
+) -> pa.RecordBatch:
     """Some rows as those of the table of texts."""
     named = {name: getattr(columns, name, None) for name in ("item", *TEXT_NAMES)}
+    named["repeat"] = repeats
     cells = {
         name: arrow_array([column[row] for row in rows], BY_NAME[name].type)
         for name, column in named.items()
         if column is not None
     }
-    constants = {"task": columns.task, "repeat": 0}
+    constants = {"task": columns.task, "repeat": columns.repeat}
     return _batch(cells, constants, texts_schema(), len(rows))
 
 

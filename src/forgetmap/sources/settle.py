@@ -84,14 +84,11 @@ def _open_hashes(question: str | None, gold: str | None) -> tuple[int | None, No
 
 def hash_columns(columns: SampleColumns) -> dict[str, HashColumn]:
     """Hashes by the names of their columns."""
-    keys = key_hashes(columns.prompt_key)
-    if keys is None:
-        keys = np.array([_key_hash(key) for key in columns.prompt_key])
-    every = np.ones(len(columns), bool)
-    hashes = {
-        "question_hash": text_hashes(columns.question),
-        "prompt_hash": HashColumn(keys, every),
-    }
+    hashes = {"question_hash": text_hashes(columns.question)}
+    if columns.prompt_key is not None:
+        hashes["prompt_hash"] = _key_hashes(columns.prompt_key)
+    elif columns.prompt is not None:
+        hashes["prompt_hash"] = text_hashes(columns.prompt)
     if columns.options is not None and columns.gold_index is not None:
         both = option_hashes(columns.options, columns.gold_index)
         hashes["options_hash"], hashes["gold_hash"] = both
@@ -134,6 +131,13 @@ def settled_outcomes(columns: SampleColumns) -> list[list[Outcome | None]] | Non
             for place, score in enumerate(sample.scores):
                 found[place][row] = score.outcome
     return found
+
+
+def _key_hashes(keys: Sequence[str]) -> HashColumn:
+    hashes = key_hashes(keys)
+    if hashes is None:
+        hashes = np.array([_key_hash(key) for key in keys])
+    return HashColumn(hashes, np.ones(len(keys), bool))
 
 
 def _key_hash(key: str) -> int:

@@ -177,7 +177,7 @@ def test_common_rows_take_columns_and_others_do_not(tmp_path: Path) -> None:
     assert found == [3, "3", "3", 2]  # whose metrics choose differently
 
 
-FAST = ("lm-eval",)
+FAST = ("lm-eval", "evalscope", "verifiers")
 
 
 @pytest.mark.parametrize("folder", [log for name in FAST for log in logs_of(name)], ids=str)

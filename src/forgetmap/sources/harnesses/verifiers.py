@@ -12,11 +12,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
+from math import isfinite
+from typing import Any
+
+import msgspec
 
 from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score, StatedTotal
-from forgetmap.sources.decode import number, rows, small_document
+from forgetmap.sources.columns import SampleColumns
+from forgetmap.sources.decode import as_object, is_lines, number, rows, small_document
 from forgetmap.sources.fields import (
     Fields,
     as_json_text,
@@ -27,6 +33,13 @@ from forgetmap.sources.fields import (
 )
 from forgetmap.sources.files import LogFile, nearest_file
 from forgetmap.sources.messages import last_question, texts_of_role
+from forgetmap.sources.typed_lines import (
+    PlainRow,
+    RowForm,
+    TokenUsage,
+    TypedLines,
+    token_counts,
+)
 
 KEYS = ("prompt", "completion", "reward")
 IDS = frozenset({"example_id", "id"})
@@ -41,6 +54,8 @@ NO_METRICS = frozenset({
     "timing", "token_usage", "tool_defs", "total_ms", "trajectory",
 })  # fmt: skip
 """Columns of a row that are no metrics."""
+_OF_ENV = frozenset({None, "", "default"})
+"""What stands for the task where the environment has one."""
 _FOLDER = re.compile(r"(?:^|/)(?P<env>[^/]+?)--(?P<model>[^/]+)/")
 
 
@@ -70,10 +85,107 @@ class Verifiers:
             if sample is not None:
                 tasks.add(sample.task)
                 yield sample
-        mean = log.notes["mean"]
-        if mean is not None and len(tasks) == 1:
-            task = tasks.pop()
-            problems.totals.append(StatedTotal(task, "avg_reward", mean, "mean", REWARD))
+        problems.totals += _totals(log, tasks)
+
+    def read_columns(
+        self, log: Log, problems: Problems, *, texts: bool
+    ) -> Iterator[Sample | SampleColumns]:
+        """The same, common rollouts as columns."""
+        file, env = log.files[0], log.notes["env"]
+        if file.peek.has(*EPISODE) or not is_lines(file):
+            yield from self.read(log, problems, texts=texts)
+            return
+
+        def careful(line: int, raw: bytes) -> Iterator[Sample]:
+            values = as_object(raw, file, line, problems)
+            if values is not None:
+                sample = _sample(Fields(values, file, line, problems), env, texts=texts)
+                yield from () if sample is None else (sample,)
+
+        decode = msgspec.json.Decoder(_RolloutTexts if texts else _Rollout).decode
+        plain, tasks = partial(_plain, env=env, texts=texts), set()
+        lines = TypedLines(file, decode, plain, _COLUMNS[texts], careful, {"repeat": None})
+        for samples in lines.samples():
+            tasks.add(samples.task)
+            yield samples
+        problems.totals += _totals(log, tasks)
+
+    def split_files(self, log: Log) -> Sequence[LogFile]:
+        """The rollouts, if those of an example stand together and all are of one task."""
+        file = log.files[0]
+        is_apart = log.notes["rollouts"] == 1 or _stand_together(file)
+        return (file,) if is_lines(file) and is_apart and "task" not in file.peek.keys else ()
+
+    def group_of(self, line: bytes) -> object:
+        """The example of a rollout: those of one must be read together."""
+        try:
+            return _decode_group(line).example_id
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+
+
+def _totals(log: Log, tasks: set[str]) -> Iterator[StatedTotal]:
+    mean = log.notes["mean"]
+    if mean is not None and len(tasks) == 1:
+        yield StatedTotal(next(iter(tasks)), "avg_reward", mean, "mean", REWARD)
+
+
+def _stand_together(file: LogFile) -> bool:
+    """Whether the first two rollouts are of one example."""
+    first, second, *_ = (*file.head.split(b"\n", 2), b"", b"")
+    group = Verifiers().group_of(first)
+    return group is not None and group == Verifiers().group_of(second)
+
+
+class _Group(msgspec.Struct):
+    example_id: int | str
+
+
+_decode_group = msgspec.json.Decoder(_Group).decode
+
+
+class _Rollout(msgspec.Struct, gc=False):
+    """A row of the common form, without error."""
+
+    example_id: int | str
+    prompt: Any
+    reward: float | bool
+    metrics: dict[str, float | bool]
+    answer: Any = None
+    task: str | None = None
+    error: None = None
+    is_truncated: bool | None = None
+    token_usage: TokenUsage | None = None
+    stop_condition: str | None = None
+
+
+class _RolloutTexts(_Rollout, gc=False):
+    completion: Any = None
+
+
+_NAMES = ("item", "question", "gold", "tokens_in", "tokens_out", "finish_reason")
+_COLUMNS = {False: _NAMES, True: (*_NAMES, "prompt", "response")}
+
+
+def _plain(row: Any, *, env: str, texts: bool) -> PlainRow | None:
+    """The cells of a rollout as `_sample` would give them; None where that has more to say."""
+    values = {REWARD: float(row.reward)}
+    values |= {name: float(value) for name, value in row.metrics.items() if name != REWARD}
+    is_cut = row.is_truncated and not row.reward
+    if is_cut or row.example_id == "" or not all(map(isfinite, values.values())):
+        return None
+    cells: tuple[Any, ...] = (
+        str(row.example_id),
+        last_question(row.prompt),
+        as_json_text(row.answer) or None,
+        *token_counts(row.token_usage),
+        row.stop_condition,
+    )
+    if texts:
+        spoken = texts_of_role(row.completion, "assistant")
+        cells = (*cells, as_json_text(row.prompt), spoken)
+    task = env if row.task in _OF_ENV else row.task
+    return PlainRow(RowForm(task, tuple(values)), tuple(values.values()), cells)
 
 
 def _log(file: LogFile, metadata: LogFile | None) -> Log:
@@ -99,7 +211,11 @@ def _log(file: LogFile, metadata: LogFile | None) -> Log:
         tasks={env: TaskInfo(main_metric=REWARD)},
     )
     files = (file, metadata) if metadata else (file,)
-    notes = {"env": env, "mean": number(about.values.get("avg_reward"))}
+    notes = {
+        "env": env,
+        "mean": number(about.values.get("avg_reward")),
+        "rollouts": about.values.get("rollouts_per_example"),
+    }
     return Log("verifiers", files, info, (env,), stamp, format="verifiers", notes=notes)
 
 
@@ -119,7 +235,7 @@ def _sample(row: Fields, env: str, *, texts: bool) -> Sample | None:
     error = as_json_text(row.values.get("error") or None)
     tokens = row.part("token_usage")
     return Sample(
-        task=env if task in {None, "", "default"} else str(task),
+        task=env if task in _OF_ENV else str(task),
         item=item,
         scores=_scores(row, failed=error is not None),
         repeat=None,

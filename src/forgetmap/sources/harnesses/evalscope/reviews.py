@@ -1,0 +1,187 @@
+"""The reviews of EvalScope 1.x, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from forgetmap.records import Outcome
+from forgetmap.sources.adapter import Log, Problems, Sample, Score
+from forgetmap.sources.decode import number
+from forgetmap.sources.fields import (
+    as_count,
+    as_json_text,
+    as_list,
+    as_mapping,
+    as_text,
+    replace_surrogates,
+)
+from forgetmap.sources.harnesses.evalscope.templates import split_question
+
+# Statuses of a score that may be used; others mean that there is none, not that it is 0.
+USABLE = ("success", "fallback", "degraded")
+_USER = "**User**: \n"
+
+
+def numbered(answers: Sequence[tuple[int, Sample]]) -> Iterator[Sample]:
+    """Answers to one item, repeats in the order of their places and not of their lines."""
+    groups = sorted({group for group, _ in answers})
+    for group, sample in answers:
+        if sample.repeat is None:
+            sample.repeat = groups.index(group)
+        yield sample
+
+
+def item_id(row: Mapping[str, Any]) -> str | None:
+    """The group of repeated answers, else the place."""
+    score = as_mapping(row.get("sample_score"))
+    ids = (score.get("group_id"), score.get("sample_id"), row.get("index"))
+    return next(filter(None, map(as_text, ids)), None)
+
+
+def placed_samples(
+    row: Mapping[str, Any],
+    log: Log,
+    line: int,
+    problems: Problems,
+    failed: Mapping[int | None, str],
+    *,
+    texts: bool,
+) -> Iterator[tuple[int, Sample]]:
+    """The sample of a review and its place."""
+    sample = _sample(row, log, line, problems, texts=texts)
+    if sample is None:
+        return
+    index = as_count(row.get("index"))
+    if index is None:
+        name = log.files[0].name
+        problems.add(name, "the row has no usable index", line=line, field="index")
+    if index in failed:
+        _fail(sample, failed[index])
+    yield index or 0, sample
+
+
+def _sample(
+    row: Mapping[str, Any], log: Log, line: int, problems: Problems, *, texts: bool
+) -> Sample | None:
+    file, about = log.files[0], as_mapping(row.get("sample_score"))
+    item, score = item_id(row), as_mapping(about.get("score"))
+    if item is None or not score:
+        problems.add(
+            file.name, "the row has no index or no sample_score", line=line, field="sample_score"
+        )
+        return None
+    sample = Sample(
+        task=_task(about, log),
+        item=item,
+        repeat=as_count(about.get("generation_index")),
+        scores=_scores(score, log, line, problems),
+        answer=as_text(score.get("extracted_prediction")),
+        file=file.name,
+        line=line,
+    )
+    if any(value.outcome is Outcome.ERROR for value in sample.scores):
+        sample.error = as_text(as_mapping(score.get("judge_summary")).get("error"))
+    target = as_text(row.get("target"))
+    if target is None and row.get("target") is not None:
+        problems.add(file.name, "the target is not a text", line=line, field="target")
+    if _add_turns(sample, row, target, texts=texts) is None:
+        problems.add(file.name, "the row has no question", line=line, field="messages")
+    prediction = as_text(score.get("prediction"))
+    if texts and prediction is not None:
+        sample.response = prediction
+    return sample
+
+
+def _add_turns(
+    sample: Sample, row: Mapping[str, Any], target: str | None, *, texts: bool
+) -> str | None:
+    """Add what the conversation says; returns what was asked."""
+    messages = [as_mapping(message) for message in as_list(row.get("messages"))]
+    question, answers = _turns(messages, row.get("input"))
+    _add_item(sample, question, target)
+    last = answers[-1] if answers else {}
+    used = as_mapping(last.get("perf_metrics"))
+    sample.tokens_in = as_count(used.get("input_tokens"))
+    sample.tokens_out = as_count(used.get("output_tokens"))
+    if texts:
+        before = messages[: len(messages) - len(answers)]
+        sample.prompt = _prompt(before) if before else question
+        sample.response = message_text(last) if answers else None
+    return question
+
+
+def _task(about: Mapping[str, Any], log: Log) -> str:
+    """A collection holds items of many data sets and says of each where it is from."""
+    collected = as_mapping(as_mapping(about.get("sample_metadata")).get("collection_info"))
+    names = (as_text(collected.get("dataset_name")), as_text(collected.get("subset_name")))
+    return "_".join(filter(None, names)) or log.tasks[0]
+
+
+def _scores(score: Mapping[str, Any], log: Log, line: int, problems: Problems) -> list[Score]:
+    """Every scalar; no value where the status says that there is none."""
+    values, status = as_mapping(score.get("value")), as_text(score.get("status"))
+    usable = status is None or status in USABLE
+    main = as_text(score.get("main_score_name")) or log.info.tasks[log.tasks[0]].main_metric
+    scores = []
+    for name, value in (values or {main or "acc": None}).items():
+        if isinstance(value, list | dict):
+            continue
+        real = number(value) if usable else None
+        if real is None and usable and value is not None:
+            problems.add(log.files[0].name, f"{name} is not a number", line=line, field="value")
+        scores.append(
+            Score(replace_surrogates(name), real, outcome=None if usable else Outcome.ERROR)
+        )
+    return scores
+
+
+def _fail(sample: Sample, error: str) -> None:
+    sample.error = error
+    for score in sample.scores:
+        score.value, score.outcome = None, Outcome.ERROR
+
+
+def _turns(
+    messages: Sequence[Mapping[str, Any]], rendered: object
+) -> tuple[str | None, Sequence[Mapping[str, Any]]]:
+    """What was asked first, and the answers at the end; before 1.5 the input is one text."""
+    questions = [message_text(message) for message in messages if message.get("role") == "user"]
+    count = count_last_answers([message.get("role") for message in messages])
+    answers = messages[len(messages) - count :]
+    if questions:
+        return questions[0], answers
+    text = as_text(rendered)
+    return (text.rpartition(_USER)[2] if text else None), answers
+
+
+def count_last_answers(roles: Sequence[object]) -> int:
+    """How many of the last messages are answers."""
+    count = 0
+    while count < len(roles) and roles[-1 - count] == "assistant":
+        count += 1
+    return count
+
+
+def message_text(message: Mapping[str, Any]) -> str | None:
+    """The text of a message, also if it is made of parts."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return as_text(content)
+    parts = (as_mapping(part) for part in content)
+    texts = (as_text(part.get("text", part.get("reasoning"))) for part in parts)
+    return "\n".join(filter(None, texts)) or None
+
+
+def _prompt(messages: Sequence[Mapping[str, Any]]) -> str | None:
+    """The messages without their ids, which are drawn anew in every run."""
+    return as_json_text([{name: m.get(name) for name in ("role", "content")} for m in messages])
+
+
+def _add_item(sample: Sample, query: str | None, target: str | None) -> None:
+    sample.gold = target or None
+    if query is None:
+        return
+    sample.question, options = split_question(query, target)
+    if options:
+        sample.options, sample.choice = options, sample.answer

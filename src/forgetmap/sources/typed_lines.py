@@ -1,0 +1,160 @@
+"""Rows of a file of lines, decoded by type, many at a time: those that are alike as columns.
+
+An adapter names the fields of its common rows by a type, which passes over all others, and makes
+cells of such a row. Any other row is read with care, by the reader that reads every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Annotated, Any
+
+import msgspec
+
+from forgetmap.sources.adapter import Sample
+from forgetmap.sources.columns import SampleColumns
+from forgetmap.sources.fields import MAX_COUNT
+from forgetmap.sources.files import MAX_BLANK_LINES, LineBlock, LogFile
+
+ROWS_AT_A_TIME = 512
+"""Enough for calls on whole columns to cost little, few enough to stay in the cache of a core."""
+UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+Decode = Callable[[bytes], Any]
+_OF_OPTIONS = ("options", "gold_index", "choice")
+_Count = Annotated[float, msgspec.Meta(ge=0, le=MAX_COUNT, multiple_of=1)]
+
+
+class TokenUsage(msgspec.Struct, gc=False):
+    """Tokens of a request, as many harnesses write them; whole numbers, some with a point."""
+
+    input_tokens: _Count | None = None
+    output_tokens: _Count | None = None
+
+
+def token_counts(usage: TokenUsage | None) -> tuple[int | None, int | None]:
+    """Tokens of the prompt and of the response."""
+    if usage is None:
+        return None, None
+    asked, answered = usage.input_tokens, usage.output_tokens
+    return None if asked is None else int(asked), None if answered is None else int(answered)
+
+
+class RowForm(msgspec.Struct, frozen=True):
+    """What rows have in common that become columns together; see `SampleColumns`."""
+
+    task: str
+    metrics: tuple[str, ...]
+    k: int | None = None
+    has_options: bool = False
+
+
+class PlainRow(msgspec.Struct, gc=False):
+    """A common row.
+
+    Attributes:
+        form: what it has in common with others.
+        values: the score of each metric.
+        cells: of the columns that its reader names.
+    """
+
+    form: RowForm
+    values: tuple[float, ...]
+    cells: tuple[Any, ...]
+
+
+class TypedLine(msgspec.Struct, gc=False):
+    """A line of a file; `plain` is None if it must be read with care."""
+
+    number: int
+    raw: bytes
+    plain: PlainRow | None = None
+
+
+class TypedLines:
+    """Reads the rows of a file, common ones by columns.
+
+    Args:
+        file: its rows, one per line.
+        decode: the fields of a row by type; fails where a row is unusual.
+        plain: the cells of a row; None where it is unusual after all.
+        names: of the columns of these cells.
+        careful: the samples of any other line.
+        constants: further fields of all columns.
+    """
+
+    def __init__(
+        self,
+        file: LogFile,
+        decode: Decode,
+        plain: Callable[[Any], PlainRow | None],
+        names: Sequence[str],
+        careful: Callable[[int, bytes], Iterable[Sample]],
+        constants: Mapping[str, Any],
+    ) -> None:
+        self._file, self._decode, self._plain = file, decode, plain
+        self._names, self._careful, self._constants = names, careful, constants
+
+    def samples(self) -> Iterator[Sample | SampleColumns]:
+        """All samples in the order of the rows, alone or as columns."""
+        lines: list[TypedLine] = []
+        number = blank = 0
+        for block in self._file.blocks():
+            lines += self._lines(block, number)
+            number = lines[-1].number
+            if len(lines) >= ROWS_AT_A_TIME:
+                blank += sum(line.plain is None and line.raw.isspace() for line in lines)
+                if blank > MAX_BLANK_LINES:
+                    self._file.require_lines()
+                yield from self._samples(lines)
+                lines = []
+        yield from self._samples(lines)
+
+    def _lines(self, block: LineBlock, number: int) -> list[TypedLine]:
+        lines = []
+        data, decode, plain = block.data, self._decode, self._plain
+        for start, end in block.lines():
+            number += 1
+            line = TypedLine(number, data[start:end])
+            lines.append(line)
+            try:
+                row = decode(line.raw)
+                if not line.raw.isascii():
+                    line.raw.decode()  # fields that were passed over, too
+            except UNDECODABLE:
+                continue
+            line.plain = plain(row)
+        return lines
+
+    def _samples(self, lines: Sequence[TypedLine]) -> Iterator[Sample | SampleColumns]:
+        for form, run in groupby(lines, _form):
+            if form is not None:
+                yield self._columns(form, list(run))
+                continue
+            for line in run:
+                if not line.raw.isspace():
+                    yield from self._careful(line.number, line.raw)
+
+    def _columns(self, form: RowForm, lines: Sequence[TypedLine]) -> SampleColumns:
+        rows = [line.plain for line in lines if line.plain is not None]
+        cells = map(list, zip(*[row.cells for row in rows], strict=True))
+        columns: dict[str, Any] = dict(zip(self._names, cells, strict=True))
+        if not form.has_options:
+            columns |= dict.fromkeys(_OF_OPTIONS)
+        elif "choice" in columns:
+            columns["choice"] = [columns["choice"]] * len(form.metrics)
+        return SampleColumns(
+            task=form.task,
+            metrics=form.metrics,
+            scorer="default",
+            k=form.k,
+            file=self._file.name,
+            line=[line.number for line in lines],
+            values=list(map(list, zip(*[row.values for row in rows], strict=True))),
+            **columns,
+            **self._constants,
+        )
+
+
+def _form(line: TypedLine) -> RowForm | None:
+    return None if line.plain is None else line.plain.form
