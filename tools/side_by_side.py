@@ -87,7 +87,7 @@ _HEAD = """# The estimators
 k is the number of options of an item, c = k/(k-1); n11, n10, n01, n00 count items right or wrong
 before and after, P11 ... their shares of n; a and b are the accuracies before and after; m of r
 answers to an item are right, p_b and p_a are these shares. For backward transfer exchange before
-and after. What stands behind each: [Statistics](statistics.md). A package adds a row of its own
+and after. Background: [Statistics](statistics.md). A package adds a row of its own
 under the entry point `forgetmap.estimators`: see
 [`examples/plugins/estimator`](../examples/plugins/estimator).
 """
