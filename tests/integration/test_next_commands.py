@@ -348,7 +348,7 @@ def test_words_are_not_told_of_a_range(tmp_path: Path) -> None:
     path.write_text("item,score\na,pass\nb,fail\n")
     text = refused("records", "show", path, "--task", "t")
     assert "score is 'pass'" in text
-    assert "write 1 for what is right and 0 for what is wrong" in text
+    assert "use 1 for right and 0 for wrong" in text
     assert "--range" not in text
     path.write_text(path.read_text().replace("pass", "1").replace("fail", "0"))
     assert "2 results" in call("records", "show", path, "--task", "t").out

@@ -485,7 +485,7 @@ _KINDS: tuple[tuple[str, Maker], ...] = (
     ),
     (
         r"JAVA_GATEWAY_EXITED|Unable to locate a Java Runtime|JAVA_HOME",
-        _cluster("Spark did not start: {cause}", "`forgetmap doctor` says what it needs."),
+        _cluster("Spark did not start: {cause}", "`forgetmap doctor` lists its requirements."),
     ),
     (
         _DRIVER_GONE,

@@ -35,8 +35,8 @@ SCORE_HINT = (
     "0:100 for percentages, and leave the cell empty (null) if there is no score."
 )
 WORD_HINT = (
-    "a score is a number, true or false: write 1 for what is right and 0 for what is wrong, and "
-    "leave the cell empty where there is no score."
+    "a score must be a number, true or false: use 1 for right and 0 for wrong, and leave the "
+    "cell empty if there is no score."
 )
 Fault = tuple[str, str, str]
 """Field, sentence, hint."""

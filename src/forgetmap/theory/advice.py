@@ -166,7 +166,7 @@ def kl_strength(
         ),
         (
             "KL estimates that are clipped, or averaged per token",
-            "a reference model that is updated during training: each update spends the floor anew",
+            "a reference model that is updated during training: each update uses the floor again",
         ),
         ("L3", "TT2", "TT3"),
     )

@@ -178,14 +178,14 @@ class ProcessExchange:
     def _settle(self, number: int, message: list[Any], containers: list[Any]) -> Any:
         replied, kind, result, changes, output = message
         if replied != number:
-            raise TamperingError("it replied to what was not asked")
+            raise TamperingError("it sent a reply without a request")
         unpacking = Unpacking(self._objects, containers)
         try:
             value = unpacking.unpack(result)
             for index, packed in changes:
                 refill(containers[index], unpacking.unpack(packed))
         except BROKEN:
-            raise TamperingError("it sent a value that is none") from None
+            raise TamperingError("it sent an invalid value") from None
         if output and isinstance(output, str):
             sys.stdout.write(output)
         if kind == "value":
@@ -202,7 +202,7 @@ class ProcessExchange:
             named = {name: unpacking.unpack(value) for name, value in names.items()}
             perform = self._actions[action]
         except BROKEN:
-            raise TamperingError("it asked for what there is not") from None
+            raise TamperingError("it requested something that does not exist") from None
         before = [content(container) for container in unpacking.containers]
         output = self._surround(unpacking, surroundings)
         try:
@@ -233,7 +233,7 @@ class ProcessExchange:
             raise TamperingError(f"it asked the tests to {action}")
         operands = values[:1] if action in _OF_THE_FIRST else values
         if not any(map(self._objects.was_sent, operands)):
-            raise TamperingError("it asked about an object that it was not handed")
+            raise TamperingError("it requested an object that it did not receive")
         if action in _ATTRIBUTES and not _is_public(values[0], str(values[1]), action):
             raise AttributeError(values[1])
 

@@ -65,7 +65,7 @@ def _run_to_the_end(exchange: ProcessExchange, source: str) -> None:
     exchange.ask("load", source, "__main__", [])
     challenge = token_hex(16)
     if exchange.ask("echo", challenge) != challenge:
-        raise TamperingError("it replied to what was not asked")
+        raise TamperingError("it sent a reply without a request")
 
 
 def _test(exchange: ProcessExchange, request: dict[str, Any]) -> None:
