@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from forgetmap.records.run import Run
+from forgetmap.sources.harnesses.evalscope.templates import split_question
 from forgetmap.sources.logs import recognise
 from log_writers import opened, write_lines
 
@@ -181,3 +182,34 @@ def test_the_innermost_stamp_is_that_of_the_run(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     write_lines(folder / "stones.jsonl", lines(STONES))
     assert [log.stamp for log in recognise(tmp_path)] == ["20260202_000000"]
+
+
+BEFORE = (
+    "Answer the following multiple choice question. Reply.\n\n",
+    "Answer the following multiple choice question. Reply.\n\nQuestion:\n",
+    "\u56de\u7b54\u4e0b\u9762\u7684\u9898\n\n\u95ee\u9898\uff1a",
+    "One and one?\nANSWER: 2\n\n",
+    "One and one?\n\u7b54\u6848\uff1a2\n\n",
+    "Solve the following math problem step by step. Please.\n\n",
+    "Solve the following problem step by step. Please.\n\n",
+    "Read the following function signature and docstring, then write.\n",
+    "Answer the question:\n\n",
+    "Read this.\nquestion:\n",
+    "Be quick.\n# Your Task\n\n---\n",
+    "\n \n",
+)
+
+
+@pytest.mark.parametrize("before", BEFORE)
+@pytest.mark.parametrize("after", ["", "\n", "\nPlease reason step by step."])
+def test_words_around_a_question_are_left_out(before: str, after: str) -> None:
+    assert split_question(f"{before}Why? ANSWER: so\nor not?{after}", "x") == (
+        "Why? ANSWER: so\nor not?",
+        [],
+    )
+    assert split_question(f"{before}Why?{after}\nA) a\nB) b", "B") == ("Why?", ["a", "b"])
+
+
+@pytest.mark.parametrize("text", ["ANSWER: 2", "question:\n", " # Your Task ", "\nOptions:"])
+def test_a_question_of_a_template_alone_stays(text: str) -> None:
+    assert split_question(text, None) == (text.strip(), [])

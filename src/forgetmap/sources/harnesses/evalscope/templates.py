@@ -58,7 +58,10 @@ def _without_template(text: str) -> tuple[str, list[str]]:
 
 def _within(text: str) -> str:
     """What is asked, without the words of the template around it."""
+    bare = text.strip()
+    if "\n" not in bare:  # around it there is a line at least
+        return bare
     likely = [pattern for words, pattern in BEGINNINGS if words in text]
     start = max((match.end() for pattern in likely for match in pattern.finditer(text)), default=0)
     ends = [end for end in map(text.rfind, ENDINGS) if end > start]
-    return text[start : min(ends, default=len(text))].strip() or text.strip()
+    return text[start : min(ends, default=len(text))].strip() or bare
