@@ -22,14 +22,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from random import Random
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from forgetmap.errors import ForgetmapError
 from forgetmap.records.schema import MORE_TEXTS, SCORES, TEXTS
-from forgetmap.sources import parts
+from forgetmap.sources import gather, parts
 from forgetmap.sources.adapter import Log, Problems
 from forgetmap.sources.gather import RunWriter, samples_of
 from forgetmap.sources.logs import choose, recognise
@@ -148,7 +148,10 @@ def result_of(way: str, logs: Sequence[Log], work: Path, *, texts: bool) -> dict
     out.mkdir()
     problems = Problems()
     try:
-        with RunWriter(out, texts=texts, problems=problems) as writer:
+        with (
+            _with_value(gather, "MIN_ROWS_OF_COLUMNS", 1),  # those of a fixture are few
+            RunWriter(out, texts=texts, problems=problems) as writer,
+        ):
             WAYS[way](logs, writer, problems, PartOptions(out, texts, None))
     except ForgetmapError as error:
         return {"error": str(error)}
@@ -164,6 +167,16 @@ def result_of(way: str, logs: Sequence[Log], work: Path, *, texts: bool) -> dict
         "totals": list(dict.fromkeys(problems.totals)),
         "graded": sorted(problems.graded),
     }
+
+
+@contextmanager
+def _with_value(module: ModuleType, name: str, value: int) -> Iterator[None]:
+    before = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        yield
+    finally:
+        setattr(module, name, before)
 
 
 def _text_rows(out: Path) -> list[dict[str, Any]]:
@@ -190,11 +203,8 @@ def _read_ranges(
     logs: Sequence[Log], writer: RunWriter, problems: Problems, options: PartOptions
 ) -> None:
     size = max(file.size for log in logs for file in log.files)
-    least, parts.MIN_BYTES_OF_RANGE = parts.MIN_BYTES_OF_RANGE, size // RANGES
-    try:
+    with _with_value(parts, "MIN_BYTES_OF_RANGE", size // RANGES):
         apart = parts.share_out(logs, options, 2)
-    finally:
-        parts.MIN_BYTES_OF_RANGE = least
     if not (apart and parts.read_parts(apart, writer, problems, 1, lambda _: None)):
         _read_columns(logs, writer, problems, options)
 

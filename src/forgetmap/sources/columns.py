@@ -7,7 +7,7 @@ with the samples of the block one by one: `SampleColumns.samples` gives them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 import msgspec
@@ -34,7 +34,6 @@ class SampleColumns(msgspec.Struct, kw_only=True):
     Attributes:
         repeat: of all samples; None if answers to the same item count as repeats as they come.
         metrics: their names.
-        k: options of each item.
         values: for each metric the scores of all samples.
         outcome: how each answer ended, where that is known.
         picks: for each metric the places of the chosen options; a row of the log whose metrics
@@ -54,7 +53,6 @@ class SampleColumns(msgspec.Struct, kw_only=True):
     gold: list[str | None]
     repeat: int | None = 0
     prompt_key: list[str] | None = None
-    k: int | None = None
     category: list[str | None] | None = None
     options: list[list[str]] | None = None
     gold_index: list[int] | None = None
@@ -148,12 +146,12 @@ def text_hashes(texts: Sequence[str | None]) -> HashColumn:
 def option_hashes(
     options: Sequence[Sequence[str]], golds: Sequence[int]
 ) -> tuple[HashColumn, HashColumn]:
-    """`records.options_hash` of each set of options, as many in each, and those of right ones."""
-    width = len(options[0])
+    """`records.options_hash` of each set of options, and those of right ones."""
     texts = list(chain.from_iterable(options))
     plain = normalised(texts)
-    sets = ["\x1f".join(sorted(plain[at : at + width])) for at in range(0, len(plain), width)]
-    places = [row * width + gold for row, gold in enumerate(golds)]
+    starts = [0, *accumulate(map(len, options))]
+    sets = ["\x1f".join(sorted(plain[start:end])) for start, end in pairwise(starts)]
+    places = [start + gold for start, gold in zip(starts[:-1], golds, strict=True)]
     every = HashColumn(_digests(sets), np.ones(len(sets), bool))
     return every, _hash_column([plain[at] for at in places], [texts[at] for at in places])
 

@@ -53,6 +53,8 @@ from forgetmap.sources.settle import (
 )
 
 ROWS_PER_BATCH = 10_000
+MIN_ROWS_OF_COLUMNS = 8
+"""Rows from which on calls on whole columns take less than the samples one by one."""
 MAX_TEXT_LENGTH = 64 << 20
 """Characters of text held before they are written."""
 
@@ -166,6 +168,10 @@ class RunWriter:
 
     def _add_columns(self, columns: SampleColumns) -> None:
         """Write many samples; one by one where one of them may have been written before."""
+        if len(columns) < MIN_ROWS_OF_COLUMNS:
+            for sample in columns.samples():
+                self._add_sample(sample)
+            return
         hashes = hash_columns(columns)
         items = list(zip(columns.item, contents(hashes), strict=True))
         repeats = self._count_repeats(columns.task, items) if columns.repeat is None else None

@@ -56,8 +56,10 @@ def score_columns(
         outcomes: for each metric those of all rows; None if nothing is known.
         repeats: of each row, where they were counted.
     """
-    constants = {"task": columns.task, "scorer": columns.scorer, "k": columns.k}
+    constants: dict[str, Any] = {"task": columns.task, "scorer": columns.scorer}
     of_rows = {name: column for name in _OF_ROWS if (column := getattr(columns, name)) is not None}
+    if columns.options is not None:
+        of_rows["k"] = [len(options) if len(options) > 1 else None for options in columns.options]
     if repeats is None:
         constants["repeat"] = columns.repeat
     else:

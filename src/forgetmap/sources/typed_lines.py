@@ -45,7 +45,6 @@ class RowForm(msgspec.Struct, frozen=True):
 
     task: str
     metrics: tuple[str, ...]
-    k: int | None = None
     has_options: bool = False
 
 
@@ -147,7 +146,6 @@ class TypedLines:
             task=form.task,
             metrics=form.metrics,
             scorer="default",
-            k=form.k,
             file=self._file.name,
             line=[line.number for line in lines],
             values=list(map(list, zip(*[row.values for row in rows], strict=True))),

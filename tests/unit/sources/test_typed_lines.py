@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 import fuzz_logs
+from forgetmap.sources import gather
 from forgetmap.sources.adapter import Problems
-from forgetmap.sources.columns import SampleColumns
-from forgetmap.sources.gather import samples_of
+from forgetmap.sources.columns import HashColumn, SampleColumns
+from forgetmap.sources.gather import RunWriter, samples_of
 from forgetmap.sources.logs import recognise
 from forgetmap.sources.parts import PartOptions, whole
+from forgetmap.sources.settle import hash_columns
 from fuzz_logs import require_equal, result_of
 
 Row = dict[str, Any]
@@ -23,6 +25,7 @@ Row = dict[str, Any]
 def _review(number: int, **changes: Any) -> Row:
     """Every second one with options, of which every third is chosen rightly."""
     options = "\n\nA) a stone\nB) a bird\nC)  two  words" if number % 2 else ""
+    options += "\nD) none" if number % 4 == 1 else ""
     score = {
         "value": {"acc": float(number % 3 == 0), "speed": number},
         "extracted_prediction": "ABCJ"[number % 4] if number % 2 else f"{number}",
@@ -263,6 +266,28 @@ def test_rollouts_of_an_example_that_stand_apart_are_read_together(tmp_path: Pat
     result = result_of("ranges", recognise(log), tmp_path, texts=False)
     assert {row["repeat"] for row in result["scores"]} == {0, 1}
     assert not list((tmp_path / "ranges").glob("texts-*.parquet"))
+
+
+def test_rows_of_changing_forms_are_written_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls on columns of one row each took ten times as long as the rows."""
+    hashed: list[int] = []
+
+    def hash_all(columns: SampleColumns) -> dict[str, HashColumn]:
+        hashed.append(len(columns))
+        return hash_columns(columns)
+
+    monkeypatch.setattr(gather, "hash_columns", hash_all)
+    rows = [_review(number) for number in range(20)] + [_review(21 + 2 * n) for n in range(20)]
+    part = whole(
+        recognise(_written(tmp_path, REVIEW_FILE, rows)), PartOptions(tmp_path, False, None)
+    )
+    with RunWriter(tmp_path, texts=False, problems=Problems()) as writer:
+        for samples in samples_of(part, Problems()):
+            writer.add(samples)
+    assert hashed == [21]  # the last of those before is of the same form
+    assert writer.samples == len(rows)
 
 
 def test_many_rows_keep_their_order_over_blocks(

@@ -107,9 +107,7 @@ def plain_review(
         response = messages[-1].content if answers else None
         response = response if score.prediction is None else score.prediction
         cells = (*cells, as_json_text(turns), response)
-    k = len(options) if len(options) > 1 else None
-    form = RowForm(task, tuple(score.value), k, bool(options))
-    return PlainRow(form, values, cells)
+    return PlainRow(RowForm(task, tuple(score.value), bool(options)), values, cells)
 
 
 def has_repeats(rows: Iterable[bytes | msgspec.Raw]) -> bool:

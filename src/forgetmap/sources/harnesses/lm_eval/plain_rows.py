@@ -381,7 +381,6 @@ def _add_choices(
     ]
     columns.options = [options for options in items.options if options is not None]
     columns.gold_index = [place for place in items.gold_index if place is not None]
-    columns.k = logliks.shape[1]
     columns.logprob_gold = logliks[every, gold].tolist()
     columns.picks, columns.choice, columns.logprob_answer = [], [], []
     for pick in picks:
