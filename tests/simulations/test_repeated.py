@@ -68,29 +68,38 @@ def test_net_recovers_what_was_lost(k: int) -> None:
     assert fmean(bool(each.contains(truth)) for each in found if each) >= 0.91
 
 
+def answers(right: NDArray[np.bool_], single: int) -> pa.Table:
+    """A task for each row; all items but the first `single` ones are answered twice."""
+    tries, items = right.shape
+    item = np.concatenate([np.arange(items), np.arange(single, items)])
+    repeat = np.repeat([0, 1], [items, items - single])
+    return pa.table({
+        "task": np.repeat(np.arange(tries).astype(str), item.size).tolist(),
+        "item": np.tile(item.astype(str), tries).tolist(),
+        "repeat": np.tile(repeat, tries),
+        "score": right[:, item].ravel().astype(float),
+    })  # fmt: skip
+
+
 @pytest.mark.parametrize("where", ["repeated", "unrepeated", "both"])
 def test_items_without_repeats_count_as_well(where: str) -> None:
-    """95 % of the items are answered twice; 4 % are lost among these, the others or all."""
+    """95 % of the items are answered twice; 4 % are lost among these, the others or all.
+
+    The tries are the tasks of one comparison: a task alone has the same interval.
+    """
     random = np.random.default_rng(6)
-    items, single = 400, 20
+    tries, items, single = 100, 400, 20
+    chance = {"repeated": (0.0, 0.05), "unrepeated": (0.8, 0.0), "both": (0.05, 0.05)}[where]
+    known = random.random((tries, items)) < 0.8
+    gone = known & (random.random((tries, items)) < np.where(np.arange(items) < single, *chance))
+    sides = [answers(right, single) for right in (known, known & ~gone)]
+    tasks = fm.compare(sides[0], sides[1]).result.tasks
+    assert len(tasks) == tries
     wrong = {"above": 0, "below": 0}
-    for _ in range(100):
-        known = random.random(items) < 0.8
-        chance = {"repeated": (0.05, 0.0), "unrepeated": (0.0, 0.8), "both": (0.05, 0.05)}[where]
-        gone = known & (random.random(items) < np.where(np.arange(items) < single, *chance[::-1]))
-        sides = []
-        for right in (known, known & ~gone):
-            answers = [
-                (str(item), repeat, float(right[item]))
-                for item in range(items)
-                for repeat in range(1 if item < single else 2)
-            ]
-            names, repeats, scores = zip(*answers, strict=True)
-            columns = {"item": names, "repeat": repeats, "score": scores}
-            sides.append(pa.table({"task": ["t"] * len(answers), **columns}))
-        loss = fm.compare(sides[0], sides[1]).result.total.headline.forgetting
+    for task in tasks:
+        loss, lost = task.headline.forgetting, gone[int(task.name)].mean()
         assert loss.low is not None
         assert loss.high is not None
-        wrong["above"] += loss.low > gone.mean()
-        wrong["below"] += loss.high < gone.mean()
+        wrong["above"] += loss.low > lost
+        wrong["below"] += loss.high < lost
     assert max(wrong.values()) <= 6

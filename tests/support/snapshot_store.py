@@ -31,20 +31,24 @@ def normalise(value: Any, folder: Path) -> Any:
 
     Args:
         value: plain JSON.
-        folder: where its inputs were written.
+        folder: where its inputs were written; a link and its target count as the same.
     """
+    return _normalise(value, (str(folder.resolve()), str(folder)))
+
+
+def _normalise(value: Any, places: Sequence[str]) -> Any:
     if isinstance(value, dict):
         return {
             key: UNSTABLE[key]
             if key in UNSTABLE and isinstance(item, str | float)
-            else normalise(item, folder)
+            else _normalise(item, places)
             for key, item in value.items()
         }
     if isinstance(value, list):
-        return [normalise(item, folder) for item in value]
+        return [_normalise(item, places) for item in value]
     if isinstance(value, float):
         return _round(value)
-    return _shorten(_hide(value, folder)) if isinstance(value, str) else value
+    return _shorten(_hide(value, places)) if isinstance(value, str) else value
 
 
 def _round(value: float) -> float:
@@ -53,10 +57,10 @@ def _round(value: float) -> float:
     return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else value
 
 
-def _hide(text: str, folder: Path) -> str:
-    """A text without the folders of this machine; a link and its target count as the same."""
-    for place in (folder.resolve(), folder):
-        text = text.replace(f"{place}/", "").replace(str(place), "FOLDER")
+def _hide(text: str, places: Sequence[str]) -> str:
+    """A text without the folders of this machine."""
+    for place in places:
+        text = text.replace(f"{place}/", "").replace(place, "FOLDER")
     return text.replace(str(ROOT), "ROOT")
 
 
