@@ -17,7 +17,7 @@ from platformdirs import user_cache_path
 
 MAX_BYTES = 20 << 30
 """Bytes kept; what was not used for longest goes first."""
-Kind = Literal["imports", "remote", "explorer", "scores", "lab"]
+Kind = Literal["imports", "remote", "explorer", "scores", "lab", "scripts"]
 _numbers = itertools.count()
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from forgetmap.report.figures.theory import phase_figure, run_figures, two_by_two_figure
     from forgetmap.report.folders import write_bridge, write_space, write_sweep
     from forgetmap.report.html.report import served_html, write_report
-    from forgetmap.report.html.shell import vega_bundle
+    from forgetmap.report.html.shell import kept_bundle, vega_bundle
     from forgetmap.report.html.story import WatchedTraining, write_story
     from forgetmap.report.html.study.site import write_study
     from forgetmap.report.html.theory import write_theory_page
@@ -73,6 +73,7 @@ __all__ = [
     "count_flips",
     "figures_json",
     "is_comparison_folder",
+    "kept_bundle",
     "make_drift_payload",
     "make_payload",
     "parse_patterns",

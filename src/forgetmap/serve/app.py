@@ -34,6 +34,7 @@ from forgetmap.report import (
     assemble,
     count_flips,
     figures_json,
+    kept_bundle,
     served_html,
     vega_bundle,
 )
@@ -346,8 +347,8 @@ def make_app(
 
 def page_html() -> tuple[str, str]:
     """The page, and the Content-Security-Policy that lets it run these scripts and no others."""
-    # Vega keeps 150 MB for as long as its process lives.
-    return served_html(call_apart(vega_bundle))
+    # Vega keeps 150 MB for as long as the process lives that puts it together.
+    return served_html(kept_bundle() or call_apart(vega_bundle))
 
 
 def _answer(result: ComparisonResult) -> bytes:

@@ -13,12 +13,15 @@ import json
 import re
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from forgetmap._cache import cached_folder
+from forgetmap._disk import whole_file
 from forgetmap.comparison import all_estimators
 from forgetmap.records import writable
 from forgetmap.report.payloads.schema import HEADLINE
@@ -102,10 +105,37 @@ def vega_bundle() -> str:
     """Vega, Vega-Lite and vega-embed out of an installed package; empty where it is not there."""
     if not has_vega():
         return ""
+    return kept_bundle() or _make_bundle()
+
+
+def kept_bundle() -> str | None:
+    """What `vega_bundle` put together before, in this process or another; None if nobody did."""
+    if not has_vega():
+        return None
+    try:
+        content = _bundle_path().read_bytes()
+    except OSError:
+        return None
+    digest, _, script = content.partition(b"\n")
+    is_whole = digest == hashlib.sha256(script).hexdigest().encode()
+    return _inline(script.decode("utf-8")) if is_whole else None
+
+
+def _make_bundle() -> str:
     import vl_convert  # optional, 30 MB
 
     # Its stub forgets that there need be no snippet.
-    return _inline(vl_convert.javascript_bundle())  # type: ignore[call-arg]
+    script = vl_convert.javascript_bundle().encode("utf-8")  # type: ignore[call-arg]
+    with suppress(OSError), whole_file(_bundle_path()) as path:  # only to save time
+        path.write_bytes(hashlib.sha256(script).hexdigest().encode() + b"\n" + script)
+    return _inline(script.decode("utf-8"))
+
+
+def _bundle_path() -> Path:
+    """In the cache; another version of the package has other scripts."""
+    import vl_convert
+
+    return cached_folder(f"vega-{vl_convert.__version__}", "scripts") / "bundle.js"
 
 
 def page_script(kind: PageKind) -> str:

@@ -127,9 +127,44 @@ def test_hostile_content_changes_no_element(payload: Payload, tmp_path: Path, te
     assert evil.title == text
 
 
-def test_a_script_cannot_end_its_element(monkeypatch: pytest.MonkeyPatch, payload: Payload) -> None:
+def test_scripts_are_put_together_once_for_all_processes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A copy that is not whole, or of another version, is not taken."""
     import vl_convert
 
+    monkeypatch.setenv("FORGETMAP_CACHE", str(tmp_path))
+    asked = []
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda: asked.append(1) or "const a = 1;")
+    assert shell.kept_bundle() is None
+    for _ in range(2):
+        assert shell.vega_bundle.__wrapped__() == shell.kept_bundle() == "const a = 1;"
+    assert len(asked) == 1
+    (copy,) = tmp_path.rglob("*.js")
+    copy.write_bytes(copy.read_bytes()[:-1])
+    assert shell.vega_bundle.__wrapped__() == "const a = 1;"
+    monkeypatch.setattr(vl_convert, "__version__", "0")
+    assert shell.vega_bundle.__wrapped__() == "const a = 1;"
+    assert len(asked) == 3
+
+
+def test_without_a_cache_scripts_are_put_together_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import vl_convert
+
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("FORGETMAP_CACHE", str(tmp_path / "file"))
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda: "const a = 1;")
+    assert shell.vega_bundle.__wrapped__() == "const a = 1;"
+
+
+def test_a_script_cannot_end_its_element(
+    monkeypatch: pytest.MonkeyPatch, payload: Payload, tmp_path: Path
+) -> None:
+    import vl_convert
+
+    monkeypatch.setenv("FORGETMAP_CACHE", str(tmp_path / "cache"))
     bundle = 'const a = "</SCRIPT><b>", c = "<!--";'
     monkeypatch.setattr(vl_convert, "javascript_bundle", lambda: bundle)
     shell.vega_bundle.cache_clear()
