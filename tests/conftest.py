@@ -17,6 +17,11 @@ from hypothesis import HealthCheck, settings
 from command_line import four_items, simulated_runs
 from effort import LONG
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Every core has a worker already; a library reads this when it is loaded.
+    for library in ("POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(library, "1")
+
 settings.register_profile("default", deadline=None, suppress_health_check=list(HealthCheck))
 settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") and not LONG else "default")
@@ -31,8 +36,12 @@ LONG_FILES = (
     "test_page.py", "test_merge_killed.py", "test_doctor.py", "test_cli_capability_run.py",
     "test_sequential.py", "test_cli.py", "test_served_page.py", "test_capability_suites.py",
     "test_hostile_logs.py", "test_adaptive_map.py", "test_cli_terminal.py", "test_decode.py",
+    "test_watch.py", "test_site.py", "test_probing.py",
 )  # fmt: skip
 """Started first: with two workers, a long file that comes last leaves one of them idle."""
+GARBAGE = (20_000, 20, 20)
+"""Objects before the collector looks for garbage: at the usual 700 it took a twentieth of the time,
+nearly all of it in modules that tests had loaded."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -86,6 +95,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     """From here on the garbage collector passes over the millions of objects of all modules."""
     gc.freeze()
+    gc.set_threshold(*GARBAGE)
     gc.enable()
 
 

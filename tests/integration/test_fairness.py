@@ -20,7 +20,7 @@ from forgetmap.evaluation.settings import Settings, resolve
 from forgetmap.scoring.grading import grade_response
 from tiny_models import encode, sentence, tiny_model, tokenizer
 
-COMPARISONS, ITEMS, REPEATS = 200, 40, 2
+COMPARISONS, ITEMS, REPEATS = 100, 40, 2
 FEW = 40
 """Comparisons of what must be found at once."""
 OPTIONS = ("this", "that")

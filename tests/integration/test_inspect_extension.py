@@ -13,7 +13,7 @@ from forgetmap.inspect_extension import BASELINE, ForgettingHooks, common_path, 
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
-import sys
+import importlib, os, sys
 import forgetmap.inspect_extension
 from inspect_ai import Task, eval
 from inspect_ai.dataset import Sample
@@ -21,11 +21,11 @@ from inspect_ai.model import ModelOutput
 from inspect_ai.scorer import match
 from inspect_ai.solver import solver
 
-items, right = 40, int(sys.argv[1])
+items, base, tuned = 40, sys.argv[1], sys.argv[2]
 
 
 @solver
-def know():
+def know(right):
     async def solve(state, generate):
         number = int(state.sample_id)
         answer = f"{number}" if number < right else "none"
@@ -36,27 +36,37 @@ def know():
 
 
 samples = [Sample(id=f"{n}", input=f"Name number {n}.", target=f"{n}") for n in range(items)]
-task = Task(dataset=samples, solver=know(), scorer=match(location="exact"), name="numbers")
-eval(task, model="mockllm/model", log_dir=sys.argv[2], display="none")
+for right, folder in ((items, base), (items // 2, tuned)):
+    task = Task(
+        dataset=samples, solver=know(right), scorer=match(location="exact"), name="numbers"
+    )
+    eval(task, model="mockllm/model", log_dir=folder, display="none")
+    print("END OF RUN", file=sys.stderr)
+    os.environ[sys.argv[3]] = base
+    importlib.reload(forgetmap.inspect_extension)  # it looks for a baseline when it is loaded
 """
 
 
-def evaluate(right: int, folder: Path, **environment: str) -> str:
-    """What Inspect prints in a run whose model answers so many of 40 items right."""
+def evaluate(base: Path, tuned: Path) -> list[str]:
+    """What Inspect prints in two runs, of which only the second has a baseline.
+
+    In one process, as it takes Inspect seconds to start.
+    """
+    without = {name: value for name, value in os.environ.items() if name != BASELINE}
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(right), str(folder)],
-        capture_output=True, text=True, check=True, env={**os.environ, **environment},
+        [sys.executable, "-c", SCRIPT, str(base), str(tuned), BASELINE],
+        capture_output=True, text=True, check=True, env=without,
     )  # fmt: skip
-    return done.stderr
+    return done.stderr.split("END OF RUN")
 
 
 def test_the_verdict_follows_the_run(tmp_path: Path) -> None:
-    base = tmp_path / "base"
-    assert "forgetmap" not in evaluate(40, base)
-    printed = evaluate(20, tmp_path / "tuned", **{BASELINE: str(base)})
-    assert "lost at least" in printed
-    assert f"forgetmap report {base} {tmp_path / 'tuned'}" in printed
-    assert "inspect view --log-dir" in printed
+    base, tuned = tmp_path / "base", tmp_path / "tuned"
+    first, second, _ = evaluate(base, tuned)
+    assert "forgetmap" not in first
+    assert "lost at least" in second
+    assert f"forgetmap report {base} {tuned}" in second
+    assert "inspect view --log-dir" in second
 
 
 def test_a_baseline_that_cannot_be_read_is_a_sentence(tmp_path: Path) -> None:

@@ -48,8 +48,23 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def finished(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A comparison that was killed after its first run, and then went on."""
+    """A comparison that was not disturbed."""
     out = tmp_path_factory.mktemp("lab") / "out"
+    finish(recipe, out)
+    return out
+
+
+def finish(recipe: Path, out: Path) -> None:
+    done = call("lab", "compare", recipe, *COMPARE, "--out", out, "--json")
+    assert done.code == 0, done.err
+    assert "6 of 6 runs" in done.err
+    assert json.loads(done.out) == json.loads((out / "lab.json").read_text())
+
+
+@pytest.fixture
+def resumed(recipe: Path, tmp_path: Path) -> Path:
+    """A comparison that was killed after its first run, and then went on."""
+    out = tmp_path / "out"
     command = [sys.executable, "-m", "forgetmap", "lab", "compare", recipe, *COMPARE, "--out", out]
     with subprocess.Popen(
         list(map(str, command)),
@@ -67,17 +82,22 @@ def finished(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     half = out / "replay-0.5-rate0.003-seed0"
     half.mkdir(exist_ok=True)
     (half / "model").mkdir(exist_ok=True)
-    done = call("lab", "compare", recipe, *COMPARE, "--out", out, "--json")
-    assert done.code == 0, done.err
+    finish(recipe, out)
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in before.items())
-    assert "6 of 6 runs" in done.err
-    assert json.loads(done.out) == json.loads((out / "lab.json").read_text())
     return out
 
 
 @pytest.mark.slow
-def test_a_comparison_that_was_killed_goes_on(finished: Path) -> None:
-    result = LabResult.model_validate_json((finished / "lab.json").read_text())
+def test_a_comparison_that_was_killed_goes_on(resumed: Path) -> None:
+    check_result(resumed)
+
+
+def test_a_comparison_has_all_its_runs(finished: Path) -> None:
+    check_result(finished)
+
+
+def check_result(out: Path) -> None:
+    result = LabResult.model_validate_json((out / "lab.json").read_text())
     assert {method.method for method in result.methods} == {"sft", "replay"}
     assert (result.seeds, result.development_seed) == ([1, 2], 0)
     assert len(result.runs) == 6

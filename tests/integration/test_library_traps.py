@@ -217,11 +217,13 @@ def test_columns_without_names_are_listed() -> None:
 
 @pytest.mark.parametrize("library", FRAMES)
 def test_hundreds_of_repeats(library: str) -> None:
-    labels = [f"seed {number}" for number in range(900)]
-    rows = {"task": ["t"] * 900, "item": ["a"] * 900, "score": [1.0] * 900, "repeat": labels}
+    """More in DuckDB, which refuses an expression of a thousand branches."""
+    count = 900 if library == "duckdb" else 300
+    labels = [f"seed {number}" for number in range(count)]
+    rows = {"task": ["t"] * count, "item": ["a"] * count, "score": [1.0] * count, "repeat": labels}
     frame = native(rows, library)
     total = fm.compare(frame, frame).result.total
-    assert (total.n11, total.items) == (900, 1)
+    assert (total.n11, total.items) == (count, 1)
 
 
 @pytest.mark.parametrize("library", FRAMES)

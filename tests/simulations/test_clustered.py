@@ -9,7 +9,6 @@ import pyarrow as pa
 import forgetmap as fm
 from estimator_runs import passages
 
-
 TRIES = 40
 
 
