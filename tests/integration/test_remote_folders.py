@@ -137,7 +137,7 @@ def together(count: int) -> Callable[[str, str], None]:
 
     def wait(kind: str, _: str) -> None:
         if kind == "GET":
-            barrier.wait(10)
+            barrier.wait(60)
 
     return wait
 
@@ -177,14 +177,14 @@ def test_a_kill_in_the_middle_costs_only_what_was_missing(
 
     def hold(kind: str, _: str) -> tuple[str, bytes] | None:
         if kind == "GET" and not passed.acquire(blocking=False):
-            killed.wait(20)
+            killed.wait(120)
             return "503 Too late", b""
         return None
 
     store.before = hold
     code = "from forgetmap.sources.remote import fetch; fetch('s3://evals/tuned')"
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as process:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 100
         while len(journal(cache)) < 5 and time.monotonic() < until:
             time.sleep(0.02)
         os.kill(process.pid, signal.SIGKILL)

@@ -61,7 +61,7 @@ def serving(
             yield client, server, address
     finally:
         server.send_signal(signal.SIGINT)
-        out, err = server.communicate(timeout=20)
+        out, err = server.communicate(timeout=120)
     assert server.returncode == 0, err
     assert "Traceback" not in out + err
     assert temporary is None or not list(temporary.iterdir())
@@ -294,7 +294,7 @@ def test_nothing_is_left_behind_when_it_is_terminated(demo: Path, tmp_path: Path
         client.get("api/comparison", params={"before": ids[0], "after": ids[1]})
         assert list(tmp_path.rglob("*.duckdb"))
         server.terminate()
-        server.wait(timeout=20)
+        server.wait(timeout=120)
 
 
 def test_a_port_in_use_is_an_error_in_words(demo: Path) -> None:

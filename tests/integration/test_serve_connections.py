@@ -208,7 +208,7 @@ def test_a_request_that_comes_byte_by_byte_has_its_time() -> None:
         line.settimeout(0.05)
         start = time.monotonic()
         got = b""
-        while time.monotonic() < start + 20:
+        while time.monotonic() < start + 60:
             try:
                 line.sendall(b"G")
                 got += line.recv(65536)
@@ -218,7 +218,7 @@ def test_a_request_that_comes_byte_by_byte_has_its_time() -> None:
                 break
             if not got:
                 break
-        assert time.monotonic() < start + 20
+        assert time.monotonic() < start + 60
         assert not got or got.startswith((b"HTTP/1.1 408", b"HTTP/1.1 400"))
 
 

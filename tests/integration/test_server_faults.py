@@ -195,5 +195,6 @@ def test_no_more_requests_a_minute_than_allowed(llama: str, tmp_path: Path) -> N
         )  # fmt: skip
         passed = time.monotonic() - started
     assert passed >= (len(proxy.times) - 1) * 0.05
-    gaps = [b - a for a, b in zip(proxy.times, proxy.times[10:], strict=False)]
-    assert min(gaps) > 0.2
+    # Requests may be held up on their way and arrive together, but none is there before its turn.
+    for place, moment in enumerate(sorted(proxy.times)):
+        assert moment - started >= (place - 1) * 0.05

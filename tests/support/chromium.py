@@ -46,7 +46,7 @@ def watched(browser: Browser, home: str = "file:", **options: Any) -> Iterator[P
     """A page that must stay silent: no message, no error, no request to anything but its home."""
     context = browser.new_context(**options)
     page = context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(60_000)
     heard: list[str] = []
     page.on("console", lambda message: heard.append(f"console: {message.text}"))
     page.on("pageerror", lambda error: heard.append(f"error: {error}"))

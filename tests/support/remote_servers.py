@@ -163,7 +163,7 @@ class _HubHandler(BaseHTTPRequestHandler):
 
     def _send_file(self, content: bytes) -> None:
         if self.hub.barrier is not None:
-            self.hub.barrier.wait(5)
+            self.hub.barrier.wait(60)
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))
         self.send_header("ETag", f'"{_blob(content)}"')

@@ -84,7 +84,7 @@ _READY: list[int] = []
 
 
 def prepare() -> None:
-    time.sleep(0.3)
+    time.sleep(2.2)
     _READY.append(1)
 
 

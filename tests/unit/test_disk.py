@@ -220,7 +220,7 @@ def test_a_turn_is_taken_after_the_other(tmp_path: Path) -> None:
     first, inside = threading.Event(), threading.Event()
 
     def wait_for_it() -> None:
-        first.wait(5)
+        first.wait(60)
         inside.set()
         with take_turn(tmp_path / "lock"):
             order.append("second")
@@ -229,7 +229,7 @@ def test_a_turn_is_taken_after_the_other(tmp_path: Path) -> None:
     other.start()
     with take_turn(tmp_path / "lock"):
         first.set()
-        inside.wait(5)
+        inside.wait(60)
         order.append("first")
     other.join()
     assert order == ["first", "second"]

@@ -108,7 +108,7 @@ def test_a_hub_model_that_cannot_be_had_is_said_quickly() -> None:
     start = time.monotonic()
     with pytest.raises(ModelError, match="nobody-here/no-such-model") as caught:
         load_model("nobody-here/no-such-model")
-    assert time.monotonic() - start < 15
+    assert time.monotonic() - start < 60
     assert caught.value.hint.startswith("check")
 
 

@@ -32,5 +32,6 @@ def test_nobody_sends_while_the_server_asks_to_wait() -> None:
     later = [moment for moment in sent if moment > asked]
     assert len(sent) == 10
     assert len(later) > 1
-    assert later[0] >= asked + HELD - SLACK
-    assert later[-1] - later[0] >= (len(later) - 1) * INTERVAL - SLACK
+    # Of a busy machine only later than this; several of them may then be late together.
+    for place, moment in enumerate(later):
+        assert moment >= asked + HELD + place * INTERVAL - SLACK
