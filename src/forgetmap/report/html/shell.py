@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -133,9 +134,7 @@ def _make_bundle() -> str:
 
 def _bundle_path() -> Path:
     """In the cache; another version of the package has other scripts."""
-    import vl_convert
-
-    return cached_folder(f"vega-{vl_convert.__version__}", "scripts") / "bundle.js"
+    return cached_folder(f"vega-{version('vl-convert-python')}", "scripts") / "bundle.js"
 
 
 def page_script(kind: PageKind) -> str:

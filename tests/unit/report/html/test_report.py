@@ -135,7 +135,12 @@ def test_scripts_are_put_together_once_for_all_processes(
 
     monkeypatch.setenv("FORGETMAP_CACHE", str(tmp_path))
     asked = []
-    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda: asked.append(1) or "const a = 1;")
+
+    def assemble() -> str:
+        asked.append(1)
+        return "const a = 1;"
+
+    monkeypatch.setattr(vl_convert, "javascript_bundle", assemble)
     assert shell.kept_bundle() is None
     for _ in range(2):
         assert shell.vega_bundle.__wrapped__() == shell.kept_bundle() == "const a = 1;"
@@ -143,7 +148,7 @@ def test_scripts_are_put_together_once_for_all_processes(
     (copy,) = tmp_path.rglob("*.js")
     copy.write_bytes(copy.read_bytes()[:-1])
     assert shell.vega_bundle.__wrapped__() == "const a = 1;"
-    monkeypatch.setattr(vl_convert, "__version__", "0")
+    monkeypatch.setattr(shell, "version", lambda _: "0")
     assert shell.vega_bundle.__wrapped__() == "const a = 1;"
     assert len(asked) == 3
 
