@@ -141,7 +141,6 @@ def _core_parts() -> list[Part]:
 
 def _model_parts(servers: Sequence[str]) -> list[Part]:
     group = "models"
-    hub = "pass models as folders, or download them where the hub can be reached."
     parts = [
         Part(group, "transformers", "run, map", try_transformers, _pip_install("run")),
         Part(group, "LoRA adapters", "BASE+ADAPTER", try_imports("peft"), _pip_install("run")),
@@ -149,7 +148,7 @@ def _model_parts(servers: Sequence[str]) -> list[Part]:
         Part(
             group, "TRL trainers", "watch, protect, lab", try_imports("trl"), _pip_install("train")
         ),
-        Part(group, "model hub", "hub ids", try_hub, hub),
+        Part(group, "model hub", "hub ids", try_hub, _pip_install("run")),
         Part(group, "vLLM", "vllm:MODEL", try_vllm, _pip_install("vllm"), start_vllm),
         Part(group, "Ray", "--engine ray", try_imports("ray"), _pip_install("ray"), start_ray),
         Part(group, "servers", "http://HOST/v1#MODEL", try_client, _pip_install("run")),

@@ -101,3 +101,17 @@ def test_the_map_of_a_log_leads_to_a_command_that_reads_it(tmp_path: Path) -> No
     following = shlex.split(done.out.splitlines()[-1].removeprefix("Next: "))
     assert "--columns" in following
     assert call(*following[1:]).code == 0
+
+
+def test_the_map_of_one_table_reads_the_other_as_its_last_lines_say(tmp_path: Path) -> None:
+    """Two tables with odd columns: one map is enough, and the command says how."""
+    before, after = tables(tmp_path, *(f"Nr.;richtig?\nq1;TRUE\nq2;{end}\n" for end in ("1", "0")))
+    done = call("records", "map", str(before), "--columns", "item=Nr.,score=richtig?")
+    options = done.out.splitlines()[-2].removeprefix("For other tables with these columns: ")
+    assert call("compare", str(before), str(after), *shlex.split(options)).code == 0
+
+
+def test_several_missing_columns_are_in_the_plural(tmp_path: Path) -> None:
+    (table,) = tables(tmp_path, "a,b\n1,2\n")
+    with pytest.raises(ColumnError, match="missing columns 'task', 'score', 'item'; the columns"):
+        fm.open_run(table)

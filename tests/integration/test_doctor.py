@@ -155,3 +155,10 @@ def test_a_server_that_is_not_there_ends_with_1(monkeypatch: pytest.MonkeyPatch)
     assert done.code == 1
     assert "fails" in done.out
     assert "127.0.0.1:9" in done.out
+
+
+def test_the_hub_without_its_package_says_what_to_install() -> None:
+    (hub,) = (each for each in all_parts() if each.name == "model hub")
+    missing = ModuleNotFoundError("huggingface_hub", name="huggingface_hub")
+    finding = examine(replace(hub, trial=raising(missing)))
+    assert finding.todo == 'pip install "forgetmap[run]".'

@@ -541,7 +541,11 @@ def _next_step(proposal: MapProposal, target: Path) -> str:
         )
     if len(proposal.sources) > 1:
         return f"Next: forgetmap compare {' '.join(proposal.sources)}{option}"
-    return f"Next: forgetmap records show {proposal.sources[0]}{option}"
+    show = f"Next: forgetmap records show {proposal.sources[0]}{option}"
+    if proposal.log_format:
+        return show
+    mapping = shlex.quote(str(target))
+    return f"For other tables with these columns: --mapping {mapping}\n{show}"
 
 
 def _as_options(table_map: TableMap) -> str:

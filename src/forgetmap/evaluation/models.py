@@ -79,7 +79,7 @@ def _hub(name: str) -> ModelSource:
     repo, _, revision = name.partition("@")
     if not HUB_ID.fullmatch(repo) or repo.startswith("."):
         raise ModelError(f"There is no model {name}.", hint=CAN_BE)
-    require("huggingface_hub", "A model on the hub")
+    require("huggingface_hub", f"There is no folder {repo}, and a model on the hub")
     if _on_hub(repo, "config.json", revision or None):
         return ModelSource(repo, revision=revision or None)
     if _on_hub(repo, "adapter_config.json", revision or None):
@@ -132,7 +132,7 @@ def _check_adapter(adapter: str) -> None:
         return
     if not HUB_ID.fullmatch(adapter) or adapter.startswith("."):
         raise ModelError(f"There is no adapter {adapter}.", hint="check the path.")
-    require("huggingface_hub", "A model on the hub")
+    require("huggingface_hub", f"There is no folder {adapter}, and an adapter on the hub")
     if not _on_hub(adapter, "adapter_config.json", None):
         raise ModelError(f"The hub repository {adapter} is not an adapter.", hint="check its name.")
 

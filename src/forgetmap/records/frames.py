@@ -158,7 +158,8 @@ def match_columns(
         missing.append("item")
     if missing:
         raise ColumnError(
-            f"missing column {', '.join(repr(name) for name in missing)}; the columns are "
+            f"missing column{'s' if len(missing) > 1 else ''} "
+            f"{', '.join(repr(name) for name in missing)}; the columns are "
             f"{listed(present)}",
             file=origin,
             field=missing[0],

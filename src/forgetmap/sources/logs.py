@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -40,6 +41,8 @@ READING = "reading.json"
 """What was found out while a cached run was read."""
 MAX_NAMES = 6
 PROGRESS_SAMPLES = 2_000
+DATED = re.compile(r"\d{4}-?\d\d-?\d\d[T_]\d\d")
+"""A name as harnesses make it: the time, then a task or a code."""
 Progress = Callable[[str], None]
 """Told what is going on, in words."""
 
@@ -120,13 +123,19 @@ def open_logs(path: Path, logs: Sequence[Log], reading: Reading) -> Run:
     known = json.loads((folder / READING).read_text(encoding="utf-8"))
     return replace(
         run,
-        name=run.info.run_id or path.name.split(".")[0] or str(path),
+        name=run.info.run_id or _name(path, run.info.model.name),
         origin=str(path),
         notices=(*notices, *known["notices"]),
         format=known["format"],
         problems=tuple(Problem(**problem) for problem in known["problems"]),
         problem_count=known["problem_count"],
     )
+
+
+def _name(path: Path, model: str | None) -> str:
+    """What people call a run: its file or folder, but the model if that begins with a time."""
+    stem = path.name.split(".")[0] or str(path)
+    return model if model and DATED.match(stem) else stem
 
 
 def _cache_key(files: Iterable[Path], logs: Sequence[Log], *options: object) -> str:

@@ -76,9 +76,11 @@ class TableMap:
     ) -> TableMap:
         """The same with what is named now, which wins."""
         fields = {name: column for name, column in columns.items() if name not in {ROWS, MODEL}}
+        # A column of task names takes the place of the one name for all rows.
+        known_task = None if "task" in fields else self.task
         return TableMap(
             {**self.columns, **fields},
-            task or self.task,
+            task or known_task,
             columns.get(ROWS) or self.rows,
             columns.get(MODEL) or self.model,
             score_range or self.score_range,

@@ -112,6 +112,15 @@ def test_a_hub_model_that_cannot_be_had_is_said_quickly() -> None:
     assert caught.value.hint.startswith("check")
 
 
+def test_a_missing_folder_is_named_where_the_hub_cannot_be_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(MissingPackageError, match="There is no folder models/base, and a model"):
+        find_model("models/base")
+
+
 def test_a_folder_or_file_that_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello")
     with pytest.raises(ModelError, match=r"no config\.json"):

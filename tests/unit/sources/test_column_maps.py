@@ -45,6 +45,12 @@ def test_what_is_said_now_wins(table: Path) -> None:
     assert scores(table, column_map={"score": "other"}) == [("a", 0.0), ("b", 0.0)]
 
 
+def test_a_column_of_tasks_wins_over_the_one_task_of_the_map(table: Path) -> None:
+    save_map(table, TableMap(COLUMNS, task="all"))
+    run = open_run(table, column_map={"task": "other"})
+    assert run.scores.select("task").unique().collect()["task"].to_list() == ["0"]
+
+
 def test_map_of_the_table_wins_over_that_of_the_folder(table: Path) -> None:
     save_map(table.parent, TableMap({"item": "q", "score": "other"}, task="t"))
     save_map(table, TableMap(COLUMNS, task="t"))

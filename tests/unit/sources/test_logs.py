@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import forgetmap as fm
+from forgetmap.sources.open import open_run
+from log_writers import inspect_sample, write_inspect
 
 
 def test_two_models_of_one_file_are_two_runs_in_the_cache(
@@ -28,3 +30,18 @@ def test_two_models_of_one_file_are_two_runs_in_the_cache(
     chosen = fm.compare(file, file, run=["base", "tuned"]).result.total
     for total in (named, chosen):
         assert (total.n11, total.n10, total.n01, total.n00) == (1, 1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("2026-01-31T10-20-30+00-00_sums_5bXxYhq.json", "provider/model"),
+        ("base.json", "base"),
+        ("2026-base.json", "2026-base"),
+    ],
+)
+def test_a_log_with_a_time_as_its_name_is_called_after_its_model(
+    file: str, name: str, tmp_path: Path
+) -> None:
+    log = write_inspect(tmp_path / file, [inspect_sample(1, "C")])
+    assert open_run(log).name == name
