@@ -132,7 +132,7 @@ def ours(browser: Browser, logs: Path, samples: int, cache: Path) -> dict[str, f
         shown = time.perf_counter() - start
         start = time.perf_counter()
         page.locator("#filter-q").fill(f" {samples}")
-        _listed(page, "1 item.")
+        _listed(page, f"1 of {samples:,} items.")
         found = time.perf_counter() - start
     sizes = {"memory_mib": memory.highest / 2**20}
     return {"started_s": started, "shown_s": shown, "search_s": found, **sizes}

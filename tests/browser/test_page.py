@@ -220,8 +220,9 @@ def test_a_table_can_be_sorted_and_taken_away(page: Page, payload: Payload) -> N
 )
 def test_items_can_be_filtered(page: Page, label: str, choice: str, count: int) -> None:
     page.locator("#flips").get_by_label(label, exact=True).select_option(choice)
-    expect(page.locator(".found")).to_contain_text(f"{count} items.")
+    expect(page.locator(".found")).to_contain_text(f"{count} of 27 items.")
     expect(row_links(page)).to_have_count(count)
+    expect(page.get_by_role("navigation", name="Pages").get_by_role("button")).to_have_count(0)
     page.get_by_role("button", name="Clear").click()
     expect(row_links(page)).to_have_count(27)
 
@@ -233,6 +234,15 @@ def test_free_text_finds_and_filters_add_up(page: Page) -> None:
     expect(row_links(page)).to_have_count(1)
     page.get_by_label("Text", exact=True).fill("nowhere to be found (")
     expect(page.locator(".empty")).to_contain_text("No item matches")
+    page.get_by_role("button", name="Clear the filters").click()
+    expect(row_links(page)).to_have_count(27)
+
+
+def test_the_next_step_leads_to_what_was_forgotten(page: Page) -> None:
+    page.get_by_role("link", name="read what was forgotten").click()
+    expect(row_links(page)).to_have_count(18)
+    row_links(page).nth(1).click()
+    expect(page.locator("#item-place")).to_have_text("2 of 18")
 
 
 def test_items_can_be_ordered(page: Page) -> None:

@@ -93,7 +93,7 @@ def test_the_lineage_leads_to_a_comparison(page: Page, address: str) -> None:
     for row in rows.all():
         expect(row.locator("td").nth(0)).to_have_text(re.compile(r"^\d+\.\d%$"))
         expect(row.locator("td").nth(1)).to_have_text(re.compile(r"^[\d,]+$"))
-        expect(row.locator("td").nth(2)).to_have_text(re.compile(r"^stage \w+$"))
+        expect(row.locator("td").nth(3)).to_have_text(re.compile(r"^stage \w+$"))
     expect(page.locator("#choice")).to_contain_text("Choose a run")
     open_pair(page, address)
     assert "before=" in page.url
@@ -152,9 +152,9 @@ def test_filter_search_open_and_come_back(page: Page, address: str) -> None:
     open_pair(page, address)
     expect(page.locator("#flips .found")).to_contain_text("120 items")
     page.locator("#filter-transition").select_option("forgotten")
-    expect(page.locator("#flips .found")).to_contain_text("30 items")
+    expect(page.locator("#flips .found")).to_contain_text("30 of 120 items")
     page.locator("#filter-q").fill("SFT SAYS 101")
-    expect(page.locator("#flips .found")).to_contain_text("1 item.")
+    expect(page.locator("#flips .found")).to_contain_text("1 of 120 items.")
     linked = page.url
     page.locator("#flips a[data-key]").click()
     expect(page.locator("#item")).to_contain_text("base says 101")
@@ -163,7 +163,7 @@ def test_filter_search_open_and_come_back(page: Page, address: str) -> None:
     page.wait_for_selector(READY)
     expect(page.locator("#item")).to_contain_text("sft says 101")
     page.goto(linked)
-    expect(page.locator("#flips .found")).to_contain_text("1 item.")
+    expect(page.locator("#flips .found")).to_contain_text("1 of 120 items.")
 
 
 def test_hostile_texts_stay_texts(page: Page, address: str) -> None:

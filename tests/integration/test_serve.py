@@ -104,7 +104,11 @@ def test_a_run_has_items_and_accuracy(
 ) -> None:
     total = compared.result.total
     numbers = served.get("api/run", params={"run": pair["before"]}).json()
-    assert numbers == {"items": total.items, "accuracy": pytest.approx(total.acc_before)}
+    assert numbers == {
+        "items": total.items,
+        "accuracy": pytest.approx(total.acc_before),
+        "tasks": [task.name for task in compared.result.tasks],
+    }
     assert served.get("api/run", params={"run": "nobody"}).status_code == 404
 
 

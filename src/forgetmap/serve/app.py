@@ -273,14 +273,15 @@ class Explorer:
 
         return self._store.add(runs, texts, compare, self._key_of("pairs", served, noise))
 
-    def _numbers(self, served: ServedRun) -> dict[str, int | float | None]:
+    def _numbers(self, served: ServedRun) -> dict[str, int | float | list[str] | None]:
         side = self._side(served)
         with reading(side.run):
             scores = side.measured.scores
             right = (nw.col("score") >= self._setup.rule.correct_at).cast(nw.Float64).mean()
             accuracy = scores.filter(~nw.col("score").is_null()).select(right).collect().item()
             items = scores.select("task", "item").unique().select(nw.len()).collect().item()
-        return {"items": items, "accuracy": accuracy}
+            tasks = scores.select("task").unique().collect()["task"].to_list()
+        return {"items": items, "accuracy": accuracy, "tasks": sorted(map(str, tasks))}
 
     def _side(self, served: ServedRun) -> Side:
         if served.id not in self._sides:

@@ -12,7 +12,7 @@ from forgetmap._cache import temporary_path
 from forgetmap._disk import stamp_of
 from forgetmap.errors import ChecksumError, ForgetmapError, UnknownFormatError, UsageError
 from forgetmap.records import Run, is_run_folder, read_run, write_run
-from forgetmap.sources import Reading, is_remote, open_run
+from forgetmap.sources import Reading, is_remote, open_run, recognise
 
 MAX_RUNS = 1_000
 
@@ -113,7 +113,29 @@ def _runs_in(source: str, reading: Reading) -> Iterator[tuple[str, Run]]:
     try:
         yield source, open_run(source, reading=reading)
     except (UnknownFormatError, UsageError) as error:
-        yield from _runs_of_children(path, reading, error)
+        sources = _logs_by_model(path)
+        if sources:
+            yield from ((name, open_run(name, reading=reading)) for name in sources)
+        else:
+            yield from _runs_of_children(path, reading, error)
+
+
+def _logs_by_model(path: Path) -> list[str]:
+    """One source per model where a folder has logs of several side by side, the oldest first.
+
+    Inspect writes its logs like that; a file would be one task of one model only.
+    """
+    logs = recognise(path)
+    if any(file.path.parent != path for log in logs for file in log.files):
+        return []
+    stamps: dict[str, str] = {}
+    for log in logs:
+        if log.info.model.name is None:
+            return []
+        name, stamp = log.info.model.name, log.stamp or ""
+        stamps[name] = min(stamp, stamps.get(name, stamp))
+    ordered = sorted(stamps, key=lambda name: (stamps[name], name))
+    return [f"{path}#{name}" for name in ordered] if len(ordered) > 1 else []
 
 
 def _run_folders(path: Path) -> list[Path]:

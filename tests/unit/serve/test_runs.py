@@ -8,6 +8,7 @@ import pytest
 
 from forgetmap.errors import ChecksumError, MissingInputError, UnknownFormatError
 from forgetmap.serve.runs import describe, find_runs, require_undamaged
+from log_writers import inspect_sample, write_inspect
 from served_runs import AFTER, BEFORE, results, write_folder
 
 
@@ -79,3 +80,17 @@ def test_damaged_texts_are_found_before_they_are_shown(runs: Path) -> None:
     ) as raised:
         require_undamaged(damaged)
     assert str(runs) not in str(raised.value)
+
+
+def test_logs_of_two_models_side_by_side_are_two_runs(tmp_path: Path) -> None:
+    """Inspect writes every log into one folder: one run for each model, not for each file."""
+    for place, model in enumerate(("z/base", "a/tuned"), start=1):
+        for task in ("sums", "words"):
+            log = write_inspect(
+                tmp_path / f"2026-01-0{place}T00-00-00+00-00_{task}_x.json",
+                [inspect_sample(1, "C")],
+                task=task,
+            )
+            text = log.read_text().replace("provider/model", model)
+            log.write_text(text.replace("2026-01-01T", f"2026-01-0{place}T"))
+    assert [run.run.name for run in find_runs([str(tmp_path)])] == ["z/base", "a/tuned"]

@@ -24,16 +24,19 @@ function renderBrowser(root, payload, items) {
   root.replaceChildren(make("h2", { id: "flips-title" }, "Items, one by one"),
     controls, total, list, pager);
   let lastRequest = 0;
+  let listed = 0;
   return async (state, last) => {
     const request = (lastRequest += 1);
     if (differs(last, state, ["comparison", "capability"])) {
-      controls.replaceChildren(...filterControls(await items.facets(state.comparison, state.capability)));
+      const facets = await items.facets(state.comparison, state.capability);
+      listed = (facets.transition ?? []).reduce((sum, [, count]) => sum + count, 0);
+      controls.replaceChildren(...filterControls(facets));
     }
     const offset = state.page * PAGE_SIZE;
     const answer = await items.query({ ...selectionOf(state), offset, limit: PAGE_SIZE });
     if (request !== lastRequest) return;
     syncControls(controls, state);
-    total.replaceChildren(make("span", {}, totalWords(payload, state, answer.total), " ",
+    total.replaceChildren(make("span", {}, totalWords(payload, state, answer.total, listed), " ",
       listDownload(items, state, answer.total)));
     const focused = document.activeElement?.dataset?.key;
     list.replaceChildren(answer.rows.length ? itemTable(answer.rows) : emptyList(state));
@@ -56,8 +59,12 @@ function filterControls(facets) {
     labelled("Text", searchBox(), "wide"),
     ...selects,
     chooser("filter-sort", "Order", sorts, "", (sort) => goTo({ sort, page: 0 })),
-    button("Clear", () => goTo({ ...FIRST_FILTERS, page: 0 })),
+    button("Clear", clearFilters),
   ];
+}
+
+function clearFilters() {
+  goTo({ ...FIRST_FILTERS, page: 0 });
 }
 
 const FIRST_FILTERS = Object.fromEntries(FILTERS.map((name) => [name, ""]));
@@ -82,7 +89,8 @@ function syncControls(controls, state) {
   }
 }
 
-function totalWords(payload, state, total) {
+/** How many are shown, of how many where a filter leaves some out. */
+function totalWords(payload, state, total, listed) {
   const items = payload.items.find((table) => table.comparison === state.comparison);
   const count = items?.columns?.task?.length;
   const all = Object.values(items?.total ?? {}).reduce((sum, size) => sum + size, 0);
@@ -90,7 +98,12 @@ function totalWords(payload, state, total) {
     ? ` This report contains ${counted(count)} of ${counted(all)} ${payload.capabilities ? "changes, some of every metric, the largest first" : "flips, some of every task"}.` : "";
   const cut = items?.shortened
     ? ` ${counted(items.shortened)} long texts are shortened in the middle to limit the file size.` : "";
-  return `${counted(total)} ${total === 1 ? "item" : "items"}.${part}${cut}`;
+  const whole = total < listed ? `${counted(total)} of ${countedItems(listed)}` : countedItems(total);
+  return `${whole}.${part}${cut}`;
+}
+
+function countedItems(count) {
+  return `${counted(count)} ${count === 1 ? "item" : "items"}`;
 }
 
 function listDownload(items, state, total) {
@@ -114,9 +127,9 @@ function listItems(filters) {
 
 function emptyList(state) {
   const filtered = FILTERS.some((name) => state[name]);
-  return make("p", { class: "empty" }, filtered
-    ? "No item matches these filters. Clear some of them."
-    : "No items are listed for this comparison.");
+  return filtered
+    ? make("div", { class: "empty" }, make("p", {}, "No item matches these filters."), button("Clear the filters", clearFilters))
+    : make("p", { class: "empty" }, "No items are listed for this comparison.");
 }
 
 function itemTable(rows) {
@@ -137,7 +150,7 @@ function itemRow(item) {
     make("td", {}, badge(item.transition)),
     make("td", {}, snippet(visibleName(item.task), 60),
       item.metric && make("span", { class: "limits" }, snippet(item.metric, 60))),
-    make("th", { scope: "row" }, link,
+    make("th", { scope: "row" }, link, " ",
       item.question && make("span", { class: "limits" }, snippet(String(item.item), 60))),
     make("td", {}, shortAnswer(item, "before")),
     make("td", {}, shortAnswer(item, "after")),
@@ -154,8 +167,10 @@ function shortAnswer(item, side) {
   return answer === null || answer === undefined ? "–" : snippet(String(answer), 60);
 }
 
+/** Nothing where one page has them all. */
 function pagerButtons(state, total) {
   const pages = Math.max(Math.ceil(total / PAGE_SIZE), 1);
+  if (pages === 1 && state.page === 0) return [];
   const go = (page) => () => goTo({ page });
   return [
     button("Previous", go(state.page - 1), { disabled: state.page <= 0 }),

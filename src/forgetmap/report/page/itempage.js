@@ -60,10 +60,19 @@ function itemBar(item, index, items, state) {
     button("← Back", closeItem),
     button("Previous", step(-1), { id: "item-previous", disabled: !index }),
     button("Next", step(1), { id: "item-next", disabled: index === null }),
+    index !== null && placeWords(items, index, state),
     make("span", { class: "push" }),
     markupSwitch(item),
     button("Copy as JSONL", copy),
     linkCopier());
+}
+
+/** Where the item stands in the list it was opened from. */
+function placeWords(items, index, state) {
+  const words = make("span", { id: "item-place", class: "faint" }, counted(index + 1));
+  items.query({ ...selectionOf(state), offset: index, limit: 1 }).then(({ total }) =>
+    words.replaceChildren(`${counted(index + 1)} of ${counted(total)}`));
+  return words;
 }
 
 /** Between texts as they are read and as they are written; only where that makes a difference. */

@@ -50,8 +50,23 @@ function nextSteps(words) {
     make("ul", {}, steps.map((step) => make("li", {}, withCode(step)))));
 }
 
-/** What stands between backticks is to be typed. */
+const READ_FORGOTTEN = "read what was forgotten (`forgetmap report`)";
+
+/** What stands between backticks is to be typed; what this page itself shows is a link to it. */
 function withCode(words) {
+  const [before, ...after] = words.split(READ_FORGOTTEN);
+  if (!after.length) return withTyped(words);
+  const link = make("a", {
+    href: hashOf({ ...currentState(), ...FIRST_FILTERS, transition: "forgotten", page: 0, item: "" }),
+    onclick: (event) => {
+      event.preventDefault();
+      listItems({ ...FIRST_FILTERS, transition: "forgotten" });
+    },
+  }, "read what was forgotten");
+  return [withTyped(before), link, withTyped(after.join(READ_FORGOTTEN))];
+}
+
+function withTyped(words) {
   return words.split("`").map((part, index) => (index % 2 ? make("code", {}, part) : part));
 }
 

@@ -52,6 +52,12 @@ def test_there_is_a_page_for_each(folder: Path) -> None:
     }  # fmt: skip
 
 
+def test_no_two_regions_of_a_page_have_the_same_name(folder: Path) -> None:
+    for name, text in pages(folder).items():
+        labels = re.findall(r'<(?:section|div class="scroll")[^>]* aria-label="([^"]*)"', text)
+        assert sorted(labels) == sorted(set(labels)), name
+
+
 def test_every_link_leads_to_a_file_of_the_folder(folder: Path) -> None:
     for name, text in pages(folder).items():
         for link in re.findall(r'(?:href|src)="([^"]*)"', text):

@@ -111,7 +111,7 @@ def site_table(table: SiteTable, root: str) -> str:
     rows = "".join(f"<tr>{_row(row, root)}</tr>" for row in table.rows)
     caption = escaped(table.caption)
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}">'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="Table: {caption}">'
         f'<table class="sheet" data-name="{escaped(table.name)}">'
         f'<caption class="aside">{caption}</caption>'
         f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"

@@ -5,6 +5,9 @@
  *   parent: string | null, created: string | null, simulated: boolean}} ServedRun
  */
 
+const MOST_TASK_NAMES = 2;
+const MOST_TASK_TITLES = 30;
+
 /** The runs in the order of the tree, each with its depth; a loop of parents is cut. */
 function inTree(runs) {
   const known = new Set(runs.map((run) => run.id));
@@ -93,7 +96,7 @@ function runWords(run) {
 
 /** All runs; a press on two of them compares them, the first as the model before. */
 function runTable(ordered, pair) {
-  const records = ordered.map((run, order) => ({ ...run, order, items: null, accuracy: null, known: false }));
+  const records = ordered.map((run, order) => ({ ...run, order, items: null, accuracy: null, tasks: [], known: false }));
   let first = "";
   const press = (run) => {
     if (first && first !== run.id) return showPair({ before: first, after: run.id });
@@ -107,6 +110,7 @@ function runTable(ordered, pair) {
     { head: "run", sort: "order", text: true, show: (run) => runCell(run, pair, first, press) },
     { head: "accuracy", sort: "accuracy", show: (run) => numberCell(run, percent(run.accuracy)) },
     { head: "items", sort: "items", show: (run) => numberCell(run, run.items === null ? "–" : counted(run.items)) },
+    { head: "tasks", sort: "tasks", text: true, show: (run) => numberCell(run, taskWords(run.tasks)) },
     ...optional("model", { head: "model", sort: "model", text: true, show: (run) => run.model ?? "–" }),
     ...optional("stage", { head: "stage", sort: "stage", text: true, show: (run) => run.stage ?? "–" }),
     ...optional("created", { head: "date", sort: "created", text: true, show: (run) => (run.created ?? "–").slice(0, 10) }),
@@ -133,6 +137,13 @@ function runCell(run, pair, first, press) {
 /** Numbers come one run after the other. */
 function numberCell(run, words) {
   return run.known ? words : "…";
+}
+
+/** The names of a few tasks, else their number; all names on hover. */
+function taskWords(tasks) {
+  if (!tasks.length) return "–";
+  const words = tasks.length <= MOST_TASK_NAMES ? tasks.map(visibleName).join(", ") : `${counted(tasks.length)} tasks`;
+  return make("span", { title: tasks.slice(0, MOST_TASK_TITLES).join(", ") }, snippet(words, 60));
 }
 
 function parentLink(run, ordered) {
