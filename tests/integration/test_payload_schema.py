@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import forgetmap as fm
+from forgetmap._cache import temporary_path
 from forgetmap.comparison.export import write_result
 from forgetmap.report import Payload
 from forgetmap.report.payloads.comparison import payload_from_folder
@@ -28,16 +30,19 @@ def validator() -> Draft202012Validator:
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def pair() -> Any:
     """A payload that is valid."""
-    return as_values(fm.make_payload(compared(tmp_path_factory.mktemp("pair"), "pair")))
+    return as_values(fm.make_payload(compared("pair")))
 
 
 def as_values(payload: Payload) -> Any:
     return json.loads(payload.to_json())
 
 
-def compared(folder: Path, kind: str) -> fm.Comparison | fm.FanOut | fm.Chain:
+@cache
+def compared(kind: str) -> fm.Comparison | fm.FanOut | fm.Chain:
+    folder = temporary_path()
+    folder.mkdir()
     before, after = two_runs(folder, COUNTS, category="C", **TEXTS)
     if kind == "pair":
         return fm.compare(before, after)
@@ -49,16 +54,14 @@ def compared(folder: Path, kind: str) -> fm.Comparison | fm.FanOut | fm.Chain:
 @pytest.mark.parametrize(
     ("kind", "texts"), [("pair", True), ("pair", False), ("many", True), ("chain", True)]
 )
-def test_every_kind_of_report(
-    validator: Draft202012Validator, tmp_path: Path, kind: str, texts: bool
-) -> None:
-    payload = fm.make_payload(compared(tmp_path, kind), texts=texts)
+def test_every_kind_of_report(validator: Draft202012Validator, kind: str, texts: bool) -> None:
+    payload = fm.make_payload(compared(kind), texts=texts)
     assert payload.kind == kind
     validator.validate(as_values(payload))
 
 
 def test_a_report_from_a_folder(validator: Draft202012Validator, tmp_path: Path) -> None:
-    write_result(compared(tmp_path, "chain"), tmp_path / "result")
+    write_result(compared("chain"), tmp_path / "result")
     validator.validate(as_values(payload_from_folder(tmp_path / "result")))
 
 
