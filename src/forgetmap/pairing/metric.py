@@ -201,7 +201,7 @@ def _unclear(run: Run, task: str, measures: set[Measure], requested: str | None)
     choices = ", ".join(str(measure) for measure in sorted(measures))
     what = f"no single metric {requested!r}" if requested else f"{len(measures)} metrics"
     return MetricError(
-        f"{run.origin}: task {task!r} has {what}; the choices are {choices}",
+        f"{run.origin}: task {task!r} has {what}; available: {choices}",
         hint=f"choose one with --metric, such as --metric {min(measures)}.",
     )
 
