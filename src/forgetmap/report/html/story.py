@@ -143,7 +143,7 @@ def _start(
     )
     ratio = None if not lost["plain"] else lost["protected"] / lost["plain"]
     number = None if ratio is None else KeyNumber(
-        f"{ratio:.2f}\u00d7", f"{protected.name} and {plain.name} forgot the same number"
+        f"{ratio:.2f}\u00d7", f"as many items forgotten {protected.name} as by {plain.name}"
     )  # fmt: skip
     links = "".join(
         f'<li><a href="#{name}">{escaped(words)}</a></li>' for name, words in CONTENTS.items()
