@@ -324,11 +324,6 @@ def _answer_key(doc: Doc) -> object:
     return key
 
 
-def _after_hashes(doc: Doc) -> object:
-    """GSM8K ends its worked answers with `#### 42`."""
-    return doc["answer"].rpartition("####")[2].strip()
-
-
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*")
 
 
@@ -541,6 +536,7 @@ def _usual_gold(doc: Doc) -> object:
 
 
 def _worked_answer(doc: Doc) -> object:
+    """GSM8K ends its worked answers with `#### 42`."""
     _, mark, after = doc["answer"].rpartition("####")
     return after.strip() if mark else None
 

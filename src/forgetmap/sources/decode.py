@@ -15,6 +15,8 @@ from forgetmap.sources.adapter import Problems
 from forgetmap.sources.files import LogFile, parquet_rows
 from forgetmap.sources.sniff import whole_number
 
+UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for a text that is not JSON, or not of the type asked for."""
 _BETWEEN = re.compile(r"[\s,]*")
 _decode = msgspec.json.Decoder().decode
 _decode_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -32,7 +34,7 @@ def decode(data: bytes | msgspec.Raw) -> Any:
     """
     try:
         return _decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNDECODABLE:
         return decode_slowly(bytes(data))
 
 

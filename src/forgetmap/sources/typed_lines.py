@@ -14,12 +14,12 @@ import msgspec
 
 from forgetmap.sources.adapter import Sample
 from forgetmap.sources.columns import SampleColumns
+from forgetmap.sources.decode import UNDECODABLE
 from forgetmap.sources.fields import MAX_COUNT
 from forgetmap.sources.files import MAX_BLANK_LINES, LineBlock, LogFile
 
 ROWS_AT_A_TIME = 512
 """Enough for calls on whole columns to cost little, few enough to stay in the cache of a core."""
-UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 Decode = Callable[[bytes], Any]
 _OF_OPTIONS = ("options", "gold_index", "choice")
 _Count = Annotated[float, msgspec.Meta(ge=0, le=MAX_COUNT, multiple_of=1)]

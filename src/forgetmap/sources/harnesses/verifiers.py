@@ -22,7 +22,7 @@ import msgspec
 from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score, StatedTotal
 from forgetmap.sources.columns import SampleColumns
-from forgetmap.sources.decode import as_object, is_lines, number, rows, small_document
+from forgetmap.sources.decode import UNDECODABLE, as_object, is_lines, number, rows, small_document
 from forgetmap.sources.fields import (
     Fields,
     as_json_text,
@@ -120,7 +120,7 @@ class Verifiers:
         """The example of a rollout: those of one must be read together."""
         try:
             return _decode_group(line).example_id
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNDECODABLE:
             return None
 
 

@@ -13,11 +13,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from forgetmap.records import option_text
-from forgetmap.sources.decode import Malformed, decode
+from forgetmap.sources.decode import UNDECODABLE, Malformed, decode
 from forgetmap.sources.fields import MAX_COUNT, as_json_text
 from forgetmap.sources.harnesses.evalscope.reviews import count_last_answers, item_id
 from forgetmap.sources.harnesses.evalscope.templates import split_question
-from forgetmap.sources.typed_lines import UNDECODABLE, PlainRow, RowForm, TokenUsage, token_counts
+from forgetmap.sources.typed_lines import PlainRow, RowForm, TokenUsage, token_counts
 
 
 class _Message(msgspec.Struct, gc=False):

@@ -18,7 +18,7 @@ import msgspec
 
 from forgetmap.errors import TRUNCATED_HINT, UnreadableError
 from forgetmap.sources.adapter import Log, Problems
-from forgetmap.sources.decode import Malformed, decode, decode_slowly, with_lines
+from forgetmap.sources.decode import UNDECODABLE, Malformed, decode, decode_slowly, with_lines
 from forgetmap.sources.fields import Fields, as_list, as_mapping
 from forgetmap.sources.files import Archive, LogFile
 from forgetmap.sources.harnesses.inspect.sample import is_cut, is_thinner
@@ -29,7 +29,6 @@ _SAMPLE = re.compile(r"samples/(.+)_epoch_([0-9]{1,9})(?:\.json|/sample\.json)",
 _PIECE = re.compile(
     r"(samples/.+_epoch_[0-9]{1,9}/(?:messages|attachments)/)([0-9]{1,9})\.json", re.DOTALL
 )
-_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _ROOT, _REFERENCE = "/sample.json", b"attachment://"
 _MARKS = frozenset({"created", "task", "task_id", "run_id", "eval_id", "dataset", "model"})
 
@@ -259,7 +258,7 @@ def _elements(file: LogFile, problems: Problems, *, texts: bool) -> Iterator[Fie
     data = file.read()
     try:
         raws: list[Any] = _decode_document.decode(data).samples or []
-    except _UNDECODABLE:
+    except UNDECODABLE:
         yield from _slow_elements(data, file, problems)
         return
     for line, raw in with_lines(data, raws):
@@ -293,7 +292,7 @@ def _decode_fields(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[Any]
     """
     try:
         return msgspec.structs.asdict(decoder.decode(data))
-    except _UNDECODABLE:
+    except UNDECODABLE:
         value = decode_slowly(bytes(data))
     if not isinstance(value, dict):
         raise Malformed("expected an object")

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from forgetmap.sources.adapter import Sample
 from forgetmap.sources.columns import SampleColumns
 from forgetmap.sources.datasets import ItemColumns, items_of
-from forgetmap.sources.decode import decode
+from forgetmap.sources.decode import UNDECODABLE, decode
 from forgetmap.sources.files import MAX_BLANK_LINES, LineBlock, LogFile
 from forgetmap.sources.harnesses.lm_eval.rows import (
     ARGUMENTS,
@@ -37,16 +37,14 @@ from forgetmap.sources.harnesses.lm_eval.rows import (
     length_texts,
     of_first_request,
 )
+from forgetmap.sources.typed_lines import ROWS_AT_A_TIME
 
 BY_LENGTH = frozenset({"acc_norm", "acc_bytes"})
 """Metrics that divide log-likelihoods by the lengths of options."""
 LABEL_BYTES = 24
-ROWS_AT_A_TIME = 512
-"""Enough for calls on whole columns to cost little, few enough to stay in the cache of a core."""
 _NULL = msgspec.Raw(b"null")
 _decode_text = msgspec.json.Decoder(str).decode
 _filter_of, _answers_of, _doc_of = map(attrgetter, ("filter", "filtered_resps", "doc"))
-_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 Reals = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
@@ -151,7 +149,7 @@ class PlainRows:
                 if texts:
                     line.prompt = _prompt(data, asked, answered)
                 line.row = decode_row(fields)
-            except _UNDECODABLE:
+            except UNDECODABLE:
                 line.raw = data[start:end]
                 continue
             if offset is None:
