@@ -34,7 +34,7 @@ class FanOut(Presentable):
 
     @property
     def result(self) -> FanOutResult:
-        """All numbers and words, as in `--json`."""
+        """All numbers and texts, as in `--json`."""
         return FanOutResult(comparisons=[comparison.result for comparison in self.comparisons])
 
     def to_json(self, *, indent: int | None = 2) -> str:
@@ -58,7 +58,7 @@ class FanOut(Presentable):
 
 
 class Options(TypedDict, total=False):
-    """How to compare; see `compare`."""
+    """Options of `compare`, which documents them."""
 
     metric: str | None
     correct_at: float
@@ -91,7 +91,7 @@ RANGES: dict[int | str, str] = {
     "noise_floor": "give a share of all answers from 0 to 0.5, such as 0.005.",
     "level": "give a confidence level above 0.5 and up to 0.9999, such as 0.95.",
 }
-"""What to type instead of a value that is out of range."""
+"""Hints for values that are out of range."""
 OTHER_RANGES = "for example --correct-at 0.5, --min-paired 0.8, --pair-by id, --estimator matched."
 
 
@@ -180,7 +180,7 @@ def compare(
 def _compare_runs(
     runs: Sequence[Run], again: Run | None, rule: Rule, kept: Kept, *, chain: bool
 ) -> Comparison | FanOut | Chain:
-    """Compare what is open; a cluster keeps meanwhile what is needed more than twice."""
+    """Compare opened runs; on a cluster, cache the tables that several queries read."""
     facts = side_facts(rule.correct_at)
     for run in (*runs, *([again] if again is not None else [])):
         if "question_hash" in run.columns:
@@ -203,7 +203,7 @@ def chain(first: Any, second: Any, /, *more: Any, **options: Unpack[Options]) ->
 
 
 def make_rule(options: Options) -> Rule:
-    """The rule of a comparison, checked."""
+    """Build the rule of a comparison from its options, and check it."""
     try:
         rule = Rule(**{name: options[name] for name in Rule.model_fields if name in options})  # type: ignore[literal-required]
     except ValidationError as error:
@@ -222,7 +222,7 @@ def make_rule(options: Options) -> Rule:
 
 
 def make_readings(options: Options, count: int) -> list[Reading]:
-    """How the logs of each side are read."""
+    """Return the reading options of each side."""
     run = options.get("run")
     names: list[str | None] = [run] if run is None or isinstance(run, str) else [*run]
     names = names or [None]
@@ -249,16 +249,16 @@ def make_readings(options: Options, count: int) -> list[Reading]:
 def refuse_same_source(
     sources: Sequence[Any], readings: Sequence[Reading], runs: Sequence[Run], *, noise: bool = False
 ) -> None:
-    """A run compared with itself shows nothing; it is named without what its address may hold.
+    """Refuse to compare a run with itself; the error shows its name, not its address.
 
     Args:
-        sources: what the user named.
-        readings: how each is read.
-        runs: what was read.
-        noise: the last of them is to be a repeat of the first.
+        sources: the arguments of the user.
+        readings: reading options of each source.
+        runs: the opened sources.
+        noise: the last source should be a repeat of the first.
 
     Raises:
-        UsageError: two of them are the same path with the same selection.
+        UsageError: two sources are the same path with the same selection.
     """
     seen: set[tuple[str, str, str | None]] = set()
     for source, reading, run in zip(sources, readings, runs, strict=True):
@@ -287,14 +287,14 @@ def open_all(
     readings: Sequence[Reading] | None = None,
     labels: Sequence[str | None] | None = None,
 ) -> list[Run]:
-    """Open every source; dataframes are called by their place, equal names by their path.
+    """Open every source; name dataframes by position, and runs of equal names by their paths.
 
     Args:
-        sources: paths, dataframes or runs, that before first.
+        sources: paths, dataframes or runs; the model before is the first.
         column_map: canonical field -> column.
         task: name of the task, for tables without such a column.
-        readings: how each is read.
-        labels: what each is to be called; None leaves it to the source.
+        readings: reading options of each source.
+        labels: name of each run; None keeps the name of the source.
     """
     only = len(sources) == len(("before", "after"))
     afters = ["after"] if only else [f"after {number}" for number in range(1, len(sources))]
@@ -318,9 +318,9 @@ def open_all(
 def _open_mapped(
     source: Any, name: str | None, column_map: dict[str, str], task: str | None, reading: Reading
 ) -> tuple[Run, dict[str, ColumnError]]:
-    """Open a source, and say which entries of the map it had no use for.
+    """Open a source, and return the entries of the column map that it does not have.
 
-    A table that has the field under its own name needs no map, though the other one may.
+    A source that already has the field under its own name does not need the entry.
     """
     try:
         run = open_run(source, name=name, column_map=column_map, task=task, reading=reading)
@@ -337,7 +337,7 @@ def _open_mapped(
 
 
 def _told_apart(runs: Sequence[Run]) -> list[Run]:
-    """Equal names give way to paths, without the folders that these have in common."""
+    """Rename runs of the same name by their paths, without the folders that all paths share."""
     names = [run.name for run in runs]
     paths = {run.origin: Path(run.origin).absolute() for run in runs if names.count(run.name) > 1}
     if len(paths) > 1:

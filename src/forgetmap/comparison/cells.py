@@ -1,8 +1,8 @@
 """Counts of the states of every group, in one pass over the joined results.
 
-A result is right, wrong, unscored or absent on each side, so a handful of counts per task says
-everything. The expressions are narwhals, so the same code runs in DuckDB, Polars, pandas and
-Spark; counts are what comes back, no item is ever collected to count it.
+A result is right, wrong, unscored or absent on each side, so a few counts per task are enough. The
+expressions are narwhals, so the same code runs in DuckDB, Polars, pandas and Spark; only counts are
+collected, never items.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from forgetmap.pairing import (
 from forgetmap.records import FAILED, Frame
 
 REASONS = ("wrong", *map(str, FAILED), "unknown")
-"""Why an item went from right to wrong; `unknown` where no outcome was recorded."""
+"""Reasons why an item went from right to wrong; `unknown` if no outcome is recorded."""
 
 CELL_NAMES = {
     (RIGHT, RIGHT): "n11",
@@ -45,35 +45,35 @@ CELL_NAMES = {
     (WRONG, RIGHT): "n01",
     (WRONG, WRONG): "n00",
 }
-"""State before and after -> the name of the cell."""
+"""States before and after -> name of the cell."""
 DIGITS = 9
-"""Of sums of scores, so that they do not depend on the order in which a library adds up."""
+"""Decimals of sums of scores, so that they do not depend on the order of summation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Counts over (item, repeat) pairs of one group. They add up.
+    """Counts over (item, repeat) pairs of one group. Counts of groups can be added.
 
     Attributes:
         paired: pairs of results.
         only_before: results without a counterpart after.
         only_after: results without a counterpart before.
-        unscored: pairs of which one side or both have no score.
-        items: different items among the scored pairs.
-        n11: right before and after; n10, n01 and n00 likewise.
+        unscored: pairs without a score on at least one side.
+        items: distinct items among the scored pairs.
+        n11: right before and after.
         n00: wrong before and after.
         n10: right before, wrong after: forgotten.
         n01: wrong before, right after: gained.
         scored_before: results before with a score, paired or not.
-        right_before: of these, right; after likewise.
+        right_before: of these, right.
         scored_after: results after with a score.
         right_after: of these, right.
         prompts_differ: pairs whose rendered prompts differ.
-        lone_before_keys: different keys among `only_before`; fewer than rows if some are doubled.
-        lone_after_keys: likewise.
-        twins: results that share their content with another item.
-        ordered_twins: pairs of them told apart by nothing but their order.
-        reasons: n10 by the way the answer ended after.
+        lone_before_keys: distinct keys among `only_before`; fewer than rows if keys are duplicated.
+        lone_after_keys: the same for `only_after`.
+        twins: results with the same content as another item.
+        ordered_twins: pairs of them that only their order distinguishes.
+        reasons: n10 by outcome after.
         options: scored pairs by number of options, and by how the choices relate.
     """
 
@@ -105,7 +105,7 @@ class Cells:
 
     @classmethod
     def total(cls, parts: Iterable[Self]) -> Self:
-        """The sum of several groups."""
+        """Add up several groups."""
         parts = list(parts)
         counts = {name: sum(getattr(part, name) for part in parts) for name in _COUNTS}
         names = {name for part in parts for name in part.reasons}
@@ -121,7 +121,7 @@ _COUNTS = tuple(count.name for count in fields(Cells) if count.name not in ("rea
 
 
 class Label(NamedTuple):
-    """What the items of a group share: their task, and category and tags as recorded."""
+    """Common properties of the items of a group: task, category and tags as recorded."""
 
     task: str
     category: str | None = None
@@ -129,7 +129,7 @@ class Label(NamedTuple):
 
 
 def label_columns(pairs: Pairs) -> dict[str, nw.Expr]:
-    """Category and tags of a joined row, where they are recorded."""
+    """Return category and tags of a joined row, if they are recorded."""
     return {
         name: nw.when(both_sides()).then(side_value(name, pairs.columns))
         for name in ("category", "tags")
@@ -138,7 +138,7 @@ def label_columns(pairs: Pairs) -> dict[str, nw.Expr]:
 
 
 def label_of(row: Mapping[str, Any]) -> Label:
-    """The label of a counted row; pandas writes null as NaN."""
+    """Return the label of a counted row; pandas writes null as NaN."""
     return Label(
         row["task"],
         *(None if is_none(row.get(name)) else row[name] for name in ("category", "tags")),
@@ -146,17 +146,17 @@ def label_of(row: Mapping[str, Any]) -> Label:
 
 
 def split_tags(tags: str) -> list[str]:
-    """Single tags of a list that is recorded as one text."""
+    """Split a list of tags that is recorded as one text."""
     return sorted({tag.strip() for tag in tags.split(";")} - {""})
 
 
 def count_cells(pairs: Pairs, repeats: int | None = None) -> dict[Label, Cells]:
-    """All counts by task, category and tags.
+    """Count everything by task, category and tags.
 
     Args:
         pairs: both sides.
-        repeats: answers per item that can have a counterpart; all by default. Further ones of a
-            model that was asked more often are not missing on the other side.
+        repeats: answers per item that can have a counterpart; all by default. Further answers of
+            one model do not count as missing on the other side.
     """
     labels = label_columns(pairs)
     by = ["task", *labels]
@@ -184,15 +184,17 @@ def count_cells(pairs: Pairs, repeats: int | None = None) -> dict[Label, Cells]:
 def count_scored_before(
     pairs: Pairs, name: Literal["category", "tags"], repeats: int | None = None
 ) -> tuple[dict[str, int], int]:
-    """What BEFORE scored, paired or not, by category or list of tags; and what may be in any.
+    """Count results scored before, paired or not, by category or list of tags.
 
-    Results without a counterpart have the label that BEFORE gives them. Where labels of others are
-    those of AFTER, a missing one is not known.
+    A result without a counterpart has the label recorded before. If the labels of others come from
+    AFTER, a missing label is unknown.
+
+    Returns the counts, and the number of results that may belong to any label.
 
     Args:
         pairs: both sides.
-        name: which of the two.
-        repeats: as of `count_cells`.
+        name: the label to count by.
+        repeats: as in `count_cells`.
     """
     own = f"{name}_before"
     rows = pairs.frame.select(
@@ -214,7 +216,7 @@ def count_scored_before(
 
 
 def by_task(groups: Mapping[Label, Cells]) -> dict[str, Cells]:
-    """The sums of each task, in the order of names."""
+    """Add up the groups of each task, sorted by name."""
     parts: dict[str, list[Cells]] = {}
     for label, cells in groups.items():
         parts.setdefault(label.task, []).append(cells)
@@ -222,9 +224,9 @@ def by_task(groups: Mapping[Label, Cells]) -> dict[str, Cells]:
 
 
 def _states() -> dict[str, nw.Expr]:
-    """The state on each side; the same for all results without counterpart.
+    """Return the state on each side; all results without a counterpart get the same one.
 
-    These are only counted, and in one group per task, or doubled ones could hide in two groups.
+    They are only counted, and in one group per task: in two groups, duplicates would go unnoticed.
     """
     lone = nw.lit(UNSCORED, dtype=nw.Int8)
     return {
@@ -234,7 +236,7 @@ def _states() -> dict[str, nw.Expr]:
 
 
 def _scored(repeats: int | None) -> dict[str, nw.Expr]:
-    """Whether each side has a score, and a right one: 1 or 0, to be summed."""
+    """Return 1 or 0 for "has a score" and "is right" on each side, to be summed."""
     one, zero = nw.lit(1, dtype=nw.Int64), nw.lit(0, dtype=nw.Int64)
     scored = {}
     for side in SIDES:
@@ -248,7 +250,7 @@ def _scored(repeats: int | None) -> dict[str, nw.Expr]:
 
 
 def _marks(pairs: Pairs) -> dict[str, nw.Expr]:
-    """Further properties of a joined row, each with a handful of values."""
+    """Return further properties of a joined row, each with few values."""
     marks: dict[str, nw.Expr] = {}
     if "outcome_after" in pairs.columns:
         marks["reason"] = nw.when(is_transition(RIGHT, WRONG)).then(nw.col("outcome_after"))
@@ -264,7 +266,7 @@ def _marks(pairs: Pairs) -> dict[str, nw.Expr]:
 
 
 def _lone_key(pairs: Pairs) -> nw.Expr:
-    """The key of a result without counterpart, null for all others."""
+    """Return the key of a result without a counterpart, else null."""
     parts = [nw.col(name).cast(nw.String) for name in pairs.item_columns]
     if pairs.repeats:
         parts.append(nw.col("repeat").cast(nw.String))
@@ -273,7 +275,7 @@ def _lone_key(pairs: Pairs) -> nw.Expr:
 
 
 def _cells(row: dict[str, Any]) -> Cells:
-    """The counts of rows that are all in the same state."""
+    """Return the counts of rows in the same state."""
     sides: dict[str, Any] = {
         f"{name}_{side}": int(row[f"{name}_{side}"])
         for name in ("scored", "right")
@@ -302,7 +304,7 @@ def _cells(row: dict[str, Any]) -> Cells:
 
 
 def reason_of(outcome: Any) -> str:
-    """Why an item was lost, from the outcome after."""
+    """Return why an item was forgotten, from its outcome after."""
     if is_none(outcome):
         return "unknown"
     return str(outcome) if outcome in REASONS else "wrong"
@@ -313,7 +315,7 @@ def _twins(row: dict[str, Any], n: int) -> int:
 
 
 def is_none(value: object) -> bool:
-    """Null, which pandas writes as NaN."""
+    """Return whether a value is null, which pandas writes as NaN."""
     return value is None or value != value  # noqa: PLR0124
 
 
@@ -324,7 +326,7 @@ def _is_true(value: object) -> bool:
 def _count_items(
     pairs: Pairs, by: Sequence[str], labels: Mapping[str, nw.Expr]
 ) -> dict[Label, int]:
-    """Different items among the scored pairs, where repeats make them fewer than pairs."""
+    """Count distinct items among the scored pairs: with repeats, fewer than pairs."""
     per_item: Frame = (
         pairs.frame.filter(scored_pair())
         .select("task", *pairs.item_columns, **labels)

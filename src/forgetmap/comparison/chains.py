@@ -26,16 +26,16 @@ from forgetmap.results import Presentable
 
 ITEM_COLUMNS = ("task", "item", "repeat", "path", "first_loss", "kind")
 MIN_CHECKPOINTS = 3
-"""Checkpoints in a chain; two are a comparison."""
+"""Minimum number of checkpoints; two are a comparison."""
 
 ANSWER_COLUMNS = ("outcome", "wrong", "answer")
 ITEM_FACTS = ("k", "cluster", "gold", "gold_index")
-"""What the estimators need of each stage, and once."""
+"""Columns of an item that the estimators need, once for all stages."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Chain(Presentable):
-    """What happened to each item over several checkpoints.
+    """A comparison of several checkpoints, item by item.
 
     Attributes:
         result: the first checkpoint compared with the last, with `stages` and `paths`.
@@ -100,7 +100,7 @@ def build_chain(sides: Sequence[Side], rule: Rule, *, noise: Side | None = None)
 
 
 def kind_of(path: str) -> PathKind:
-    """What became of an item, from its path such as `1101`."""
+    """Classify an item by its path, such as `1101`."""
     changes = sum(a != b for a, b in pairwise(path))
     if not changes:
         return "kept" if path[0] == "1" else "never"
@@ -110,16 +110,16 @@ def kind_of(path: str) -> PathKind:
 
 
 def first_loss(path: str) -> int | None:
-    """The first stage at which an item that was right is wrong."""
+    """Return the first stage at which an item that was right is wrong."""
     index = path.find("10")
     return None if index < 0 else index + 1
 
 
 def order_by_lineage(runs: Sequence[Run]) -> list[Run]:
-    """Every run after its recorded parent; runs without one among these stay as they were given.
+    """Sort runs after their recorded parents; the others keep the order of the arguments.
 
     Raises:
-        LineageError: the recorded parents form a tree or a ring, not a line.
+        LineageError: the recorded parents form a tree or a cycle, not a chain.
     """
     ids = [run.info.run_id for run in runs if run.info.run_id is not None]
     if len(set(ids)) < len(ids):
@@ -155,7 +155,7 @@ def _follow(all_pairs: Sequence[Pairs]) -> Frame:
 
 
 def _first_key(pairs: Pairs) -> dict[str, nw.Expr]:
-    """What tells results of the first checkpoint apart, null-free so that it can be joined on."""
+    """Return the null-free columns that identify a result of the first checkpoint, for joins."""
     key = {"task": nw.col("task"), "item": nw.col("item_before"), "repeat": nw.col("repeat")}
     for name in CONTENT_HASHES:
         if f"{name}_before" in pairs.columns:
@@ -174,7 +174,7 @@ def _states(pairs: Pairs, key: dict[str, nw.Expr], stage: int, *, first: bool) -
 
 
 def _stage_columns(pairs: Pairs, side: str, stage: int) -> dict[str, nw.Expr]:
-    """What a side says, under the number of its stage."""
+    """Return the columns of a side, named by the number of its stage."""
     columns = {
         f"{name}_{stage}": nw.col(f"{name}_{side}")
         for name in ANSWER_COLUMNS
@@ -184,7 +184,7 @@ def _stage_columns(pairs: Pairs, side: str, stage: int) -> dict[str, nw.Expr]:
 
 
 def _between(followed: Frame, first: Pairs, earlier: int, later: int) -> Pairs:
-    """Two stages of the items that are followed, as if they had been compared alone."""
+    """Return two stages of the items scored at every stage, as pairs of a comparison."""
     names = followed.collect_schema().names()
     columns = {}
     for side, stage in (("before", earlier), ("after", later)):
@@ -201,7 +201,7 @@ def _between(followed: Frame, first: Pairs, earlier: int, later: int) -> Pairs:
 
 
 def _answers_of(pairs: Pairs, side: str) -> Frame:
-    """What a side says of the items that are followed, under the names of the table."""
+    """Return the answers of a side under the column names of a table of results."""
     names = {name: f"{name}_before" for name in ITEM_FACTS}
     names |= {"answer": f"answer_{side}"}
     columns = {name: nw.col(at) for name, at in names.items() if at in pairs.columns}
@@ -210,7 +210,7 @@ def _answers_of(pairs: Pairs, side: str) -> Frame:
 
 
 def _keyed_noise(noise: Pairs) -> Pairs:
-    """A repeat of the first checkpoint, by what tells its results apart in a chain."""
+    """Key a repeat of the first checkpoint like the results of a chain."""
     key = {name: value for name, value in _first_key(noise).items() if name != "repeat"}
     answer = {
         name: nw.col(name)
@@ -223,7 +223,7 @@ def _keyed_noise(noise: Pairs) -> Pairs:
 
 
 def _first_loss(states: Sequence[nw.Expr]) -> nw.Expr:
-    """The first stage that lost what the one before had; null where none did."""
+    """Return the first stage that is wrong after a right one; null if there is none."""
     stage_lost: nw.Expr | None = None
     for stage in reversed(range(1, len(states))):
         lost = (states[stage - 1] == RIGHT) & (states[stage] == WRONG)

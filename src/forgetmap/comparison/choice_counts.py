@@ -1,7 +1,7 @@
 """Counts of the options chosen before and after, by number of options.
 
-The score of a pair under every estimator depends only on its cell, on k and on this relation, so
-these counts are all that the estimators need.
+The score of a pair under every estimator depends only on its cell, on k and on the relation of the
+two choices, so the estimators need nothing but these counts.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from forgetmap.pairing import RIGHT, WRONG, is_transition, side_value
 from forgetmap.records import FAILED
 
 CHOICE_COLUMNS = frozenset({"wrong_before", "wrong_after"})
-"""The options chosen where they are wrong."""
+"""Columns of wrong choices."""
 TWO_OPTIONS = 2
-"""Options of an item that has just one wrong one."""
+"""Number of options of an item with a single wrong option."""
 
 
 class ChoiceRelation(IntEnum):
-    """How two answers relate of which at least one is wrong; null where it does not matter."""
+    """How two answers relate if at least one is wrong; null if it does not matter."""
 
     DIFFERENT = 1
     TO_NONE = 2
@@ -36,7 +36,7 @@ class ChoiceRelation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class OptionCounts:
-    """Scored pairs with the same number of options. They add up.
+    """Scored pairs with the same number of options. Counts can be added.
 
     Attributes:
         n11: right before and after.
@@ -49,7 +49,7 @@ class OptionCounts:
         wrong_to_none: of n00, a wrong option before and no answer after.
         none_to_wrong: of n00, no answer before and a wrong option after.
         none_to_none: of n00, no answer before nor after.
-        unknown: pairs with a wrong answer of which the chosen option was not recorded.
+        unknown: pairs with a wrong answer whose chosen option is not recorded.
     """
 
     n11: int = 0
@@ -85,7 +85,7 @@ class OptionCounts:
         )
 
     def reversed(self) -> OptionCounts:
-        """The same with before and after exchanged: then losses are gains."""
+        """Return the counts with before and after exchanged, so that losses become gains."""
         return OptionCounts(
             n11=self.n11,
             n10=self.n01,
@@ -115,7 +115,7 @@ _FIELDS = {
 
 
 def count_options(cell: str, relation: int | None, n: int) -> OptionCounts:
-    """The counts of n pairs in the same cell; without a relation no choice was recorded."""
+    """Return the counts of n pairs in the same cell; the choice is unknown without a relation."""
     counts = {cell: n}
     if cell != "n11":
         kind = ChoiceRelation.UNKNOWN if relation is None else ChoiceRelation(relation)
@@ -127,7 +127,7 @@ def count_options(cell: str, relation: int | None, n: int) -> OptionCounts:
 
 
 def add_options(parts: Iterable[ByOptions]) -> dict[float, OptionCounts]:
-    """The counts of several groups together."""
+    """Add up the counts of several groups."""
     total: dict[float, OptionCounts] = {}
     for part in parts:
         for k, counts in part.items():
@@ -136,28 +136,28 @@ def add_options(parts: Iterable[ByOptions]) -> dict[float, OptionCounts]:
 
 
 def reverse(options: ByOptions) -> dict[float, OptionCounts]:
-    """The same counts with before and after exchanged."""
+    """Return the counts with before and after exchanged."""
     return {k: counts.reversed() for k, counts in options.items()}
 
 
 def options_of(columns: frozenset[str]) -> nw.Expr:
-    """Number of options of a joined row; null for open-ended items. One option is no choice."""
+    """Return the number of options of a joined row; null if open-ended or a single option."""
     if not columns & {"k_before", "k_after"}:
-        return nw.lit(None, dtype=nw.Float64)  # pandas has no whole number that is null
+        return nw.lit(None, dtype=nw.Float64)  # pandas has no nullable integer
     k = side_value("k", columns)
     return nw.when(k >= TWO_OPTIONS).then(k)
 
 
 def options_from(value: object) -> float:
-    """The number of options in a counted row; null, which pandas writes as NaN, is open-ended."""
+    """Return the number of options of a counted row; null (NaN in pandas) means open-ended."""
     return math.inf if value is None or value != value else float(value)  # type: ignore[arg-type]  # noqa: PLR0124
 
 
 def relation(columns: frozenset[str]) -> nw.Expr:
-    """How the two answers of a joined row relate; null for a pair that was right both times.
+    """Return how the two answers of a joined row relate; null if both are right.
 
-    An answer counts as given unless its outcome says otherwise: the outcomes alone tell whether an
-    item is no longer answered, and the options, where they are recorded, which one was chosen.
+    An answer counts as given unless its outcome says otherwise: outcomes alone show whether an item
+    is no longer answered, and recorded options show which one was chosen.
     """
     picked = {side: _picked(side, columns) for side in ("before", "after")}
     none = {side: ~picked[side] & answer_failed(side, columns) for side in picked}
@@ -184,19 +184,19 @@ def relation(columns: frozenset[str]) -> nw.Expr:
 
 
 def _picked(side: str, columns: frozenset[str]) -> nw.Expr:
-    """Whether it is recorded which wrong option was chosen, on both sides alike."""
+    """Return whether a wrong choice is recorded; false if either side has no such column."""
     if not columns >= CHOICE_COLUMNS:
         return nw.lit(False)  # noqa: FBT003
     return ~nw.col(f"wrong_{side}").is_null()
 
 
 def knows_answers(columns: frozenset[str]) -> bool:
-    """Whether anything tells how the answers of a pair relate."""
+    """Return whether the columns show how the answers of a pair relate."""
     return columns >= CHOICE_COLUMNS or bool(columns & {"outcome_before", "outcome_after"})
 
 
 def answer_failed(side: str, columns: frozenset[str]) -> nw.Expr:
-    """Whether there is no choice because the answer failed, not because nobody recorded it."""
+    """Return whether there is no choice because the answer failed, rather than unrecorded."""
     if f"outcome_{side}" not in columns:
         return nw.lit(False)  # noqa: FBT003
     outcome = nw.col(f"outcome_{side}")

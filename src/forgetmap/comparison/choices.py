@@ -1,6 +1,6 @@
 """Choices and defaults of comparison options.
 
-Imports nothing that computes: the command line needs it for every `--help`.
+Imports no computing library, because every `--help` imports it.
 """
 
 from __future__ import annotations
@@ -10,40 +10,40 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["forgotten", "gained", "kept", "never"]
-"""What happened to an item, from the first model to the second."""
+"""Transition of an item from the first model to the second."""
 Rollup = Literal["default", "post-forget"]
-"""How tasks are averaged: ours alone, or the averages of Harmon et al. (2026) beside it."""
+"""How tasks are averaged: our way only, or also as in Harmon et al. (2026)."""
 TASK_TABLES = ("as-run", "as-released", "corrected")
-"""Tables of tasks that are shipped: number of options and category."""
+"""Included tables of tasks: number of options and category."""
 MIN_PAIRED = 0.8
-"""Share of what each side scored that must be paired and scored on the other."""
+"""Minimum share of the scored items of each side that must also be scored on the other side."""
 MARGIN = 0.02
 """Largest acceptable loss, as a share of all items."""
 NOISE_FLOOR = 0.005
-"""Share of greedy answers that batching and hardware flip one way, where nobody measured it."""
+"""Assumed share of greedy answers that batching and hardware flip one way."""
 SAMPLED_NOISE = 0.05
-"""The same of sampled answers, where a plan is told nothing else."""
+"""The same for sampled answers, as assumed by a plan."""
 LEVEL = 0.95
-"""Confidence of every interval."""
+"""Confidence level of every interval."""
 CORRECT_AT = 0.5
-"""Score from which on an answer is right."""
+"""Minimum score of a right answer."""
 OPTION_COUNTS = (2.0, 3.0, 4.0, 5.0, 10.0, math.inf)
-"""Kinds of items that a plan is made for."""
+"""Numbers of options in a plan."""
 REPEAT_COUNTS = (2, 3, 5)
-"""Answers per item that a plan is made for."""
+"""Numbers of answers per item in a plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is to be found.
+    """The loss to detect, and the conditions.
 
     Attributes:
         loss: share of all items that is lost.
-        accuracy: of the model before.
-        noise_floor: how often two greedy runs of one model flip one way.
-        sampled_noise: how often two sampled runs of one model do.
+        accuracy: accuracy of the model before.
+        noise_floor: share of answers that flip one way between two greedy runs of the same model.
+        sampled_noise: the same for two sampled runs.
         margin: largest acceptable loss.
-        level: confidence of intervals, and so of the verdict.
+        level: confidence level of the intervals and the verdict.
     """
 
     loss: float = 0.02

@@ -1,8 +1,8 @@
 """Design effects of dependent items on intervals.
 
-Repeats of one item are a cluster, items that share a `cluster` are one, also over tasks, and in
-totals so are items with the same content. Scores are summed within clusters; clusters with the same
-sums are counted together.
+Repeats of one item are a cluster, as are items that share a `cluster`, also across tasks, and, in
+totals, items with the same content. Scores are summed within clusters; clusters with the same sums
+are counted together.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from forgetmap.stats import ClusterVariance, cluster_variance
 
 DIRECTIONS = ("lost", "gained")
 _STEPS = {"matched": 1, "low": 2, "high": 2}
-"""Scores that are made of scores of the steps before; all others are made of facts."""
+"""Scores that are computed from scores of earlier steps; all others are computed from facts."""
 SIZE, RIGHT_BEFORE, FALL = "size", "right_before", "fall"
-"""Scored pairs of a cluster, those that were right before, and the fall of graded scores."""
+"""Scored pairs of a cluster, pairs right before, and the decrease of graded scores."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSums:
-    """Size and score sums of clusters -> how many clusters have them. Groups add up."""
+    """Size and score sums of clusters -> number of such clusters. Groups can be added."""
 
     names: tuple[str, ...]
     counts: dict[tuple[float, ...], int] = field(default_factory=dict)
@@ -77,11 +77,11 @@ class ClusterSums:
         """CR2 variance of the mean of a score; None if every cluster has one member.
 
         Args:
-            scores: names of scores of which it is the sum.
-            squares: sum of its squares over items.
-            lost: names of counts of losses; clusters with any of them are affected.
-            less: names of scores that are taken off.
-            size: name of the count that the mean is over.
+            scores: names of the scores that are added up.
+            squares: sum of the squared scores over items.
+            lost: names of counts of losses; a cluster with a loss is affected.
+            less: names of scores that are subtracted.
+            size: name of the count that the mean divides by.
         """
         n = self.names.index(size)
         if all(sums[n] <= 1 for sums in self.counts):
@@ -96,7 +96,7 @@ class ClusterSums:
             affected = any(sums[at] > 0 for at in losses)
             total = sum(sums[at] for at in places) - sum(sums[at] for at in off)
             alike[sums[n], total, affected] += count
-        # In an order of their own, or sums of floats would depend on the other scores.
+        # Sorted by these columns, so that float sums do not depend on the other scores.
         rows = sorted(alike)
         times = [alike[row] for row in rows]
         sizes, totals, hit = np.repeat(np.array(rows, float), times, axis=0).T
@@ -106,17 +106,17 @@ class ClusterSums:
 
 
 def is_clustered(pairs: Pairs) -> bool:
-    """Whether there is anything to cluster by within tasks."""
+    """Return whether items are clustered within tasks."""
     return pairs.repeats or has_cluster_names(pairs)
 
 
 def has_cluster_names(pairs: Pairs) -> bool:
-    """Whether some side names clusters of items."""
+    """Return whether a side names clusters of items."""
     return any(f"cluster_{side}" in pairs.columns for side in SIDES)
 
 
 def has_shared_content(side: Side) -> bool:
-    """Whether some question of a side is that of several items; asked without the join."""
+    """Return whether items of a side share a question; counted without the join."""
     scores = side.measured.scores
     names = scores.collect_schema().names()
     if "question_hash" not in names:
@@ -135,7 +135,7 @@ class ScoredPairs:
 
     Attributes:
         frame: the rows.
-        cluster: the columns that pairs of a cluster share, whatever their task.
+        cluster: columns that identify a cluster, across tasks.
         scores: the columns of the scores.
         by_content: items with the same content are a cluster.
     """
@@ -147,11 +147,11 @@ class ScoredPairs:
 
 
 def score_pairs(pairs: Pairs, scores: Mapping[str, nw.Expr], *, by_content: bool) -> ScoredPairs:
-    """The scores of every scored pair, for sums at all levels.
+    """Compute the scores of every scored pair, to be summed at all levels.
 
     Args:
         pairs: both sides.
-        scores: as `score_columns` makes them.
+        scores: from `score_columns`.
         by_content: items with the same content are a cluster.
     """
     cluster = cluster_columns(pairs, by_content=by_content)
@@ -162,7 +162,7 @@ def score_pairs(pairs: Pairs, scores: Mapping[str, nw.Expr], *, by_content: bool
         .select(**kept, **_facts(pairs), **falls)
         .with_columns(_c=_SPREAD, _luck=_LUCK)
     )
-    # Step by step: an expression written out within others would be worked on many times.
+    # In steps: a nested expression would be evaluated many times.
     steps: dict[int, dict[str, nw.Expr]] = {}
     for name, score in scores.items():
         steps.setdefault(_STEPS.get(name.partition("_")[0], 0), {})[name] = score
@@ -172,13 +172,13 @@ def score_pairs(pairs: Pairs, scores: Mapping[str, nw.Expr], *, by_content: bool
 
 
 def sum_levels(scored: ScoredPairs, levels: Iterable[str]) -> dict[str, Mapping[str, ClusterSums]]:
-    """Score sums of clusters at several levels: in one query where no cluster is in two groups.
+    """Sum scores of clusters at several levels, in one query if no cluster is in two groups.
 
     Args:
-        scored: as `score_pairs` makes them.
-        levels: of `task`, `category`, `tags` and `total`.
+        scored: from `score_pairs`.
+        levels: some of `task`, `category`, `tags` and `total`.
     """
-    # Within a task, clusters by content are others than in a total.
+    # Clusters by content differ between a task and the total.
     apart = {"task"} if scored.by_content else set()
     named = [level for level in levels if level not in apart | {"total"}]
     texts = {
@@ -207,12 +207,12 @@ def sum_levels(scored: ScoredPairs, levels: Iterable[str]) -> dict[str, Mapping[
 
 
 def sum_clusters(scored: ScoredPairs, level: str) -> dict[str, ClusterSums]:
-    """Score sums of every cluster of scored pairs.
+    """Sum the scores of every cluster of scored pairs.
 
     Args:
-        scored: as `score_pairs` makes them.
-        level: `task`, `category`, `tags` or `total`: a cluster of which a part lies in another
-            group is one cluster of each.
+        scored: from `score_pairs`.
+        level: `task`, `category`, `tags` or `total`; a cluster that is divided between groups is a
+            cluster in each.
     """
     by = () if level == "total" else (level,)
     rows = _count_alike(replace(scored, cluster=(*by, *scored.cluster)), by)
@@ -220,7 +220,7 @@ def sum_clusters(scored: ScoredPairs, level: str) -> dict[str, ClusterSums]:
 
 
 def sum_tags(pairs: Pairs, scored: ScoredPairs) -> dict[str, ClusterSums]:
-    """Score sums of the clusters of each tag: items of one may have different lists of tags."""
+    """Sum scores of clusters by tag; items of a cluster may have different lists of tags."""
     rows = pairs.frame.filter(scored_pair()).select(tags=label_columns(pairs)["tags"])
     lists = rows.filter(~nw.col("tags").is_null()).unique().collect()["tags"]
     by_tag: dict[str, list[str]] = {}
@@ -238,12 +238,12 @@ def sum_tags(pairs: Pairs, scored: ScoredPairs) -> dict[str, ClusterSums]:
 def _count_alike(
     scored: ScoredPairs, by: Sequence[str], more: Iterable[nw.Expr] = ()
 ) -> list[dict[str, Any]]:
-    """How many clusters of each group have the same size and sums.
+    """Count the clusters of each group that have the same size and sums.
 
     Args:
         scored: pairs with their clusters.
-        by: what groups share.
-        more: what else is known of a cluster.
+        by: columns of the group.
+        more: further aggregates of a cluster.
     """
     per_cluster = scored.frame.group_by(*scored.cluster).agg(
         nw.len().alias(SIZE), *(nw.col(name).sum() for name in scored.scores), *more
@@ -256,7 +256,7 @@ def _count_alike(
 def _by_group(
     rows: Iterable[Mapping[str, Any]], column: str | None, scores: Iterable[str]
 ) -> dict[str, ClusterSums]:
-    """Counted clusters by the group that a column names; without one, all of them."""
+    """Return counted clusters by the group in a column; all in one group without a column."""
     names = (SIZE, *scores)
     groups: dict[str, dict[tuple[float, ...], int]] = {}
     for row in rows:
@@ -268,11 +268,11 @@ def _by_group(
 
 
 def effect_across_tasks(pairs: Pairs, *, by_content: bool) -> float:
-    """Design effect of clusters that reach over tasks, on the mean over tasks.
+    """Return the design effect of clusters that span tasks, on the mean over tasks.
 
     u_g = sum over tasks of (flips - rate * items) / items of the task, squared and summed over
-    clusters, against the same with the part of a cluster in each task a cluster of its own: those
-    widen the interval of their task already.
+    clusters, relative to the same sum with each part of a cluster within a task as its own cluster:
+    those already widen the interval of their task.
 
     Args:
         pairs: both sides.
@@ -281,7 +281,7 @@ def effect_across_tasks(pairs: Pairs, *, by_content: bool) -> float:
     cluster = cluster_columns(pairs, by_content=by_content)
     lost = nw.when(is_transition(RIGHT, WRONG)).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
     scored = pairs.frame.filter(scored_pair()).select("task", **cluster, _lost=lost)
-    # Joined, because an expression with a branch for each of a thousand tasks is too deep.
+    # A join, because an expression with one branch for each of a thousand tasks is too deep.
     tasks = scored.group_by("task").agg(nw.len().alias("_n"), nw.col("_lost").mean().alias("_rate"))
     sums = (
         scored.join(tasks, on="task")
@@ -296,15 +296,15 @@ def effect_across_tasks(pairs: Pairs, *, by_content: bool) -> float:
         .collect()
     )
     whole, parts = float(sums["_cluster"][0]), float(sums["_part"][0])
-    # Libraries add up floats in their own order.
+    # Libraries add floats in different orders.
     return max(1.0, round(whole / parts, DIGITS)) if parts > 0 else 1.0
 
 
 def refuse_split_items(pairs: Pairs) -> None:
-    """An item is in one cluster, or none of its intervals would mean anything.
+    """Refuse items that are in two clusters: their intervals would mean nothing.
 
     Raises:
-        PairingError: some item is in two.
+        PairingError: an item is in two clusters.
     """
     names = [f"cluster_{side}" for side in SIDES if f"cluster_{side}" in pairs.columns]
     item = ("task", *pairs.item_columns)
@@ -326,7 +326,7 @@ def refuse_split_items(pairs: Pairs) -> None:
 
 
 def total_clusters(parts: Iterable[ClusterSums]) -> ClusterSums | None:
-    """The clusters of several groups."""
+    """Add up the clusters of several groups."""
     total: ClusterSums | None = None
     for part in parts:
         total = part if total is None else total + part
@@ -334,7 +334,7 @@ def total_clusters(parts: Iterable[ClusterSums]) -> ClusterSums | None:
 
 
 def cluster_columns(pairs: Pairs, *, by_content: bool) -> dict[str, nw.Expr]:
-    """The cluster of a pair: as recorded, else its content, else the item itself."""
+    """Return the cluster of a pair: as recorded, else its content, else the item itself."""
     recorded = has_cluster_names(pairs)
     if not recorded and not by_content:
         return {"_task": nw.col("task"), **{name: nw.col(name) for name in pairs.item_columns}}
@@ -356,7 +356,7 @@ def cluster_columns(pairs: Pairs, *, by_content: bool) -> dict[str, nw.Expr]:
 
 
 def _text(kind: str, *names: str) -> nw.Expr:
-    """One text for several columns, the same for the same values."""
+    """Join several columns into one text."""
     parts = [nw.coalesce(nw.col(name).cast(nw.String), nw.lit("")) for name in names]
     return nw.concat_str(nw.lit(kind), *parts, separator="\x1f")
 
@@ -364,11 +364,11 @@ def _text(kind: str, *names: str) -> nw.Expr:
 _K, _C = nw.col("_k"), nw.col("_c")
 _SPREAD = nw.when(_K.is_null()).then(nw.lit(1.0)).otherwise(_K / (_K - 1))
 _LUCK = nw.when(_K.is_null()).then(nw.lit(0.0)).otherwise(_K / (_K - 1) ** 2)
-"""k / (k - 1), and its square over k: by how much guesses are reckoned up."""
+"""k / (k - 1), and k / (k - 1)^2: the weights of flips and of lucky guesses."""
 
 
 def _facts(pairs: Pairs) -> dict[str, nw.Expr]:
-    """What scores are made of."""
+    """Return the columns that scores are computed from."""
     facts = {
         "_k": options_of(pairs.columns).cast(nw.Float64),
         "_right": nw.col("state_before") == RIGHT,
@@ -387,18 +387,17 @@ def _facts(pairs: Pairs) -> dict[str, nw.Expr]:
 def score_columns(
     pairs: Pairs, trust: Mapping[str, TaskTrust], lacking: Iterable[str], *, graded: bool = False
 ) -> dict[str, nw.Expr]:
-    """The parts of every score of a pair, for forgetting and for backward transfer.
+    """Return the parts of every score of a pair, for forgetting and for backward transfer.
 
-    Some name others that come before them (`_STEPS`).
-
-    `wrong_` and `none_` count flips to and from a wrong answer and none; `answering_` and, under
-    the name of an estimator, its knowledge part, are scores.
+    Some use the names of earlier ones (`_STEPS`). `wrong_` and `none_` count flips to and from a
+    wrong answer and no answer; `answering_` is a score, and so is the knowledge part of an
+    estimator under its name.
 
     Args:
         pairs: both sides.
-        trust: what may be trusted in each task.
-        lacking: tasks of which not all choices are recorded.
-        graded: some score is neither 0 nor 1.
+        trust: trusted assumptions of each task.
+        lacking: tasks whose choices are not all recorded.
+        graded: some scores are neither 0 nor 1.
     """
     uneven = sorted({task for task, known in trust.items() if known.lopsided} | set(lacking))
     right = nw.when(nw.col("_right")).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
@@ -423,7 +422,7 @@ def score_columns(
 
 
 def _part_scores(name: str, *, has_choices: bool) -> dict[str, nw.Expr]:
-    """Scores that need no trust."""
+    """Return the scores that need no assumption about guesses."""
     zero, one, how = nw.lit(0.0), nw.lit(1.0), nw.col("_how")
     none = ChoiceRelation.TO_NONE if name == "lost" else ChoiceRelation.FROM_NONE
     to_none = how == int(none)
@@ -455,7 +454,7 @@ def _part_scores(name: str, *, has_choices: bool) -> dict[str, nw.Expr]:
 
 
 def _moved(trust: Mapping[str, TaskTrust], name: str, other: str, redrawn: nw.Expr) -> nw.Expr:
-    """The lower end where guesses are redrawn, or as many lost by luck as gained."""
+    """Return the lower end if guesses are redrawn, or if luck loses as many answers as it gains."""
     how, zero = nw.col("_how"), nw.lit(0.0)
     to_none, from_none = (ChoiceRelation.TO_NONE, ChoiceRelation.FROM_NONE)
     none, none_other = (to_none, from_none) if name == "lost" else (from_none, to_none)

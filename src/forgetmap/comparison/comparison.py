@@ -21,12 +21,12 @@ from forgetmap.results import Presentable
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Grounds:
-    """What verdicts rest on, to reach them anew: among other models, or against another margin.
+    """The basis of the verdicts, to compute them again: with other models, or another margin.
 
     Attributes:
-        evidence: everything that was counted.
-        policy: how verdicts are reached.
-        repeats: answers per item that can have a counterpart; None where all can.
+        evidence: all counts.
+        policy: rules of the verdict.
+        repeats: answers per item that can have a counterpart; None if all can.
     """
 
     evidence: GroupedEvidence
@@ -86,13 +86,13 @@ class Comparison(Presentable):
             return to_library(self.flip_frame(kind, texts=texts), self.before)
 
     def flip_frame(self, kind: Kind, *, texts: bool = False, limit: int | None = None) -> Frame:
-        """The same, lazy; texts are looked up only for the first `limit` items."""
+        """Return the same as a lazy frame; texts are looked up only for the first `limit` items."""
         flips = select_flips(self.pairs, kind)
         flips = flips if limit is None else flips.head(limit)
         return with_texts(flips, self.before, self.after) if texts else flips
 
     def unpaired(self) -> Any:
-        """Every result that is not compared, and why."""
+        """Every result that is not compared, with the reason."""
         with reading(self.before, self.after):
             return to_library(select_unpaired(self.pairs), self.before)
 

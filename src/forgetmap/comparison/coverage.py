@@ -17,7 +17,7 @@ from forgetmap.text import listed
 
 @dataclass(frozen=True, slots=True)
 class PairingCoverage:
-    """How much of each side found its counterpart.
+    """Coverage of each side by its counterpart.
 
     `rows_before = paired + only_before + conflicts`, and the same after.
 
@@ -25,15 +25,16 @@ class PairingCoverage:
         rows_before: results before.
         rows_after: results after.
         paired: pairs of results, scored or not.
-        items: different items among the scored pairs.
-        only_before: results whose item does not occur after.
-        only_after: results whose item does not occur before.
-        duplicates: results that share question, options and gold with another item of their task.
-        conflicts: same task and id on both sides, but other content; not paired.
-        unscored: pairs without a score on one side or both; not counted as wrong.
-        scored_before: share of what was scored before that is paired and scored after; None where
-            nothing was.
-        scored_after: the other way round.
+        items: distinct items among the scored pairs.
+        only_before: results whose item is missing after.
+        only_after: results whose item is missing before.
+        duplicates: results with the same question, options and gold as another item of their task.
+        conflicts: results with the same task and id on both sides but different content; not
+            paired.
+        unscored: pairs without a score on at least one side; not counted as wrong.
+        scored_before: share of the results scored before that are paired and scored after; None if
+            there are none.
+        scored_after: the same in the other direction.
     """
 
     rows_before: int
@@ -55,20 +56,19 @@ class PairingCoverage:
 
     @property
     def covered(self) -> float:
-        """What must be enough: the smaller share of what a side scored.
+        """The share that must reach the minimum: the smaller one of the two scored shares.
 
-        Where no pair is scored there is only the share that paired, and the verdict says why it
-        cannot tell.
+        If no pair is scored, the paired share is used, and the verdict states the reason.
         """
         known = [share for share in (self.scored_before, self.scored_after) if share is not None]
         return min(known) if any(known) else self.share
 
 
 def is_one_to_one(cells: Cells, before: Side, after: Side) -> bool:
-    """Whether every key stood for at most one result on each side.
+    """Return whether every key belongs to at most one result on each side.
 
     A join counts a result as often as its key occurs on the other side, so with unique keys the
-    joined rows of a side are exactly its results, and with doubled keys they are more.
+    joined rows of a side are exactly its results, and with duplicate keys there are more.
     """
     return (
         cells.paired + cells.only_before == before.rows
@@ -84,7 +84,7 @@ def measure_coverage(
     before: Side,
     after: Side,
 ) -> PairingCoverage:
-    """Coverage from the sums; only conflicts need another look, and only where they can occur."""
+    """Compute the coverage from the counts; conflicts take another query, if they are possible."""
     possible = pairs.keys.use_content and cells.only_before and cells.only_after
     conflicts = _count_conflicts(pairs) if possible else 0
     return PairingCoverage(
@@ -102,7 +102,7 @@ def measure_coverage(
 
 
 def _scored_shares(cells: Cells) -> dict[str, float | None]:
-    """Of what each side scored, the share that is a scored pair."""
+    """Return the share of the scored results of each side that are in a scored pair."""
     shares: dict[str, float | None] = {}
     for name in ("scored_before", "scored_after"):
         scored = getattr(cells, name)
@@ -111,14 +111,14 @@ def _scored_shares(cells: Cells) -> dict[str, float | None]:
 
 
 def missing_items(cells: Cells) -> tuple[int, int] | None:
-    """How many results scored before are in no scored pair, and how many of them were right."""
+    """Count results scored before that are in no scored pair, and those of them that were right."""
     missing = cells.scored_before - cells.n
     right = cells.right_before - cells.n11 - cells.n10
     return (missing, right) if missing > 0 and 0 <= right <= missing else None
 
 
 def conflicting(pairs: Pairs) -> Frame:
-    """Task, item and repeat of results with the same id but other content."""
+    """Return task, item and repeat of results with the same id but different content."""
     key = ["task", "item", "repeat"]
     lone = [
         pairs.frame.filter(is_in(side) & ~is_in(other)).select(
@@ -135,10 +135,10 @@ def require_enough(
     min_paired: float,
     names: tuple[str, str],
 ) -> None:
-    """Refuse a comparison of which too little paired.
+    """Refuse a comparison with too few pairs.
 
     Raises:
-        TooFewPairedError: saying how little, what differs, and what to do.
+        TooFewPairedError: names the coverage, the differences and what to do.
     """
     if coverage.paired and coverage.covered >= min_paired:
         return
@@ -152,7 +152,7 @@ def require_enough(
 
 
 def _too_little(coverage: PairingCoverage, min_paired: float, names: tuple[str, str]) -> str:
-    """Which side is covered too little."""
+    """Name the side with too little coverage."""
     sides = [(coverage.scored_before, *names), (coverage.scored_after, *names[::-1])]
     known = [(share, name, other) for share, name, other in sides if share is not None]
     if not known:
@@ -182,7 +182,7 @@ def _difference(coverage: PairingCoverage, groups: Mapping[Label, Cells]) -> str
 
 
 def _lone_tasks(groups: Mapping[Label, Cells]) -> tuple[list[str], list[str]]:
-    """The tasks that occur only before, and those that occur only after."""
+    """Return the tasks that occur only before, and those that occur only after."""
     tasks = by_task(groups)
     return (
         [task for task, cells in tasks.items() if not cells.paired + cells.only_after],
@@ -197,7 +197,7 @@ def _advice(coverage: PairingCoverage, groups: Mapping[Label, Cells]) -> str:
             "models on the same data."
         )
     if coverage.paired:
-        # Rounded down, so that what is proposed is also accepted.
+        # Rounded down, so that the proposed value is accepted.
         enough = Context(prec=2, rounding=ROUND_FLOOR).create_decimal_from_float(coverage.covered)
         return (
             "evaluate both models on the same items, or lower the requirement with --min-paired "

@@ -1,11 +1,11 @@
 """The table of estimators: formulas of the share of forgotten items.
 
-One row says everything about an estimator: what it needs, its scale, what it assumes, how it is
-called and how it is computed. JSON, its schema, frames, the headline, terminal, report page and
-docs are made from this table, so a new row appears in all of them. Packages add rows of their own
-under the entry-point group `forgetmap.estimators`.
+A row defines everything about an estimator: its needs, scale, assumptions, names and computation.
+JSON and its schema, frames, the headline, terminal, report page and docs are made from this table,
+so a new row appears in all of them. Packages add rows under the entry-point group
+`forgetmap.estimators`.
 
-Imported by the command line for the names: what computes is loaded when it is used.
+The command line imports this module for the names, so computing libraries are imported on use.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
     from forgetmap.results import Estimate, Estimates
 
 AUTO = "auto"
-"""The estimator that the data allow, by `choose`."""
+"""Use the best estimator that the data allow; see `choose`."""
 MIN_REPEATED = 0.9
-"""Share of the items that must be repeated, so that an estimator by repeats speaks for all."""
+"""Minimum share of repeated items for an estimator by repeats to stand for all items."""
 BRACKET = "bracket"
 
 Scale = Literal["knowledge", "answers"]
 
 
 class OverTasks(Protocol):
-    """How the mean over tasks is made."""
+    """Function that averages an estimator over tasks."""
 
     def __call__(
         self, name: str, evidence: Sequence[Evidence], tasks: Sequence[Estimates], total: Estimates
     ) -> Estimates:
-        """Make it from what was counted in each task, its estimates, and those of all items."""
+        """Compute the mean from the evidence and estimates of each task, and those of all items."""
         ...
 
 
 def plain_mean(
     name: str, evidence: Sequence[Evidence], tasks: Sequence[Estimates], total: Estimates
 ) -> Estimates:
-    """Mean over tasks, without an interval."""
+    """Average over tasks, without an interval."""
     from forgetmap.comparison.from_counts import mean_of_estimates
 
     del name, evidence
@@ -52,7 +52,7 @@ def plain_mean(
 
 
 def _fits_all(evidence: Evidence) -> bool:
-    """Any data will do."""
+    """Accept any data."""
     del evidence
     return True
 
@@ -62,24 +62,24 @@ class Estimator:
     """A row of the table.
 
     Attributes:
-        name: in `--estimator`, JSON and frames.
+        name: name in `--estimator`, JSON and frames.
         scale: share of what was known beyond guessing, or of answers.
-        label: in the chooser of the page, and after "forgetting:".
-        legend: what is taken off, after "forgotten without".
-        sentence: of a loss, with {} for its share.
-        meaning: what it is, for the JSON schema and the docs.
+        label: text in the menu of the page, and after "forgetting:".
+        legend: what is removed, after "forgotten without".
+        sentence: sentence about a loss, with {} for its share.
+        meaning: definition, for the JSON schema and the docs.
         formula: for the docs.
-        misleads: when not to believe it, for the docs.
-        estimate: from what was counted about a group to its estimates, in both directions or of
-            forgetting alone. Called where `needs` are met.
-        over_tasks: the mean over tasks.
-        needs: what the data must have.
-        assumes: what must hold for it, after "assumes", if anything.
-        rank: place in the headline rule; None if it is used only when asked for.
-        fits: whether it may be the headline of these data, where it has a value.
-        only_losses: it says nothing of what was gained.
-        is_count: it counts what can be seen, so it is never negative and needs no test.
-        is_range: it is a pair of ends, not a number, and cannot be asked for.
+        misleads: when it is misleading, for the docs.
+        estimate: computes the estimates of a group from its evidence, in both directions or of
+            forgetting only. Called only if `needs` are met.
+        over_tasks: computes the mean over tasks.
+        needs: requirements on the data.
+        assumes: assumption, after "assumes", if any.
+        rank: order in the choice of the headline; None if it is used only on request.
+        fits: whether it may be the headline of these data, if it has a value.
+        only_losses: it does not estimate gains.
+        is_count: it is an observed count, so it is never negative and needs no test.
+        is_range: it is a pair of bounds, not a number, and cannot be requested.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Estimator:
         return bool({"repeats", "repeats_before"} & set(self.needs))
 
     def lacks(self, evidence: Evidence) -> str | None:
-        """Why these data do not allow it, if so."""
+        """Return why the data do not allow this estimator; None if they do."""
         return evidence.lacks(self.needs)
 
 
@@ -156,7 +156,7 @@ def _score_over_tasks(
 def _matched_over_tasks(
     name: str, evidence: Sequence[Evidence], tasks: Sequence[Estimates], total: Estimates
 ) -> Estimates:
-    """None where the choices of some task are not known or cannot be trusted."""
+    """Average a matched estimate; missing if the choices of a task are unknown or not trusted."""
     from forgetmap.results import Estimates
 
     unknown = any(task.lacks(("possible_options", "choices", "balance")) for task in evidence)
@@ -194,7 +194,7 @@ BUILT_IN = (
     ),
     Estimator(
         name="published",
-        # On the scale of answers, strictly; the report divides it by what was known beyond luck.
+        # As a share of answers, strictly; the report divides it by the share known beyond luck.
         scale="knowledge",
         label="chance adjustment as published in 2026",
         legend="luck as published in 2026, for comparison",
@@ -315,7 +315,7 @@ BUILT_IN = (
 
 
 BUILT_IN_NAMES = (AUTO, *(row.name for row in BUILT_IN if not row.is_range))
-"""What `--estimator` takes, packages that add estimators aside."""
+"""Values of `--estimator`, without estimators of other packages."""
 
 
 def _check(plugin: object) -> Estimator:
@@ -327,14 +327,14 @@ def _check(plugin: object) -> Estimator:
 ADDED_ESTIMATORS = Registry(
     group="forgetmap.estimators", kind="estimator", built_in={}, check=_check
 )
-"""Those that packages add; ours are in the table."""
+"""Estimators of installed packages; the built-in ones are in the table."""
 
 
 def all_estimators() -> tuple[Estimator, ...]:
-    """Every row: ours, then those that installed packages add.
+    """Return every row: the built-in ones, then those of installed packages.
 
     Raises:
-        UsageError: a package adds one under a name of ours, or one that cannot be loaded.
+        UsageError: a package uses a built-in name, or adds one that cannot be loaded.
     """
     known = {row.name for row in BUILT_IN}
     for name in ADDED_ESTIMATORS.names():
@@ -348,22 +348,22 @@ def all_estimators() -> tuple[Estimator, ...]:
 
 
 def number_estimators() -> tuple[Estimator, ...]:
-    """The estimators that are numbers: they can be asked for, and each has a place in results."""
+    """Return the estimators that are numbers: each can be requested and has a field in results."""
     return tuple(row for row in all_estimators() if not row.is_range)
 
 
 def estimator_names() -> list[str]:
-    """What `--estimator` takes."""
+    """Return the values of `--estimator`."""
     return [*BUILT_IN_NAMES, *ADDED_ESTIMATORS.names()]
 
 
 def find_estimator(name: str) -> Estimator:
-    """The row of this name.
+    """Return the row of this name.
 
     Raises:
         UsageError: there is none; a result may come from a machine with other packages.
     """
-    # Ours first: a broken package must not break what does not use it.
+    # Built-in ones first: a broken package must not break a command that does not use it.
     row = next((row for row in BUILT_IN if row.name == name), None)
     row = row or next((row for row in all_estimators() if row.name == name), None)
     if row is None:
@@ -374,7 +374,7 @@ def find_estimator(name: str) -> Estimator:
 
 
 def check_estimator(name: str) -> None:
-    """Refuse what cannot be asked for.
+    """Refuse an estimator that cannot be requested.
 
     Raises:
         UsageError: there is no such estimator, or it is a range.
@@ -387,13 +387,13 @@ def check_estimator(name: str) -> None:
 
 
 def choose(evidence: Evidence, has_value: Callable[[str], bool]) -> str:
-    """The name of the estimator that the data allow.
+    """Return the name of the best estimator that the data allow.
 
-    One by repeats knows nothing of items without, so it must have most of them.
+    An estimator by repeats ignores items without repeats, so most items must have them.
     """
     ranked = [row for row in all_estimators() if row.rank is not None]
     ranked.sort(key=lambda row: row.rank or 0)
-    # A count is shown even where there was nothing to count.
+    # A count has a value even if there is nothing to count.
     return next(
         row.name
         for row in ranked
@@ -404,12 +404,12 @@ def choose(evidence: Evidence, has_value: Callable[[str], bool]) -> str:
 
 
 def has_repeats(evidence: Evidence, estimator: str) -> bool:
-    """Whether most items are repeated as an estimator needs it."""
+    """Return whether most items have the repeats that an estimator needs."""
     return evidence.count_repeated(estimator) >= MIN_REPEATED * evidence.cells.items
 
 
 def estimator_table() -> str:
-    """All rows as a Markdown table, for the docs."""
+    """Format all rows as a Markdown table, for the docs."""
     from forgetmap.comparison.evidence import NEEDS
 
     rows = [

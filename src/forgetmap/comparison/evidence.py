@@ -38,7 +38,7 @@ from forgetmap.pairing import Pairs
 from forgetmap.stats import LEVEL
 
 Sides = tuple[Mapping[Label, SideCounts], Mapping[Label, SideCounts]]
-"""What the side before and the side after scored, paired or not."""
+"""Counts of the scored results before and after, paired or not."""
 NO_SIDES: Sides = ({}, {})
 Part = TypeVar("Part")
 
@@ -46,25 +46,25 @@ Need = Literal[
     "items", "possible_options", "options", "third_option", "choices", "balance",
     "choices_of_repeats", "repeats", "repeats_before",
 ]  # fmt: skip
-"""What an estimator may need."""
+"""Requirements of estimators on the data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was counted about a group of items.
+    """Counts about a group of items.
 
     Attributes:
         cells: the four cells, coverage, reasons, and counts by options.
-        items: counts within items, where there are repeats.
-        clusters: sums within clusters, where items are clustered.
-        item_clusters: the same of items that were answered repeatedly.
-        luck: the counts by options again, by how luck is taken out of them.
-        lopsided: right answers of some task stand at some positions far more often than at others.
-        doubts: why luck cannot be taken out of some tasks.
-        before: where right and chosen options stood before.
-        graded: sums of graded scores, where scores are not just 0 and 1.
-        level: confidence of all intervals that are made of it.
-        across: design effect of clusters that reach over tasks, on the mean over tasks.
+        items: counts within items, if there are repeats.
+        clusters: sums within clusters, if items are clustered.
+        item_clusters: the same for items with repeated answers.
+        luck: the counts by options again, by how luck is removed from them.
+        lopsided: right answers of some task are at some positions far more often than at others.
+        doubts: reasons why luck cannot be removed from some tasks.
+        before: positions of right and chosen options before.
+        graded: sums of graded scores, if scores are not just 0 and 1.
+        level: confidence level of the intervals.
+        across: design effect of clusters that span tasks, on the mean over tasks.
     """
 
     cells: Cells
@@ -85,20 +85,20 @@ class Evidence:
         return self.cells.options
 
     def count_repeated(self, estimator: str) -> int:
-        """Items with as many answers of each model as an estimator by repeats needs."""
+        """Count the items with enough answers from each model for an estimator by repeats."""
         if self.items is None:
             return 0
         repeated = self.items.repeated(**MIN_ANSWERS.get(estimator, {}))
         return min(int(repeated.weight.sum()), self.cells.items)
 
     def lacks(self, needs: Iterable[Need]) -> str | None:
-        """Why the first of these needs is not met that is not."""
+        """Return the reason why a need is not met, for the first such need; None if all are met."""
         unmet = (NEEDS[need] for need in needs if not NEEDS[need].is_met(self))
         return next((condition.reason_for(self) for condition in unmet), None)
 
     @classmethod
     def total(cls, parts: Iterable[Evidence]) -> Evidence:
-        """The evidence of several groups together."""
+        """Add up the evidence of several groups."""
         parts = list(parts)
         items = [part.items for part in parts if part.items is not None]
         clusters = [part.clusters for part in parts if part.clusters is not None]
@@ -121,32 +121,32 @@ class Evidence:
 
     @property
     def cluster_count(self) -> int | None:
-        """Clusters with scored pairs; None where items are not clustered."""
+        """Number of clusters with scored pairs; None if items are not clustered."""
         if self.item_clusters is not None:
             return sum(self.item_clusters.counts.values())
         return None if self.clusters is None else self.clusters.count
 
     @property
     def gold_positions_known(self) -> bool:
-        """Whether it is recorded where the right answers stood."""
+        """Whether the positions of the right answers are recorded."""
         closed = sum(c.n for k, c in self.options.items() if not math.isinf(k) and k > TWO_OPTIONS)
         return closed <= sum(n for (k, _), n in self.before.gold.items() if k > TWO_OPTIONS)
 
 
 class Condition(NamedTuple):
-    """What the data must have: how that is seen, what to say where they have not, its name."""
+    """A requirement on the data: a test, the message if it is not met, and its name."""
 
     is_met: Callable[[Evidence], bool]
     reason: str
     label: str
 
     def reason_for(self, evidence: Evidence) -> str:
-        """What to say of these data."""
+        """Return the message for these data."""
         return self.reason.format(doubt=next(iter(evidence.doubts), ""))
 
 
 def _unknown_choices(evidence: Evidence) -> dict[float, int]:
-    """Number of options -> pairs whose wrong choice is not recorded; of items with options."""
+    """Count pairs whose wrong choice is not recorded, by number of options."""
     options = evidence.options.items()
     return {k: counts.unknown for k, counts in options if not math.isinf(k) and counts.n}
 
@@ -203,7 +203,7 @@ NEEDS: dict[Need, Condition] = {
 
 @dataclass(frozen=True, slots=True)
 class GroupedEvidence:
-    """The evidence by task, category and tags; clusters apart, because groups may divide them."""
+    """Evidence by task, category and tags; clusters are separate, as groups may divide them."""
 
     groups: Mapping[Label, Evidence]
     clusters: Mapping[str, Mapping[str, ClusterSums]]
@@ -212,20 +212,20 @@ class GroupedEvidence:
     """As in `Evidence`."""
 
     def tasks(self) -> dict[str, Evidence]:
-        """By task."""
+        """Return the evidence by task."""
         tasks = self._by("task")
         return {name: replace(task, across=self.across) for name, task in tasks.items()}
 
     def categories(self) -> dict[str, Evidence]:
-        """By category; items without one are in none."""
+        """Return the evidence by category; items without a category are left out."""
         return self._by("category")
 
     def tags(self) -> dict[str, Evidence]:
-        """By tag; an item counts under each of its tags."""
+        """Return the evidence by tag; an item counts under each of its tags."""
         return self._by("tags")
 
     def total(self) -> Evidence:
-        """All of it."""
+        """Return the evidence of all items."""
         evidence = Evidence.total(self.groups.values())
         return replace(
             evidence,
@@ -260,15 +260,15 @@ def gather_evidence(
     graded: bool = False,
     shared_content: bool = False,
 ) -> GroupedEvidence:
-    """Add to the counts what repeats, clusters, positions and graded scores tell.
+    """Add repeats, clusters, positions and graded scores to the counts.
 
     Args:
         pairs: both sides.
-        cells: what was counted about them.
+        cells: counts of the pairs.
         noise: the model before, paired with a repeat of it.
-        sides: where right and chosen options stand on each side.
-        graded: some score is neither 0 nor 1.
-        level: confidence of the intervals.
+        sides: positions of right and chosen options on each side.
+        graded: some scores are neither 0 nor 1.
+        level: confidence level of the intervals.
         shared_content: some items have the same content; they are one cluster.
     """
     if has_cluster_names(pairs):
@@ -304,7 +304,7 @@ def gather_evidence(
 def _habits_matter(
     cells: Mapping[Label, Cells], trust: Mapping[str, TaskTrust], lacking: set[str]
 ) -> set[str]:
-    """Tasks in which habits of guessing decide about the lower end; the others need no look."""
+    """Return the tasks whose lower end depends on guessing habits."""
     return {
         label.task
         for label, counts in cells.items()
@@ -322,7 +322,7 @@ def _across(pairs: Pairs, cells: Mapping[Label, Cells], *, by_content: bool) -> 
 
 
 def by_task_total(side: Mapping[Label, SideCounts]) -> dict[str, SideCounts]:
-    """What a side scored in each task."""
+    """Add up the results of a side by task."""
     parts: dict[str, list[SideCounts]] = {}
     for label, counts in side.items():
         parts.setdefault(label.task, []).append(counts)
@@ -332,10 +332,11 @@ def by_task_total(side: Mapping[Label, SideCounts]) -> dict[str, SideCounts]:
 def _on_labels(
     side: Mapping[Label, SideCounts], cells: Mapping[Label, Cells]
 ) -> dict[Label, SideCounts]:
-    """What a side scored, by the labels of the pairs; a task with one label has all of it.
+    """Return the counts of a side by the labels of the pairs.
 
-    Categories may come from the other side or from a table, so labels of one side may differ. The
-    results without counterpart are counted under the task alone, so that label is not one.
+    Labels of one side may differ, because categories may come from the other side or from a table;
+    a task with one label gets all counts. Results without a counterpart are counted under the task
+    alone, which is not a label.
     """
     tasks = by_task_total(side)
     return {
@@ -346,7 +347,7 @@ def _on_labels(
 
 
 def _labels_with_pairs(cells: Mapping[Label, Cells]) -> dict[str, list[Label]]:
-    """Task -> its labels under which anything is paired."""
+    """Return the labels of each task that have pairs."""
     labels: dict[str, list[Label]] = {}
     for label, counts in cells.items():
         if counts.paired:
@@ -358,10 +359,10 @@ LONE_COUNTS = ("scored_before", "right_before", "scored_after", "right_after")
 
 
 def with_lone_results(cells: Mapping[Label, Cells]) -> dict[Label, Cells]:
-    """The counts with results without counterpart under the one label of their task, if it has one.
+    """Move results without a counterpart to the label of their task, if it has only one.
 
-    The join knows no category or tags of them; where a task has several labels they stay apart, and
-    the coverage of a category counts pairs alone.
+    The join does not know their category or tags. If a task has several labels, they stay separate,
+    and the coverage of a category counts only pairs.
     """
     labelled = _labels_with_pairs(cells)
     moved = dict(cells)
@@ -380,7 +381,7 @@ def with_lone_results(cells: Mapping[Label, Cells]) -> dict[Label, Cells]:
 
 
 def tasks_without_choices(cells: Mapping[Label, Cells]) -> set[str]:
-    """Tasks of which some wrong choice among three and more options is not recorded."""
+    """Return the tasks with an unrecorded wrong choice among three or more options."""
     return {
         label.task
         for label, counts in cells.items()
@@ -404,12 +405,12 @@ def _clusters(
     across: bool,
     graded: bool,
 ) -> dict[str, Mapping[str, ClusterSums]]:
-    """Cluster sums of tasks, categories, tags and all items, where anything is clustered."""
+    """Sum clusters of tasks, categories, tags and all items, if there are any."""
     if not (is_clustered(pairs) or across):
         return {}
     scores = score_columns(pairs, trust, lacking, graded=graded)
     scored = score_pairs(pairs, scores, by_content=across)
-    # Items of one cluster may have different lists of tags; without such clusters they share them.
+    # Items of one cluster may have different lists of tags; clusters of repeats share theirs.
     by_tag_apart = across or has_cluster_names(pairs)
     levels = [*_levels(pairs), "task"]
     sums = sum_levels(scored, [each for each in levels if each != "tags" or not by_tag_apart])
@@ -421,7 +422,7 @@ def _clusters(
 def _count_repeats(
     pairs: Pairs, noise: Pairs | None, *, by_content: bool
 ) -> tuple[dict[Label, ItemSums], dict[str, Mapping[str, ItemClusters]]]:
-    """Repeated items by label, and their clusters by level; an item alone is no cluster here."""
+    """Count repeated items by label, and their clusters by level; no clusters of single items."""
     if not (pairs.repeats or noise is not None):
         return {}, {}
     if not (has_cluster_names(pairs) or by_content):
@@ -441,7 +442,7 @@ def _levels(pairs: Pairs) -> list[str]:
 
 
 def _by_name(parts: Mapping[Label, Part], level: str) -> dict[str, list[Part]]:
-    """The parts of each group at a level: `task`, `category`, `tags` or `total`."""
+    """Return the parts of each group at a level: `task`, `category`, `tags` or `total`."""
     groups: dict[str, list[Part]] = {}
     for label, part in parts.items():
         for name in _names_at(level, label):
@@ -450,7 +451,7 @@ def _by_name(parts: Mapping[Label, Part], level: str) -> dict[str, list[Part]]:
 
 
 def _names_at(level: str, label: Label) -> list[str]:
-    """The groups that a label is in: without a category in none, under each of its tags."""
+    """Return the groups of a label: none without a category, one for each of its tags."""
     if level == "total":
         return [""]
     if level == "task":
@@ -461,5 +462,5 @@ def _names_at(level: str, label: Label) -> list[str]:
 
 
 def tags_of(label: Label) -> list[str]:
-    """The tags of a group, which are recorded as one text."""
+    """Return the tags of a label, which are recorded as one text."""
     return split_tags(label.tags or "")

@@ -24,10 +24,10 @@ def write_result(
 ) -> Path:
     """Write every table and number of a result into a folder, all or nothing.
 
-    comparison.json, tasks, categories, tags and totals as CSV and Parquet; flips.parquet and
-    unpaired.parquet item by item, of a chain for its first checkpoint with its last. A chain also
-    has against_previous, against_first and paths, and histories.parquet item by item; several
-    models after have one such folder each.
+    Files: comparison.json; tasks, categories, tags and totals as CSV and Parquet; flips.parquet and
+    unpaired.parquet with one row per item (for a chain, of the first checkpoint and the last). A
+    chain also has against_previous, against_first and paths, and histories.parquet with one row per
+    item. Several models after have one such folder each.
     """
     with complete_folder(path, overwrite=overwrite) as partial:
         _write_json(result, partial)

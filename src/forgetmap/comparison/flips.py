@@ -25,7 +25,7 @@ KINDS: dict[str, tuple[int, int]] = {
     "kept": (RIGHT, RIGHT),
     "never": (WRONG, WRONG),
 }
-"""Transition -> the states before and after."""
+"""Transition -> states before and after."""
 SHARED_COLUMNS = ("category", "k", "gold")
 """Columns of an item, the same on both sides."""
 SIDE_COLUMNS = ("score", "outcome", "answer", "choice")
@@ -34,7 +34,7 @@ QUESTION_COLUMNS = ("question", "options")
 
 
 def select_flips(pairs: Pairs, kind: str) -> Frame:
-    """The pairs of one transition: task, both ids, what was asked for and both answers."""
+    """Select the pairs of one transition: task, both ids, gold and both answers."""
     if kind not in KINDS:
         raise UsageError(
             f"there is no transition {kind!r}", hint=f"choose from {', '.join(KINDS)}."
@@ -65,7 +65,7 @@ def with_texts(flips: Frame, before: Run, after: Run) -> Frame:
             flips = _join_texts(flips, run.texts, names, own)
     source, own = (before, "item") if before.texts is not None else (after, "item_after")
     if source.texts is not None:
-        # Last, because Arrow joins no table that has lists in it already.
+        # Last, because Arrow cannot join a table that already has lists.
         flips = _join_texts(flips, source.texts, {name: name for name in QUESTION_COLUMNS}, own)
     present = flips.collect_schema().names()
     first = [*columns, *(name for name in QUESTION_COLUMNS if name in present)]
@@ -74,7 +74,7 @@ def with_texts(flips: Frame, before: Run, after: Run) -> Frame:
 
 
 def select_unpaired(pairs: Pairs) -> Frame:
-    """Every result that is not in the cells, and why; one row for both sides of a conflict."""
+    """Select every result that is not in the cells, with the reason; a conflict is one row."""
     key = ["task", "item", "repeat"]
     unscored = _select_keys(pairs, "before", both_sides() & ~scored_pair())
     parts = {
@@ -117,7 +117,7 @@ def _join(flips: Frame, once: Frame, on: dict[str, str]) -> Frame:
 
 
 def _join_arrow(flips: Frame, once: Frame, on: dict[str, str]) -> Frame:
-    """Arrow joins no lists: carry the place of the row across, then look the lists up."""
+    """Join the row index and look up the lists by it, because Arrow cannot join lists."""
     table = nw.to_native(once)
     lists = [name for name, dtype in once.collect_schema().items() if dtype == nw.List]
     places = table.drop_columns(lists).append_column("place", [range(len(table))])

@@ -21,7 +21,7 @@ TESTS = ("known_before", "p_lost", "q_lost", "mcnemar_p", "detectable")
 
 
 def flat_table(groups: Sequence[GroupResult]) -> pa.Table:
-    """One row per group: estimates by value and limits, reasons as columns of their own."""
+    """Return one row per group: estimates with their bounds, and a column for each reason."""
     columns: dict[str, pa.Array] = {"name": pa.array([group.name for group in groups], pa.string())}
     for name in COUNTS:
         columns[name] = pa.array([getattr(group, name) for group in groups], pa.int64())
@@ -52,14 +52,14 @@ def _add_limits(columns: dict[str, pa.Array], name: str, estimates: Sequence[Est
 
 
 def small_frame(groups: Sequence[GroupResult], like: Run) -> Any:
-    """Groups as a frame of the library that `like` was handed in with."""
+    """Return groups as a frame of the library of `like`."""
     groups_table = flat_table(groups)
     implementation = like.scores.implementation
     if implementation.is_pyspark():
         session = nw.to_native(like.scores).sparkSession
         return session.createDataFrame(groups_table)
     if implementation.is_duckdb() and like.handed_in != "path":
-        # DuckDB finds the Arrow table under its name here; the caller's own connection answers.
+        # DuckDB finds the Arrow table by its name here, through the connection of the caller.
         return nw.to_native(like.scores).query(fresh_name(), "SELECT * FROM groups_table")
     if implementation.is_duckdb():
         return groups_table
@@ -67,7 +67,7 @@ def small_frame(groups: Sequence[GroupResult], like: Run) -> Any:
 
 
 def to_library(frame: Frame, like: Run) -> Any:
-    """Lazy where the caller handed in something lazy, else collected; Arrow for paths."""
+    """Return a lazy frame if the caller passed one, else collect it; Arrow for paths."""
     if like.handed_in == "lazy":
         return nw.to_native(frame)
     collected = frame.collect()

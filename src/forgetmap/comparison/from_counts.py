@@ -36,16 +36,16 @@ from forgetmap.stats import (
 NO_ITEMS = NEEDS["items"].reason
 
 Part = Literal["loss", "knowledge", "answering"]
-"""What was lost in all; of it, what is no longer known, and what is no longer answered."""
+"""The whole loss; of it, what is no longer known, and what is no longer answered."""
 END_NAMES = ("low", "high")
-"""The ends of the plausible range, with all that the data allow."""
+"""Ends of the plausible range."""
 NEVER_NEGATIVE = ("raw",)
 DROP = "drop"
-"""Losses less gains, as counted: what noise that flips as many answers either way leaves."""
+"""Losses minus gains, as counted: unbiased under noise that flips as many answers either way."""
 
 
 class Term(NamedTuple):
-    """The items with one k under a score s = c[10] - h[E]; u lucky flips are expected per E."""
+    """Counts of the items with one k for a score s = c[10] - h[E]; u lucky flips expected per E."""
 
     k: float
     n: int
@@ -57,7 +57,7 @@ class Term(NamedTuple):
 
 
 def terms(name: str, part: Part, evidence: Evidence, direction: str = "lost") -> list[Term]:
-    """The counts that an estimator, or a part of it, is made of."""
+    """Return the counts behind an estimator or a part of it."""
     if name == DROP:
         cells = evidence.cells
         return [Term(math.inf, cells.n, cells.n10, cells.n01, 1.0, 1.0, 1.0)]
@@ -67,14 +67,14 @@ def terms(name: str, part: Part, evidence: Evidence, direction: str = "lost") ->
             if part != "answering":
                 parts.append(_knowledge(name, luck, k, counts))
             if part != "knowledge":
-                # Beside the knowledge part its items are counted already.
+                # The knowledge part already counts these items.
                 n = counts.n if part == "answering" else 0
                 parts.append(_answering(name, k, counts, n))
     return parts
 
 
 def _by_luck(name: str, evidence: Evidence) -> Mapping[Luck, ByOptions]:
-    """Only the ends of the range depend on what may be trusted; `matched` counts on all of it."""
+    """Return the counts by luck: as trusted for the ends of the range, else as assumed by name."""
     if name in END_NAMES:
         return evidence.luck
     return {Luck.CHOICES if name == "matched" else Luck.REDRAWN: evidence.options}
@@ -102,9 +102,9 @@ def _answering(name: str, k: float, counts: OptionCounts, n: int) -> Term:
 
 
 def total_sums(parts: Sequence[Term]) -> ScoreSums | None:
-    """The sums over all items; None of none.
+    """Sum over all items; None without items.
 
-    Plain floats: of a hundred tasks with ten estimates each, arrays of one number take a second.
+    Plain floats: with a hundred tasks and ten estimates each, arrays of one number take a second.
     """
     if not parts:
         return None
@@ -121,7 +121,7 @@ def total_sums(parts: Sequence[Term]) -> ScoreSums | None:
 
 
 class IntervalDesign(NamedTuple):
-    """What clusters make of an interval: its quantile, design effects, and a remark."""
+    """Effect of clusters on an interval: its quantile, design effects, and a note."""
 
     quantile: float
     inflate: float = 1.0
@@ -138,13 +138,13 @@ def design_of(
     parts: Sequence[Term],
     size: str = SIZE,
 ) -> IntervalDesign:
-    """How the clusters of a group widen the interval of a score; `size` names what it is over."""
+    """Return how the clusters of a group widen the interval of a score."""
     variance = _cluster_variance(evidence, name, part, direction, parts, size)
     if variance is None:
         return IntervalDesign(normal_quantile(evidence.level))
     from scipy.special import stdtrit  # heavy, only here
 
-    if math.isnan(variance.variance):  # all its items may have been lost as one
+    if math.isnan(variance.variance):  # all its items may have been lost together
         worst, quantile = variance.size, float(stdtrit(1, 0.5 + evidence.level / 2))
         return IntervalDesign(quantile, worst, worst, freedom=1.0, note=", one cluster")
     few = (
@@ -169,7 +169,7 @@ def _cluster_variance(
     parts: Sequence[Term],
     size: str = SIZE,
 ) -> ClusterVariance | None:
-    """None where no cluster has two items."""
+    """Return the variance between clusters; None if no cluster has two items."""
     if evidence.clusters is None or not parts:
         return None
     is_count = name in ("raw", DROP)
@@ -192,7 +192,7 @@ def _cluster_variance(
 
 
 def estimate(name: str, evidence: Evidence) -> Estimates:
-    """Forgetting and backward transfer of an estimator that is a mean of item scores."""
+    """Estimate forgetting and backward transfer by a mean of item scores."""
     estimates = Estimates(
         forgetting=_score(evidence, name, "lost"),
         backward_transfer=_score(evidence, name, "gained"),
@@ -208,13 +208,13 @@ def estimate(name: str, evidence: Evidence) -> Estimates:
 
 
 def knows_choices(evidence: Evidence) -> bool:
-    """Whether the wrong options that were chosen tell how luck moved."""
+    """Return whether the chosen wrong options show how guesses changed."""
     needs: tuple[Need, ...] = ("items", "options", "third_option", "choices", "balance")
     return evidence.lacks(needs) is None
 
 
 def conditional_forgetting(evidence: Evidence) -> Estimate:
-    """Share of what was right before."""
+    """Estimate the forgotten share of the items that were right before."""
     known = evidence.cells.n10 + evidence.cells.n11
     term = Term(math.inf, known, evidence.cells.n10, 0, 1.0, 0.0, 0.0)
     return _interval(evidence, "raw", "lost", [term], None, size=RIGHT_BEFORE)
@@ -248,15 +248,15 @@ def _interval(
 def loss_interval(
     name: str, part: Part, evidence: Evidence, floor: float = 0.0
 ) -> tuple[Estimate, float | None]:
-    """What was lost, with limits that may be quoted, and the p-value that nothing was.
+    """Return the loss with an interval for "at least" statements, and the p-value of no loss.
 
-    The lower limit is 0 or below where the test does not reject, so a loss is claimed if and only
-    if it is above 0. Both agree for one group.
+    The lower bound is 0 or below if the test does not reject, so a loss is claimed if and only if
+    the bound is above 0. Interval and test agree for one group.
 
     Args:
-        name: of a mean of item scores.
-        part: of the loss.
-        evidence: of the group.
+        name: an estimator that is a mean of item scores.
+        part: the part of the loss.
+        evidence: counts of the group.
         floor: noise floor that open-ended items are tested against.
     """
     parts = terms(name, part, evidence)
@@ -276,7 +276,7 @@ def loss_interval(
 
 
 def drop_interval(evidence: Evidence) -> Interval:
-    """Losses less gains; the lower limit may be quoted."""
+    """Return losses minus gains; the lower bound holds as an "at least" statement."""
     parts = terms(DROP, "loss", evidence)
     sums = total_sums(parts)
     assert sums is not None  # noqa: S101  # these are there always
@@ -285,7 +285,7 @@ def drop_interval(evidence: Evidence) -> Interval:
 
 
 def loss_variance(name: str, evidence: Evidence, at: float | None = None) -> float:
-    """Variance of the loss, at its estimate or at another loss; never 0."""
+    """Return the variance of the loss, at its estimate or at another loss; nan without items."""
     parts = terms(name, "loss", evidence)
     sums = total_sums(parts)
     if sums is None or not float(sums.n):
@@ -295,7 +295,7 @@ def loss_variance(name: str, evidence: Evidence, at: float | None = None) -> flo
 
 
 def part_p(parts: Sequence[Term], sums: ScoreSums, design: IntervalDesign, floor: float) -> float:
-    """One-sided p that nothing was lost but luck and noise.
+    """Return the one-sided p-value that only luck and noise changed answers.
 
     Of the items in 10 and E a share u / (1 + u) is in 10 by luck, so losses are binomial; of items
     that cannot be guessed a share `floor` flips by noise. Clustered items are tested by their
@@ -319,13 +319,13 @@ def part_p(parts: Sequence[Term], sums: ScoreSums, design: IntervalDesign, floor
 
 
 def as_estimate(interval: Interval, method: str, *, not_negative: bool = False) -> Estimate:
-    """An interval as a value of results."""
+    """Convert an interval to an estimate of a result."""
     low = max(float(interval.low), 0.0) if not_negative else float(interval.low)
     return Estimate(value=float(interval.value), low=low, high=float(interval.high), method=method)
 
 
 def over_tasks(name: str, tasks: Sequence[Evidence]) -> Estimates:
-    """Mean over tasks of a score, with the variance of every task carried."""
+    """Average a score over tasks, with the variances of all tasks."""
     means = []
     for direction in DIRECTIONS:
         interval = mean_over_tasks(name, "loss", tasks, direction)
@@ -344,10 +344,10 @@ def mean_over_tasks(
     *,
     at_least: bool = False,
 ) -> Interval | None:
-    """The mean of a score over tasks; None where no task has items.
+    """Average a score over tasks; None if no task has items.
 
-    Tasks with many clusters, or none, share one interval; one with few keeps its own, and the two
-    join in quadrature, so that a tiny task adds no more than its weight.
+    Tasks with many clusters, or none, share one interval. A task with few keeps its own, and the
+    two are added in quadrature, so that a tiny task adds no more than its weight.
     """
     parts = [(task, terms(name, part, task, direction)) for task in tasks if task.cells.n]
     if not parts:
@@ -358,7 +358,7 @@ def mean_over_tasks(
         assert sums is not None  # noqa: S101  # a task with items has terms
         design = design_of(task, name, part, direction, counts)
         span = (-max(term.h for term in counts), max(term.c for term in counts))
-        # Clusters that reach over tasks widen the mean as a whole.
+        # Clusters that span tasks widen the mean as a whole.
         inflate = design.inflate * task.across
         worst = None if design.worst is None else design.worst * task.across
         joined.append(TaskPart(sums, design.quantile, inflate, worst, design.freedom, span))
@@ -366,7 +366,7 @@ def mean_over_tasks(
 
 
 def mean_of_estimates(tasks: Sequence[Estimates], total: Estimates) -> Estimates:
-    """Mean over tasks of everything in the estimates, without an interval."""
+    """Average each value of the estimates over tasks, without an interval."""
     kind = type(total)
     return kind(
         **{name: plain_mean([getattr(task, name) for task in tasks]) for name in kind.model_fields}
@@ -374,7 +374,7 @@ def mean_of_estimates(tasks: Sequence[Estimates], total: Estimates) -> Estimates
 
 
 def plain_mean(estimates: Sequence[Estimate]) -> Estimate:
-    """Mean of values that have no interval of their own."""
+    """Average values without intervals."""
     known = [one for one in estimates if one.value is not None]
     if not known:
         reason = estimates[0].reason if estimates else NO_ITEMS
@@ -384,7 +384,7 @@ def plain_mean(estimates: Sequence[Estimate]) -> Estimate:
 
 
 def published_estimates(evidence: Evidence) -> PublishedResult:
-    """The published adjustment with its ceilings."""
+    """Return the published adjustment with its ceilings."""
     values = as_published(evidence.options)
     if values is None:
         return PublishedResult.missing("published", NO_ITEMS)
@@ -397,9 +397,9 @@ def published_estimates(evidence: Evidence) -> PublishedResult:
 
 
 def luck_p(evidence: Evidence, *, use_options: bool) -> float | None:
-    """P-value that nothing was lost but luck.
+    """Return the p-value that only luck changed answers.
 
-    The test takes items as independent; clustered ones are tested by their score.
+    The test assumes independent items; clustered items are tested by their score.
     """
     name = "matched" if use_options else "latent"
     parts = terms(name, "loss", evidence)
@@ -413,7 +413,7 @@ def luck_p(evidence: Evidence, *, use_options: bool) -> float | None:
 
 
 def lost_p(parts: Sequence[Term]) -> float | None:
-    """Mid-p that nothing was lost; open-ended items say nothing about luck and are left out."""
+    """Return the mid-p value of no loss; open-ended items carry no luck and are left out."""
     lucky = [term for term in parts if term.u > 0]
     if not lucky:
         return None
@@ -425,7 +425,7 @@ def lost_p(parts: Sequence[Term]) -> float | None:
 
 
 def known_share(counts: ByOptions) -> float | None:
-    """Share of items known before beyond guessing: the mean of c (a - 1/k)."""
+    """Return the share of items known before beyond guessing: the mean of c (a - 1/k)."""
     n = sum(part.n for part in counts.values())
     if not n:
         return None
@@ -437,7 +437,7 @@ def known_share(counts: ByOptions) -> float | None:
 
 
 def as_published(counts: ByOptions) -> Published | None:
-    """The published adjustment of one group, with k averaged over items by its luck 1/(k-1)."""
+    """Return the published adjustment of one group, with k averaged by its luck 1/(k-1)."""
     n = sum(part.n for part in counts.values())
     if not n:
         return None
@@ -449,16 +449,16 @@ def as_published(counts: ByOptions) -> Published | None:
 
 
 def average_options(counts: ByOptions) -> float:
-    """The k of which the luck 1/(k-1) is the mean over the items; `inf` if all are open-ended."""
+    """Return the k whose luck 1/(k-1) is the mean over the items; `inf` if all are open-ended."""
     n = sum(part.n for part in counts.values())
     luck = sum(0.0 if math.isinf(k) else part.n / (k - 1) for k, part in counts.items())
     return 1 + n / luck if luck else math.inf
 
 
 def detectable_loss(evidence: Evidence, name: str, floor: float) -> float | None:
-    """The smallest loss that the verdict finds four times in five, beyond the noise floor.
+    """Return the smallest loss beyond the noise floor that is detected with 80 % probability.
 
-    None where all that is known would not do.
+    None if even the loss of everything known would not be detected.
     """
     parts = terms(name, "loss", evidence)
     sums, known = total_sums(parts), known_share(evidence.options)
@@ -469,7 +469,7 @@ def detectable_loss(evidence: Evidence, name: str, floor: float) -> float | None
     h = sum(term.h * term.n for term in parts) / n
     share = spread / (h * (c + h)) if h else 0.0
     size = (1 - evidence.level) / 2
-    # Clustered items tell as much as fewer independent ones.
+    # Clustered items carry as much information as fewer independent ones.
     n /= design_of(evidence, name, "loss", "lost", parts).inflate
     loss = float(detectable(n, c=c, h=h, share_e=share, noise_floor=floor, size=size))
     return loss if loss <= known else None

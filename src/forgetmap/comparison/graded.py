@@ -12,12 +12,12 @@ from forgetmap.pairing import Pairs, scored_pair
 
 @dataclass(frozen=True, slots=True)
 class GradedSums:
-    """Sums of the fall of graded scores, before less after. They add up.
+    """Sums of the decrease of graded scores, before minus after. Sums can be added.
 
     Attributes:
         n: scored pairs.
-        graded: of these, with a score that is neither 0 nor 1 on either side.
-        total: sum of the falls.
+        graded: of these, pairs with a score that is neither 0 nor 1 on either side.
+        total: sum of the decreases.
         squares: sum of their squares.
         cubes: sum of their third powers.
     """
@@ -34,12 +34,12 @@ class GradedSums:
 
 
 def graded_fall() -> nw.Expr:
-    """How much lower the score of a pair is after."""
+    """Return the score before minus the score after."""
     return nw.col("score_before") - nw.col("score_after")
 
 
 def sum_graded(pairs: Pairs) -> dict[Label, GradedSums]:
-    """The sums by task, category and tags."""
+    """Sum by task, category and tags."""
     labels = label_columns(pairs)
     between = [
         (nw.col(name) != 0) & (nw.col(name) != 1) for name in ("score_before", "score_after")

@@ -48,11 +48,11 @@ from forgetmap.stats import (
 )
 
 RESERVED = GroupResult.model_fields.keys() - set(BUILT_IN_NAMES)
-"""Names in a result that no estimator of a package may take."""
+"""Field names that estimators of packages may not use."""
 
 
 def group_result(name: str, evidence: Evidence, policy: Policy) -> GroupResult:
-    """Counts, rates, estimates and verdict of one group that is a claim of its own."""
+    """Compute counts, rates, estimates and verdict of one group that is a claim of its own."""
     group = _numbers(name, evidence, policy)
     return conclude(group, make_claim(group, evidence, policy), policy)
 
@@ -60,12 +60,12 @@ def group_result(name: str, evidence: Evidence, policy: Policy) -> GroupResult:
 def group_results(
     evidence: Mapping[str, Evidence], policy: Policy, family: str
 ) -> list[GroupResult]:
-    """One result per group; the more groups, the more it takes to call one lost.
+    """Compute one result per group, with verdicts corrected for the number of groups.
 
     Args:
-        evidence: by the name of the group.
-        policy: how verdicts are reached.
-        family: what the groups are: tasks, categories or tags.
+        evidence: evidence by the name of the group.
+        policy: rules of the verdict.
+        family: kind of the groups: tasks, categories or tags.
     """
     groups = [_numbers(name, counted, policy) for name, counted in evidence.items()]
     claims = [
@@ -78,7 +78,7 @@ def group_results(
 def conclude_family(
     groups: Sequence[GroupResult], claims: Sequence[Claim], policy: Policy, family: str
 ) -> list[GroupResult]:
-    """Verdicts of groups that are looked at together, by Benjamini and Hochberg."""
+    """Reach verdicts of groups that are examined together, by Benjamini and Hochberg."""
     q = false_discovery([claim.p for claim in claims]).tolist() if claims else []
     size = sum(not math.isnan(value) for value in q)
     if size < 2:
@@ -97,7 +97,7 @@ def conclude_family(
 
 
 def with_q(results: Sequence[GroupResult]) -> list[GroupResult]:
-    """The same with the false discovery rate controlled over all of them."""
+    """Add q-values that control the false discovery rate over all groups."""
     p = [math.nan if group.p_lost is None else group.p_lost for group in results]
     q = false_discovery(p).tolist() if p else []
     return [
@@ -109,7 +109,7 @@ def with_q(results: Sequence[GroupResult]) -> list[GroupResult]:
 def with_shrinkage(
     results: Sequence[GroupResult], evidence: Mapping[str, Evidence], policy: Policy
 ) -> list[GroupResult]:
-    """Tasks with their losses drawn towards the mean, and how likely each exceeds the margin."""
+    """Add losses that are shrunk towards the mean, and the probability to exceed the margin."""
     values = [math.nan if (v := g.headline.forgetting.value) is None else v for g in results]
 
     def shrink_at(loss: float | None) -> tuple[Shrinkage | None, list[float]]:
@@ -130,7 +130,7 @@ def with_shrinkage(
 
 
 def _variance(group: GroupResult, evidence: Evidence, policy: Policy, loss: float | None) -> float:
-    """Variance of the loss of a task, if it were this loss; nan where there is none."""
+    """Return the variance of the loss of a task, assuming this loss; nan if there is none."""
     total = group.headline.forgetting
     if group.headline.estimator in FROM_COUNTS and total.value is not None:
         return loss_variance(group.headline.estimator, evidence, at=loss)
@@ -151,7 +151,7 @@ def _shrunk_fields(shrunk: Shrinkage, index: int) -> dict[str, Any]:
 
 
 def _numbers(name: str, evidence: Evidence, policy: Policy) -> GroupResult:
-    """Counts, rates and estimates of one group; a rate of nothing is null, with a reason."""
+    """Compute counts, rates and estimates of one group; a rate of no items is null."""
     numbers = {
         **_counts(name, evidence.cells),
         **_estimates(evidence),
@@ -167,7 +167,7 @@ def macro_result(
     total: GroupResult,
     policy: Policy,
 ) -> GroupResult:
-    """Counts of all tasks, rates as plain means over the tasks that have them."""
+    """Add up the counts of all tasks, and average their rates without weights."""
     evidence = [task for task in tasks.values() if task.cells.n]
     scored = [task for task in results if task.n]
     update: dict[str, Any] = {
@@ -217,7 +217,7 @@ def _counts(name: str, cells: Cells) -> dict[str, Any]:
 
 
 def _facts(evidence: Evidence) -> dict[str, Any]:
-    """What stands beside the estimates."""
+    """Return the values beside the estimates."""
     return {
         "symmetric_noise": symmetric_loss(evidence),
         "coverage": CoverageResult(
@@ -231,12 +231,12 @@ def _facts(evidence: Evidence) -> dict[str, Any]:
 
 
 def _covered(evidence: Evidence, scored: int) -> float | None:
-    """Share of what a side scored that is a scored pair."""
+    """Return the share of the scored results of a side that are in a scored pair."""
     return min(evidence.cells.n / scored, 1.0) if scored else None
 
 
 def _worst_case(evidence: Evidence) -> float | None:
-    """The most that can be lost if all that is missing after was (Manski's bound)."""
+    """Return the largest possible loss: everything missing after was lost (Manski's bound)."""
     cells = evidence.cells
     missing = missing_items(cells)
     if not cells.n or missing is None:
@@ -246,7 +246,7 @@ def _worst_case(evidence: Evidence) -> float | None:
 
 
 def _answer_changes(evidence: Evidence) -> int | None:
-    """Wrong before, another wrong option after."""
+    """Count items with one wrong option before and another wrong option after."""
     closed = [part for k, part in evidence.options.items() if TWO_OPTIONS < k < math.inf]
     if not closed or any(part.unknown for part in closed):
         return None
@@ -272,7 +272,7 @@ def _graded_interval(sums: GradedSums, clusters: ClusterVariance | None, level: 
 
 
 def _graded_clusters(evidence: Evidence) -> ClusterVariance | None:
-    """How clusters widen the interval; None without any, or of one."""
+    """Return how clusters widen the interval; None without clusters, or with a single one."""
     clusters, sums = evidence.clusters, evidence.graded
     if sums is None or clusters is None or FALL not in clusters.names:
         return None
@@ -281,7 +281,7 @@ def _graded_clusters(evidence: Evidence) -> ClusterVariance | None:
 
 
 def _graded_macro(tasks: Sequence[Evidence]) -> GradedResult | None:
-    """The mean over tasks of the falls, of those that are not graded as well."""
+    """Average the decreases of scores over tasks, including tasks without graded scores."""
     known = [task.graded for task in tasks if task.graded is not None]
     pairs = sum(sums.graded for sums in known)
     if not pairs or len(known) < len(tasks):
@@ -328,7 +328,7 @@ def _estimate(row: Estimator, evidence: Evidence) -> Estimates | Estimate:
 
 
 def _fields_of(row: Estimator, value: Estimates | Estimate) -> dict[str, Estimates | Estimate]:
-    """Where a result has what an estimator says: the raw one under the names of the rates."""
+    """Return the fields of a result for an estimator; those of the raw one are named as rates."""
     if isinstance(value, Estimates) and row.name == "raw":
         return {"forgetting": value.forgetting, "backward_transfer": value.backward_transfer}
     if isinstance(value, Estimates) and row.only_losses:
@@ -337,7 +337,7 @@ def _fields_of(row: Estimator, value: Estimates | Estimate) -> dict[str, Estimat
 
 
 def _noise_floor(evidence: Evidence) -> Estimate:
-    """Mean over the models that were repeated."""
+    """Average the noise floor over the repeated models."""
     items = evidence.items
     interval = None
     if items is not None:
@@ -362,9 +362,9 @@ def _tests(evidence: Evidence, policy: Policy) -> dict[str, float | None]:
 
 
 def _lost_p(evidence: Evidence, *, sampled: bool) -> float | None:
-    """P-value that nothing was lost: from repeats where there are any, else from luck.
+    """Return the p-value of no loss: from repeats if there are any, else from luck.
 
-    Of sampled answers without repeats there is none: noise alone would reject.
+    None for sampled answers without repeats: noise alone would reject.
     """
     if evidence.items is not None:
         p = repeated.excess_p(evidence.items)
@@ -391,7 +391,7 @@ def _detectable(evidence: Evidence, noise_floor: float) -> float | None:
 
 
 def _between(tasks: Sequence[GroupResult], level: float) -> Estimates | None:
-    """For tasks like these, not just these: the spread between them."""
+    """Return the mean over tasks with the spread between tasks, for tasks like these."""
     if len(tasks) < 2:
         return None
     method = "raw, mean over tasks, t interval between tasks"
@@ -405,7 +405,7 @@ def _between(tasks: Sequence[GroupResult], level: float) -> Estimates | None:
 
 
 def _reasons(cells: Cells) -> dict[str, int | None]:
-    """Zero where the way of ending was recorded for all lost items, null where for none."""
+    """Count forgotten items by reason; null for known reasons if no outcome is recorded."""
     if cells.n10 and cells.reasons.get("unknown") == cells.n10:
         return {name: cells.n10 if name == "unknown" else None for name in REASONS}
     return {name: cells.reasons.get(name, 0) for name in REASONS}

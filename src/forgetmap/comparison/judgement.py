@@ -23,9 +23,9 @@ from forgetmap.results import Estimate
 from forgetmap.text import counted, limit, share
 
 JudgedQuantity = Literal["forgetting", "knowledge_loss", "answering_loss", "net_change"]
-"""What may be held against a margin; a positive value is a loss."""
+"""Quantities that can be compared with a margin; a positive value is a loss."""
 GroupKind = Literal["total", "task", "category", "tag"]
-"""The groups that a comparison counts."""
+"""Kinds of groups in a comparison."""
 _LABELS: dict[JudgedQuantity, str] = {
     "knowledge_loss": "no longer known",
     "answering_loss": "no longer answered",
@@ -38,17 +38,17 @@ _FAMILIES: dict[GroupKind, str] = {"task": "tasks", "category": "categories", "t
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What may be concluded about one quantity of one group.
+    """The conclusion about one quantity of one group.
 
     Attributes:
         group: its numbers.
         loss: the quantity, with its interval; positive is a loss.
-        verdict: against the margin.
-        estimator: that the quantity was measured with.
+        verdict: verdict against the margin.
+        estimator: estimator of the quantity.
         sentence: the verdict in words.
         decides: what would decide an open verdict.
-        measured: items that the quantity was measured on.
-        reason: why nothing can be concluded whatever the limits are, if so.
+        measured: number of items behind the quantity.
+        reason: why nothing can be concluded whatever the interval is, if so.
     """
 
     group: GroupResult
@@ -62,7 +62,7 @@ class Judgement:
 
 
 def group_evidence(comparison: Comparison, kind: GroupKind) -> dict[str, Evidence]:
-    """What was counted in each group of a kind, by name."""
+    """Return the evidence of each group of a kind, by name."""
     evidence = comparison.grounds.evidence
     if kind == "total":
         return {"total": evidence.total()}
@@ -71,13 +71,13 @@ def group_evidence(comparison: Comparison, kind: GroupKind) -> dict[str, Evidenc
 
 
 def measure_group_coverage(comparison: Comparison, kind: GroupKind) -> dict[str, float]:
-    """Share of what BEFORE scored that is a scored pair, for categories or tags of BEFORE.
+    """Return the share of the results scored before in a scored pair, by category or tag of BEFORE.
 
-    Evidence knows no category or tags of results without a counterpart, so these are counted anew.
-    Where BEFORE does not record which they have, they count against every group.
+    Evidence has no category or tags of results without a counterpart, so these are counted here. If
+    BEFORE does not record their label, they count against every group.
 
     Returns:
-        Nothing where every result before has a counterpart: then evidence is enough.
+        Shares by name; empty if every result before has a counterpart: then evidence is enough.
     """
     column = _COLUMNS.get(kind)
     pairs = comparison.pairs
@@ -110,7 +110,7 @@ def make_group_policy(
 def judge_group(
     name: str, evidence: Evidence, policy: Policy, quantity: JudgedQuantity
 ) -> Judgement:
-    """A group that is a claim of its own."""
+    """Judge a group that is a claim of its own."""
     evidence = replace(evidence, level=policy.level)
     return _judge(group_result(name, evidence, policy), evidence, policy, quantity)
 
@@ -118,7 +118,7 @@ def judge_group(
 def judge_family(
     evidence: Mapping[str, Evidence], policy: Policy, kind: GroupKind, quantity: JudgedQuantity
 ) -> list[Judgement]:
-    """Groups that are looked at together; verdicts on forgetting are corrected for that."""
+    """Judge groups that are examined together; verdicts on forgetting are corrected for that."""
     counted_at = {name: replace(group, level=policy.level) for name, group in evidence.items()}
     groups = group_results(counted_at, policy, _FAMILIES[kind])
     return [_judge(group, counted_at[group.name], policy, quantity) for group in groups]
@@ -154,14 +154,14 @@ def _judge(
 
 
 def _count_measured(estimator: str, evidence: Evidence) -> int:
-    """Items that a part of the loss rests on: one by repeats knows nothing of items without."""
+    """Count the items behind a part of the loss; only repeated ones for an estimator by repeats."""
     if estimator == NET_CHANGE or not find_estimator(estimator).from_repeats:
         return evidence.cells.items
     return evidence.count_repeated(estimator)
 
 
 def _lacks_outcomes(loss: Estimate, evidence: Evidence, policy: Policy) -> str | None:
-    """Forgotten answers of which nobody recorded whether one was given may be as many losses."""
+    """Return a reason if unrecorded outcomes of forgotten answers could change the verdict."""
     cells = evidence.cells
     unknown = cells.reasons.get("unknown", 0)
     if loss.low is None or loss.high is None or not unknown or loss.low > policy.margin:
@@ -175,7 +175,7 @@ def _lacks_outcomes(loss: Estimate, evidence: Evidence, policy: Policy) -> str |
 
 
 def _net_change(evidence: Evidence, policy: Policy) -> tuple[Estimate, Verdict]:
-    """The accuracy drop: what noise flips either way cancels, and so do gains."""
+    """Return the accuracy drop and its verdict; gains and symmetric noise cancel."""
     if not evidence.cells.n:
         return Estimate.missing("net change", "no item is scored on both sides"), "cannot_tell"
     loss = as_estimate(drop_interval(evidence), "losses minus gains, score interval")

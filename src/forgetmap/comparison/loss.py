@@ -1,7 +1,7 @@
 """The headline loss: one estimator, its parts, and the bounds to quote.
 
-"At least" is the lower limit and "at most" the upper; a loss is claimed if and only if the lower
-limit is above 0, so limits and test are one procedure.
+"At least" is the lower bound and "at most" the upper. A loss is claimed if and only if the lower
+bound is above 0, so interval and test are one procedure.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ PARTS: tuple[Part, ...] = ("loss", "knowledge", "answering")
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What was lost in a group.
+    """The loss of a group.
 
     Attributes:
         total: the headline loss, as a share of all items; a range has no value.
         knowledge: of it, what is no longer known.
         answering: of it, what is no longer answered.
-        p: one-sided, that nothing was lost.
-        noise_assumed: noise floor that was assumed; None where it was measured.
-        luck_ratio: how many times as often as any other option the right one must be hit by luck
-            until nothing is left of the loss.
-        guess_rate: the same as a rate of lucky guesses; None where items differ in k.
+        p: one-sided p-value of no loss.
+        noise_assumed: noise floor that was assumed; None if it was measured.
+        luck_ratio: how many times as often as any other option the right one must be guessed to
+            explain the loss by luck.
+        guess_rate: the same as a rate of lucky guesses; None if items differ in k.
     """
 
     total: Estimate
@@ -61,12 +61,12 @@ class Loss:
 
 
 def measure_loss(row: Estimator, evidence: Evidence, noise_floor: float) -> Loss:
-    """The loss of one group under an estimator.
+    """Compute the loss of one group under an estimator.
 
     Args:
         row: the estimator; its needs are met.
-        evidence: what was counted.
-        noise_floor: assumed where the data do not tell it.
+        evidence: counts of the group.
+        noise_floor: assumed noise floor, if the data do not show it.
     """
     if row.name in FROM_COUNTS or row.is_range:
         return _from_counts(row, evidence, noise_floor)
@@ -76,7 +76,7 @@ def measure_loss(row: Estimator, evidence: Evidence, noise_floor: float) -> Loss
 
 
 def measure_total(row: Estimator, evidence: Evidence, noise_floor: float) -> Estimate:
-    """The loss alone, without its parts and what it takes to explain it away."""
+    """Compute the loss alone, without its parts and the luck that would explain it."""
     if not (row.name in FROM_COUNTS or row.is_range):
         return measure_loss(row, evidence, noise_floor).total
     total = _part_of(row, "loss", evidence, noise_floor)
@@ -89,13 +89,13 @@ def measure_macro(
     noise_floor: float,
     repeated_mean: Estimate | None = None,
 ) -> Loss:
-    """The mean loss over tasks.
+    """Compute the mean loss over tasks.
 
     Args:
         row: the estimator.
-        tasks: what was counted in each.
-        noise_floor: assumed where the data do not tell it.
-        repeated_mean: the mean over tasks, of an estimator that needs repeats.
+        tasks: counts of each task.
+        noise_floor: assumed noise floor, if the data do not show it.
+        repeated_mean: the mean over tasks, for an estimator that needs repeats.
     """
     if row.name in FROM_COUNTS or row.is_range:
         total, knowledge, answering = (_macro_part(row, part, tasks) for part in PARTS)
@@ -132,7 +132,7 @@ def _mean_of_intervals(parts: Sequence[Estimate], tasks: Sequence[Evidence]) -> 
 
 
 def _agree(total: Estimate, p: float | None, level: float) -> Estimate:
-    """Where the one-sided test does not reject, the lower limit is not above 0."""
+    """Set the lower bound to 0 or below if the one-sided test does not reject."""
     if p is None or p <= (1 - level) / 2 or total.low is None:
         return total
     return total.model_copy(update={"low": min(total.low, 0.0)})
@@ -154,12 +154,12 @@ def _part_of(row: Estimator, part: Part, evidence: Evidence, floor: float) -> Es
 
 
 def _ends(row: Estimator) -> tuple[str, ...]:
-    """The estimators that a row is made of: those of both ends, or itself."""
+    """Return the estimators of a row: those of both ends, or itself."""
     return from_counts.END_NAMES if row.is_range else (row.name,)
 
 
 def _of_ends(row: Estimator, interval_of: Callable[[str], Estimate]) -> Estimate:
-    """The interval of an estimator; of a range from the lower limit of one end to the other's."""
+    """Return the interval of an estimator; for a range, the outer bounds of both ends."""
     intervals = [interval_of(name) for name in _ends(row)]
     return outer_end(*intervals) if row.is_range else intervals[0]
 
@@ -167,9 +167,9 @@ def _of_ends(row: Estimator, interval_of: Callable[[str], Estimate]) -> Estimate
 def _assumption(
     name: str, evidence: Evidence, *, is_lost: bool
 ) -> tuple[float | None, float | None]:
-    """How much more luck it takes until nothing is left of the loss: as a ratio, and as a rate.
+    """Return the luck that would explain the loss: as a ratio, and as a rate.
 
-    It is that of the interval; that of the test only where the test decides that nothing was lost.
+    Computed from the interval; from the test only if the test decides that nothing was lost.
     """
     terms = from_counts.terms(name, "loss", evidence)
     lucky = [term for term in terms if term.u]
@@ -189,7 +189,7 @@ def _assumption(
 
 
 class Noise(NamedTuple):
-    """The noise floor: what is taken off the estimate, its lower limit and its upper limit."""
+    """The noise floor subtracted from the estimate, its lower bound and its upper bound."""
 
     off_value: float
     off_low: float
@@ -198,7 +198,7 @@ class Noise(NamedTuple):
 
 
 def _noise_of(evidence: Evidence, assumed: float) -> Noise:
-    """Assumed it may be anything from 0 on and lowers "at least" only; measured it lowers all."""
+    """Return the noise floor: an assumed one lowers only "at least", a measured one lowers all."""
     measured = None
     if evidence.items is not None:
         measured = repeated.noise_interval(evidence.items, evidence.level, evidence.item_clusters)
@@ -208,7 +208,7 @@ def _noise_of(evidence: Evidence, assumed: float) -> Noise:
 
 
 def _beyond_noise(loss: Loss, noise: Noise) -> Loss:
-    """What is left beyond noise. Nobody knows which part noise was in: it may be in either."""
+    """Subtract the noise floor. It may lie in either part, so each part is lowered by all of it."""
     in_part = Noise(0.0, noise.off_low, 0.0)
     return replace(
         loss,
@@ -249,12 +249,12 @@ def _from_repeats(name: str, evidence: Evidence) -> Loss:
 
 
 def _with_unrepeated(total: Estimate, groups: Sequence[Evidence], name: str) -> Estimate:
-    """A loss by repeats, with what the items without repeats add to it: as counted, at most.
+    """Add items without repeats to a loss by repeats: their counted and their largest loss.
 
     Args:
-        total: of the items with repeats.
-        groups: that it is the mean of.
-        name: of the estimator.
+        total: loss of the items with repeats.
+        groups: groups that are averaged.
+        name: name of the estimator.
     """
     if total.value is None or total.low is None or total.high is None:
         return total
@@ -271,7 +271,7 @@ def _with_unrepeated(total: Estimate, groups: Sequence[Evidence], name: str) -> 
 
 
 def _unrepeated(evidence: Evidence, name: str) -> tuple[float, float, float]:
-    """Share of the items without repeats, and what they add to the loss: counted, and at most."""
+    """Return the share of items without repeats, and their loss: counted, and at most."""
     items = evidence.items or repeated.ItemSums()
     share, number, lost = repeated.count_unrepeated(items, name)
     if not number:
@@ -299,7 +299,7 @@ def _repeated_part(name: str, evidence: Evidence) -> Estimate:
 
 
 def _from_estimate(row: Estimator, evidence: Evidence) -> Loss:
-    """An estimator of a package: what it says of all of the loss, and nothing of its parts."""
+    """Use an estimator of a package for the whole loss; its parts are unknown."""
     value = row.estimate(evidence)
     total = value.forgetting if isinstance(value, Estimates) else value
     parts = _no_parts(row.name, "not among its results")
@@ -313,9 +313,9 @@ def _from_estimate(row: Estimator, evidence: Evidence) -> Loss:
 
 
 def symmetric_loss(evidence: Evidence) -> Estimate:
-    """What holds for noise of any size that flips as many answers either way.
+    """Return bounds that hold for noise of any size that flips as many answers either way.
 
-    At least the lower limit of the losses less the gains, at most the upper limit of the losses.
+    At least the lower bound of losses minus gains, at most the upper bound of the losses.
     """
     if not evidence.cells.n:
         return Estimate.missing("symmetric noise", from_counts.NO_ITEMS)
@@ -324,7 +324,7 @@ def symmetric_loss(evidence: Evidence) -> Estimate:
 
 
 def symmetric_macro(tasks: Sequence[Evidence]) -> Estimate:
-    """The same of the mean over tasks."""
+    """Return the same for the mean over tasks."""
     drop, losses = (
         mean_over_tasks(name, "loss", tasks, "lost", at_least=True)
         for name in (from_counts.DROP, "upper")

@@ -29,33 +29,33 @@ from forgetmap.pairing import RIGHT, SIDES, Pairs, scored_pair
 from forgetmap.stats import balance_p, family_wise, impossible_k, stuart_maxwell_p
 
 MOVED_P = 0.05
-"""Letter habits moved where chance explains the change no better than this."""
+"""Letter habits changed if the p-value of their change is below this."""
 LOPSIDED_P, LOPSIDED_BY = 0.05, 0.05
-"""Right answers are lopsided if chance hardly explains it, over all tasks (Holm), and it is too
-much to be overlooked: the share of them that would have to move to other positions. Real benchmarks
-are off by about .02."""
+"""Right answers are lopsided if the p-value over all tasks (Holm) is low, and if the share of them
+that would have to move to other positions is above the limit. Real benchmarks are off by about
+.02."""
 
 
 class Luck(StrEnum):
-    """How luck is taken out of items, at the lower and the upper end of what may have been lost."""
+    """How luck is removed from items, at the lower and the upper end of the plausible range."""
 
     CHOICES = "choices"
-    """Read off the wrong options at both ends."""
+    """From the chosen wrong options, at both ends."""
     REDRAWN = "redrawn"
     """From all guesses redrawn to all guesses repeated."""
     MOVED = "moved"
-    """Habits moved: as many lost by luck as gained, to all guesses repeated."""
+    """Habits changed: from as many lost by luck as gained, to all guesses repeated."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskTrust:
-    """What may be trusted about the guesses in one task.
+    """Trusted assumptions about the guesses in one task.
 
     Attributes:
-        lopsided: right answers stand at some positions far more often than at others.
-        one_sided: at some they never stand.
-        moved: numbers of options with which letter habits moved between the models.
-        doubt: why luck cannot be taken out, if so.
+        lopsided: right answers are at some positions far more often than at others.
+        one_sided: right answers are never at some positions.
+        moved: numbers of options for which letter habits changed between the models.
+        doubt: why luck cannot be removed, if so.
     """
 
     lopsided: bool = False
@@ -65,23 +65,23 @@ class TaskTrust:
 
 
 def luck_of(k: float, trust: TaskTrust, *, knows_choices: bool) -> Luck:
-    """How luck is taken out of the items of a task with so many options."""
+    """Return how luck is removed from the items of a task with k options."""
     if math.isinf(k):
-        return Luck.CHOICES  # nothing to take out
+        return Luck.CHOICES  # nothing to remove
     if k > TWO_OPTIONS and knows_choices and not trust.lopsided:
         return Luck.CHOICES
-    # Flips by habit are as likely either way only where right answers stand at all positions.
+    # Habits flip as many answers either way only if right answers are at all positions.
     return Luck.MOVED if k in trust.moved and not trust.lopsided else Luck.REDRAWN
 
 
 LetterTables = Mapping[tuple[str, float], np.ndarray[tuple[int, int], np.dtype[np.float64]]]
-"""Task and number of options -> pairs by position chosen before (rows) and after (columns)."""
+"""Task and number of options -> pairs by chosen position before (rows) and after (columns)."""
 
 
 def trust_tasks(
     before: Mapping[str, SideCounts], after: Mapping[str, SideCounts]
 ) -> dict[str, TaskTrust]:
-    """What may be trusted in each task, from what each side records alone."""
+    """Return the trusted assumptions of each task, from each side alone."""
     tasks = sorted(before)
     lopsided = _lopsided_tasks([before[task].gold for task in tasks])
     return {
@@ -97,7 +97,7 @@ def trust_tasks(
 def with_moved_habits(
     trust: Mapping[str, TaskTrust], pairs: Pairs, tasks: Collection[str]
 ) -> dict[str, TaskTrust]:
-    """The same with the numbers of options for which letter habits moved, in some tasks."""
+    """Add the numbers of options for which letter habits changed, for some tasks."""
     letters = count_letters(pairs, tasks) if tasks else {}
     moved: dict[str, set[float]] = {}
     for (task, k), table in letters.items():
@@ -110,10 +110,10 @@ def with_moved_habits(
 
 
 def _with_moved(task: str, trust: TaskTrust, moved: Collection[float]) -> TaskTrust:
-    """What is left to trust where the letters moved.
+    """Return the trusted assumptions of a task whose chosen letters changed.
 
-    With right answers at some positions more often, flips by habit are more likely one way, and
-    nothing tells by how much. Where they always stand at the same ones, a loss moves the letters.
+    If right answers are at some positions more often, flips by habit are more likely one way, by an
+    unknown amount. If they are always at the same positions, a loss itself changes the letters.
     """
     if not trust.lopsided or trust.one_sided:
         return replace(trust, moved=frozenset(moved))
@@ -125,9 +125,9 @@ def _with_moved(task: str, trust: TaskTrust, moved: Collection[float]) -> TaskTr
 
 
 def count_letters(pairs: Pairs, tasks: Collection[str]) -> LetterTables:
-    """The positions chosen before and after, of readable pairs of which both are known.
+    """Count the positions chosen before and after, of pairs with both known.
 
-    With two options, right or wrong tells the letter; with more the answer must be a letter.
+    With two options, right or wrong determines the letter; with more the answer must be a letter.
     """
     positions = {side: positions_of(pairs.columns, f"_{side}") for side in SIDES}
     if not all("gold" in places for places in positions.values()) or not pairs.columns & {
@@ -162,7 +162,7 @@ def _letter(row: Mapping[str, object], side: str, k: float) -> int | None:
 
 
 def _lopsided_tasks(golds: Sequence[Positions]) -> list[bool]:
-    """Which tasks have lopsided right answers, given that so many were looked at."""
+    """Return which tasks have lopsided right answers, corrected for the number of tasks."""
     p, uneven = [], []
     for gold in golds:
         tests = [_balance(gold, k) for k in sorted({k for k, _ in gold})]
@@ -173,7 +173,7 @@ def _lopsided_tasks(golds: Sequence[Positions]) -> list[bool]:
 
 
 def _balance(gold: Positions, k: float) -> tuple[float, float]:
-    """P-value that right answers fall on all positions alike, and the share that would move."""
+    """Return the p-value of evenly spread right answers, and the share that would have to move."""
     counts = [n for (of, at), n in gold.items() if of == k and at < k]
     counts += [0] * (int(k) - len(counts))
     n = sum(counts)
@@ -183,9 +183,9 @@ def _balance(gold: Positions, k: float) -> tuple[float, float]:
 
 
 def _doubt(task: str, before: SideCounts, after: SideCounts) -> str | None:
-    """Why the number of options of a task cannot be true."""
+    """Return why the number of options of a task cannot be true, if so."""
     for k in sorted({k for k, _ in (*before.gold, *after.gold)}):
-        gold = _at_positions(k, before.gold or after.gold)  # both sides show the same items
+        gold = _at_positions(k, before.gold or after.gold)  # both sides have the same items
         chosen = _at_positions(k, before.chosen, after.chosen)
         likely = impossible_k(int(k), gold, chosen, before.wrong.get(k, 0))
         if likely is not None:
@@ -197,6 +197,6 @@ def _doubt(task: str, before: SideCounts, after: SideCounts) -> str | None:
 
 
 def _at_positions(k: float, *sides: Positions) -> list[int]:
-    """Results at each position, on either side, as far as positions go."""
+    """Count results at each position, on all sides together."""
     last = max((at for side in sides for of, at in side if of == k), default=-1)
     return [sum(side.get((k, at), 0) for side in sides) for at in range(max(int(k), last + 1))]

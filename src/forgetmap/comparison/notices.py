@@ -26,29 +26,29 @@ from forgetmap.stats import fisher_p
 from forgetmap.text import counted, listed, percent
 
 MIN_ITEMS = 30
-"""Fewer items are anecdotes."""
+"""Minimum number of items for more than anecdotes."""
 CEILING = 0.97
-"""Share right before from which on hardly anything can be gained."""
+"""Share right before above which hardly anything can be gained."""
 MAX_STANDARD_ERRORS = 3.0
-"""Standard errors that luck does not explain."""
+"""Number of standard errors that luck does not explain."""
 FAILURE_DIFFERENCE = 0.05
-"""Difference in the share of unreadable answers that can pass for a change of the model."""
+"""Difference in the share of unreadable answers that can look like a change of the model."""
 SELECTED_P = 0.01
-"""Missing items differ from the others where chance explains it no better than this."""
+"""Missing items differ from the others if the p-value is below this."""
 PASSAGE = 200
-"""Characters that questions begin with alike where they are about one passage."""
+"""Number of equal characters at the start of questions about one passage."""
 PASSAGE_SHARE = 0.2
-"""Share of a task's questions with such a beginning from which on it matters."""
+"""Minimum share of such questions in a task."""
 QUESTIONS_READ = 20_000
-"""Questions that are looked at for passages."""
+"""Maximum number of questions that are checked for passages."""
 UNREADABLE = (Outcome.NO_ANSWER, Outcome.MISREAD, Outcome.TRUNCATED)
 
 Failures = tuple[int, int]
-"""Unreadable answers, and answers of which the outcome is known."""
+"""Numbers of unreadable answers, and of answers with a known outcome."""
 
 
 def reading_warnings(*runs: Run) -> list[Notice]:
-    """What happened while logs were read: runs left out, rows that could not be used."""
+    """Report problems of reading logs: runs left out, unusable rows."""
     notices = [Notice("log", f"{run.name}: {message}") for run in runs for message in run.notices]
     for run in runs:
         if run.info.left_out:
@@ -65,7 +65,7 @@ def reading_warnings(*runs: Run) -> list[Notice]:
 
 
 def key_warnings(pairs: Pairs) -> list[Notice]:
-    """Tasks whose items were paired by a part of their content."""
+    """Report tasks whose items were paired by a part of their content."""
     if not pairs.keys.loosened:
         return []
     tasks = listed(pairs.keys.loosened, "tasks")
@@ -79,7 +79,7 @@ def key_warnings(pairs: Pairs) -> list[Notice]:
 
 
 def repeat_warnings(before: Side, after: Side) -> list[Notice]:
-    """Answers that have no counterpart, because one model was asked more often."""
+    """Report answers without a counterpart, if one model has more answers per item."""
     if before.repeats == after.repeats:
         return []
     return [
@@ -92,7 +92,7 @@ def repeat_warnings(before: Side, after: Side) -> list[Notice]:
 
 
 def table_warnings(tasks: Mapping[str, Evidence], name: str | None) -> list[Notice]:
-    """Tasks of which the table says that options vary, and the data do not say how."""
+    """Report tasks whose number of options varies by the table and is not in the data."""
     table = None if name is None else load_table(name)
     vary = [
         task
@@ -112,7 +112,7 @@ def table_warnings(tasks: Mapping[str, Evidence], name: str | None) -> list[Noti
 
 
 def passage_warnings(run: Run, pairs: Pairs) -> list[Notice]:
-    """Tasks whose questions seem to share passages that nobody declared as clusters."""
+    """Report tasks whose questions seem to share passages without recorded clusters."""
     tasks = [] if run.texts is None or has_cluster_names(pairs) else _passage_tasks(run.texts)
     if not tasks:
         return []
@@ -140,10 +140,10 @@ def _passage_tasks(texts: Frame) -> list[str]:
 
 
 def _share_passages(sizes: Mapping[int, int]) -> bool:
-    """Several beginnings with several questions each; one for most is an instruction.
+    """Return whether several beginnings are shared; one shared by most is an instruction.
 
     Args:
-        sizes: questions with the same beginning -> how many beginnings have so many.
+        sizes: number of questions with the same beginning -> number of such beginnings.
     """
     shared = {size: times for size, times in sizes.items() if size > 1}
     questions = sum(size * times for size, times in sizes.items())
@@ -155,7 +155,7 @@ def _share_passages(sizes: Mapping[int, int]) -> bool:
 
 
 def seed_warnings(rows: Sequence[SeedRow]) -> list[Notice]:
-    """Tasks that were answered under other seeds than most: the published mean mixes them."""
+    """Report tasks with other seeds than most: the published mean mixes them."""
     seeds: dict[str, set[int]] = {}
     for row in rows:
         if row.cells.n:
@@ -175,7 +175,7 @@ def seed_warnings(rows: Sequence[SeedRow]) -> list[Notice]:
 def coverage_warnings(
     coverage: PairingCoverage, cells: Cells, groups: Mapping[Label, Cells], min_paired: float
 ) -> list[Notice]:
-    """What a reader must know about the items that are and are not in the numbers."""
+    """Report which items are in the numbers and which are not."""
     lone = coverage.only_before + coverage.only_after
     by_order = f"; {cells.ordered_twins:,} of them distinguished only by their order"
     messages = {
@@ -208,7 +208,7 @@ def coverage_warnings(
 
 
 def missing_warnings(total: Cells) -> list[Notice]:
-    """Whether what is missing after was harder or easier before than what is compared."""
+    """Report whether the items missing after were harder or easier before than the others."""
     missing = missing_items(total)
     if missing is None:
         return []
@@ -228,12 +228,12 @@ def missing_warnings(total: Cells) -> list[Notice]:
 def worst_case_warnings(
     total: GroupResult, warnings: Sequence[Notice], *, strict: bool
 ) -> list[Notice]:
-    """What may be lost at most where results are missing after, and were selected or asked for.
+    """Report the worst case if results are missing after, and they differ or `strict` is set.
 
     Args:
-        total: of all items.
-        warnings: those that there are already.
-        strict: shown below full coverage, whatever is missing.
+        total: result of all items.
+        warnings: the notices so far.
+        strict: report it whichever results are missing.
     """
     selected = any(notice.code == "missing_differ" for notice in warnings)
     if total.worst_case is None or not (strict or selected):
@@ -246,7 +246,7 @@ def worst_case_warnings(
 
 
 def evidence_warnings(total: Evidence, tasks: Mapping[str, Evidence]) -> list[Notice]:
-    """What a reader must know about luck, options and graded scores."""
+    """Report limitations by luck, options and graded scores."""
     notices = [Notice("options_doubted", f"{doubt}.") for doubt in total.doubts]
     lopsided = [task for task, evidence in tasks.items() if evidence.lopsided]
     if lopsided:
@@ -281,7 +281,7 @@ def evidence_warnings(total: Evidence, tasks: Mapping[str, Evidence]) -> list[No
 
 
 def identical_warnings(total: Cells, graded: GradedSums | None) -> list[Notice]:
-    """Two runs that never differ may be one; graded scores may, without crossing the cut."""
+    """Report two runs without any difference, which may be one; graded scores may differ."""
     if graded is not None and graded.squares > 0:
         return []
     moved = sum(part.different for part in total.options.values())
@@ -309,12 +309,12 @@ def _thin_tasks(groups: Mapping[Label, Cells], min_paired: float) -> list[Notice
 def sanity_warnings(
     total: Evidence, tasks: Mapping[str, Evidence], failures: tuple[Failures | None, ...]
 ) -> list[Notice]:
-    """What makes the numbers doubtful, whatever they are.
+    """Report what makes the numbers doubtful, whatever they are.
 
     Args:
-        total: all that was counted.
+        total: evidence of all items.
         tasks: the same by task.
-        failures: of each side, as `count_failures` found them.
+        failures: of each side, from `count_failures`.
     """
     return [
         *_tiny(total),
@@ -325,7 +325,7 @@ def sanity_warnings(
 
 
 def count_failures(side: Side) -> Failures | None:
-    """How many answers of a run could not be read; None where most outcomes are not recorded.
+    """Count the unreadable answers of a run; None if most outcomes are not recorded.
 
     Counted on one side alone, without the join.
     """
@@ -357,7 +357,7 @@ def _tiny(total: Evidence) -> list[Notice]:
 
 
 def _below_chance(tasks: Mapping[str, Evidence], side: str) -> list[Notice]:
-    """Tasks in which a model does worse than one that never read the question."""
+    """Report tasks in which a model is worse than one that never read the question."""
     low = []
     for task, evidence in tasks.items():
         closed = {k: c for k, c in evidence.options.items() if not math.isinf(k)}
@@ -366,7 +366,7 @@ def _below_chance(tasks: Mapping[str, Evidence], side: str) -> list[Notice]:
             continue
         right = sum(c.n11 + (c.n10 if side == "before" else c.n01) for c in closed.values())
         luck = sum(counts.n / k for k, counts in closed.items()) / n
-        # Repeats of an item are not independent: as many errors as there are items.
+        # Repeats of an item are not independent: the standard error is based on items.
         error = math.sqrt(luck * (1 - luck) / (n * evidence.cells.items / evidence.cells.n))
         if right / n < luck - MAX_STANDARD_ERRORS * error:
             low.append(f"{task} ({percent(right / n)}, guessing {percent(luck)})")
@@ -380,7 +380,7 @@ def _below_chance(tasks: Mapping[str, Evidence], side: str) -> list[Notice]:
 
 
 def _ceiling(tasks: Mapping[str, Evidence]) -> list[Notice]:
-    """Tasks so easy for the model before that nothing is left to gain."""
+    """Report tasks so easy for the model before that nothing is left to gain."""
     high = []
     for task, evidence in tasks.items():
         cells = evidence.cells
@@ -393,7 +393,7 @@ def _ceiling(tasks: Mapping[str, Evidence]) -> list[Notice]:
 
 
 def _failures_differ(failures: tuple[Failures | None, ...]) -> list[Notice]:
-    """Answers that could not be read are as good as wrong: more of them look like a loss."""
+    """Report a difference in unreadable answers, which count as wrong and look like a loss."""
     known = [failure for failure in failures if failure is not None]
     if len(known) < len(SIDES):
         return []

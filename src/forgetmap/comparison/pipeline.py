@@ -69,12 +69,12 @@ from forgetmap.text import counted
 def compare_sides(
     before: Side, after: Side, rule: Rule, *, noise: Side | None = None
 ) -> Comparison:
-    """Pair two prepared runs, count what happened, and say how sure that is.
+    """Pair two prepared runs, count transitions, estimate losses and reach verdicts.
 
     Args:
         before: the model before.
         after: the model after.
-        rule: how they are compared.
+        rule: rule of the comparison.
         noise: a repeat of the model before.
     """
     refuse_same_run(before, after)
@@ -137,7 +137,7 @@ def compare_sides(
 
 
 def in_one_family(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Several models against one: their totals are corrected for having looked at all of them."""
+    """Correct the totals of several models compared with one for the number of models."""
     grounds = [comparison.grounds for comparison in comparisons]
     groups = [comparison.result.total for comparison in comparisons]
     claims = [
@@ -156,7 +156,7 @@ def _total(comparison: Comparison, total: GroupResult) -> dict[str, object]:
 
 
 def count_positions(before: Side, after: Side, correct_at: float) -> Sides:
-    """Where right and chosen options stand; the side after is asked where one may be missing."""
+    """Count positions of right and chosen options; AFTER only if a position may be missing."""
     if "k" not in before.measured.scores.collect_schema().names():
         return NO_SIDES
     counts = _count_side(before, correct_at)
@@ -171,12 +171,12 @@ def _count_side(side: Side, correct_at: float) -> dict[Label, SideCounts]:
 
 
 def refuse_same_run(before: Side, after: Side) -> None:
-    """A run compared with itself shows nothing.
+    """Refuse to compare a run with itself.
 
     Raises:
         UsageError: both sides are the same run.
     """
-    # Our runs are called by their model, and one run of a harness may ask several models.
+    # Our runs are named by their model, and one run of a harness may evaluate several models.
     infos = (before.run.info, after.run.info)
     ids = [(info.run_id, info.created, info.model.name) for info in infos]
     is_fingerprinted = any(info.fingerprint for info in infos)
@@ -191,13 +191,13 @@ def refuse_same_run(before: Side, after: Side) -> None:
 def pair_and_count(
     before: Side, after: Side, rule: Rule, kept: Kept | None = None
 ) -> tuple[Pairs, dict[Label, Cells]]:
-    """Two prepared runs, item by item, and the four cells of every group.
+    """Pair two prepared runs item by item, and count the four cells of every group.
 
     Args:
         before: the model before.
         after: the model after.
-        rule: how they are compared.
-        kept: takes the pairs, where more than the cells is counted of them.
+        rule: rule of the comparison.
+        kept: caches the pairs, if more than the cells is counted.
     """
 
     def count(pairs: Pairs) -> dict[Label, Cells]:
@@ -223,7 +223,7 @@ def pair_and_count(
 
 
 def without_answers(pairs: Pairs) -> Pairs:
-    """The pairs as far as they are counted: what was chosen is compared where it is wrong."""
+    """Drop columns that are not counted, on Spark: choices, and golds that have an index."""
     if not is_spark(pairs.frame):
         return pairs
     left_out = {f"{name}_{side}" for name in ("choice",) for side in SIDES}
@@ -234,7 +234,7 @@ def without_answers(pairs: Pairs) -> Pairs:
 
 
 def _is_counted_again(pairs: Pairs, before: Side, after: Side, rule: Rule) -> bool:
-    """Whether repeats, clusters, options, content or graded scores ask for more than the cells."""
+    """Return whether repeats, clusters, options, content or graded scores take further queries."""
     asking = {f"{name}_{side}" for name in ("cluster", "k") for side in SIDES}
     return (
         pairs.repeats
@@ -246,20 +246,20 @@ def _is_counted_again(pairs: Pairs, before: Side, after: Side, rule: Rule) -> bo
 
 
 def _are_graded(*sides: Side) -> bool:
-    """Whether some score is neither 0 nor 1."""
+    """Return whether some score is neither 0 nor 1."""
     return any(task["graded"] for side in sides for task in side.measured.recorded.values())
 
 
 def _shared_repeats(before: Side, after: Side) -> int | None:
-    """Answers per item that can have a counterpart; None where all can."""
+    """Return the answers per item that can have a counterpart; None if all can."""
     return None if before.repeats == after.repeats else min(before.repeats, after.repeats)
 
 
 def pair_noise(before: Side, noise: Side, pairs: Pairs, rule: Rule) -> Pairs:
-    """The model before with a repeat of it, by the keys that pair the two models.
+    """Pair the model before with a repeat of it, by the keys that pair the two models.
 
     Raises:
-        PairingError: it is no repeat of the model before.
+        PairingError: `noise` is not a repeat of the model before.
     """
     with reading(before.run, noise.run):
         if "tie" in pairs.columns:
@@ -305,7 +305,7 @@ def _result(
 
 
 def make_policy(rule: Rule, before: Run, after: Run, pairs: Pairs) -> Policy:
-    """How headlines are chosen in a comparison."""
+    """Build the verdict rules of a comparison."""
     return Policy(
         estimator=rule.estimator,
         sampled=_sampled(before, after),
@@ -317,13 +317,13 @@ def make_policy(rule: Rule, before: Run, after: Run, pairs: Pairs) -> Policy:
 
 
 def _sampled(before: Run, after: Run) -> bool | None:
-    """Whether answers of either were sampled; None where that is not known of both."""
+    """Return whether answers of either run were sampled; None if it is not known of both."""
     known = (before.info.is_sampled, after.info.is_sampled)
     return True if True in known else None if None in known else False
 
 
 def _rolled_up(pairs: Pairs, rows: Sequence[SeedRow]) -> dict[str, object]:
-    """The published averages, and what the seeds agree on."""
+    """Return the published averages, and the consensus of the seeds."""
     rolled = [
         RolledUpResult(name=group.name, mean=group.mean, deviation=group.deviation)
         for group in roll_up(rows)

@@ -23,11 +23,11 @@ from forgetmap.stats import (
 
 MAX_ITEMS = 10_000_000
 MAX_SAMPLED_NOISE = 0.25
-"""A coin flips one way this often."""
+"""Noise of a fair coin: the share that flips one way."""
 
 
 class PlanRow(Value):
-    """What it takes to reach a verdict with one kind of item."""
+    """Requirements for a verdict with one kind of item."""
 
     k: int | None = Field(description="Number of options; null for open-ended items.")
     repeats: int = Field(description="Answers per item from each model; 1 is one greedy run.")
@@ -44,7 +44,7 @@ class PlanRow(Value):
 
 
 class PlanResult(Value):
-    """Before any run: items and repeats that reach a verdict four times in five."""
+    """Before any run: items and repeats for a verdict with 80 % probability."""
 
     loss: float = Field(description="Share of all items that is lost.")
     accuracy: float
@@ -60,7 +60,7 @@ class PlanResult(Value):
 
 
 class Advice(Value):
-    """What more would decide a group that could not be told."""
+    """Requirements for a verdict on a group without one."""
 
     name: str
     words: str = Field(description="The verdict of the group.")
@@ -73,7 +73,7 @@ class Advice(Value):
 
 
 class AdviceResult(Value):
-    """After a run: what more would decide the groups that are open, and what to do otherwise."""
+    """After a run: requirements for the undecided groups, and next steps."""
 
     loss: float
     decided: int = Field(description="Number of groups with a verdict.")
@@ -84,10 +84,10 @@ class AdviceResult(Value):
 def make_plan(
     wish: Wish, ks: Sequence[float] = OPTION_COUNTS, repeats: Sequence[int] = REPEAT_COUNTS
 ) -> PlanResult:
-    """Items and repeats for one greedy run and for repeated sampled ones.
+    """Compute items and repeats for one greedy run and for repeated sampled ones.
 
     Raises:
-        UsageError: what is wished for cannot be.
+        UsageError: the wish is impossible.
     """
     _check(wish, ks)
     rows = [_greedy_row(wish, k) for k in ks]
@@ -104,7 +104,7 @@ def make_plan(
 
 
 def advise(result: ComparisonResult, *, by: str = "category", loss: float = 0.02) -> AdviceResult:
-    """What more would decide the groups of which nothing can be said yet, and what to do next."""
+    """Compute what would decide the undecided groups, and what to do next."""
     _check_loss(loss)
     groups = {"category": result.categories, "task": result.tasks, "tag": result.tags}[by]
     groups = [result.total, *(groups or result.tasks)]
@@ -118,7 +118,7 @@ def advise(result: ComparisonResult, *, by: str = "category", loss: float = 0.02
 
 
 def next_steps(result: ComparisonResult) -> list[str]:
-    """What to do once the total is decided; nothing while it is open."""
+    """Return the next steps once the total is decided; none before."""
     verdict, margin = result.total.verdict, f"{result.rule.margin:g}"
     steps = {
         "replay": (
@@ -177,7 +177,7 @@ def _repeated_row(wish: Wish, repeats: int) -> PlanRow:
 
 
 def _size(wish: Wish) -> float:
-    """One-sided error of a limit."""
+    """Return the one-sided error rate of a bound."""
     return (1 - wish.level) / 2
 
 
@@ -226,7 +226,7 @@ def _what_to_do(group: GroupResult, loss: float) -> str:
 
 
 def _wanted_loss(group: GroupResult, loss: float) -> str:
-    """Detectable losses shrink with the root of the items; a little faster, so this is enough."""
+    """Return the items that detect a loss; detectable losses shrink at least with the root."""
     share = f"a loss of {100 * loss:g}%"
     if group.detectable is None:
         return ""

@@ -1,7 +1,7 @@
 """A result as text for the terminal and as HTML for notebooks.
 
-What is said, and in which order, is decided once, as a list of lines and sheets; the terminal and
-the notebook only differ in how they show these.
+The content and its order are decided once, as a list of lines and sheets; terminal and notebook
+only differ in how they show them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ COLUMNS: dict[str, Callable[[GroupResult], str]] = {
     "verdict": short_verdict,
 }
 SPARE = ("over margin", "forgotten", "gained", "answers", "change", "items", "after", "before")
-"""Columns to leave out of a narrow terminal, in this order."""
+"""Columns to leave out in a narrow terminal, in this order."""
 LEGEND_WIDTH, WIDTHS = 90, {"over margin": 115}
 """Narrower terminals show the table without its legend."""
 LEGEND = {
@@ -73,12 +73,12 @@ AnyResult = ComparisonResult | FanOutResult
 
 
 def as_text(result: AnyResult, *, by: str = "category", width: int | None = None) -> str:
-    """A result as plain text, as wide as the terminal, but not endlessly."""
+    """Format a result as plain text for the width of the terminal, up to a maximum."""
     return blocks_to_text(tell_comparison(result, by), width)
 
 
 def as_html(result: AnyResult) -> str:
-    """A result for a notebook."""
+    """Format a result as HTML for a notebook."""
     return blocks_to_html(tell_comparison(result, "category"))
 
 
@@ -88,7 +88,7 @@ def print_comparison(console: Console, result: AnyResult, *, by: str) -> None:
 
 
 def _loss(group: GroupResult) -> str:
-    """The headline loss with its interval."""
+    """Format the headline loss with its interval."""
     estimate = group.headline.forgetting
     if estimate.low is None or estimate.high is None:
         return percent(estimate.value)
@@ -99,7 +99,7 @@ def _loss(group: GroupResult) -> str:
 
 
 def tell_comparison(result: AnyResult, by: str) -> Blocks:
-    """What is said about a result, in order."""
+    """Return the lines and sheets of a result, in order."""
     if isinstance(result, FanOutResult):
         return _tell_fan_out(result, by)
     if result.stages is not None:
@@ -111,7 +111,7 @@ def tell_comparison(result: AnyResult, by: str) -> Blocks:
 
 
 def _tell_one(result: ComparisonResult, by: str, *, legend: bool = True) -> Blocks:
-    """Verdict and number first, then where, what next, and how we know."""
+    """Return the verdict and the number, the groups, next steps, and "How we know"."""
     summary = summarize(result)
     return [
         *_verdict(result, summary),
@@ -142,7 +142,7 @@ def _verdict(result: ComparisonResult, summary: Summary) -> Blocks:
 
 
 def _tell_fan_out(result: FanOutResult, by: str) -> Blocks:
-    """All models after side by side, then one by comparison."""
+    """Return all models after side by side, then each comparison."""
     comparisons = result.comparisons
     blocks: Blocks = [
         *_simulated(comparisons),
@@ -157,7 +157,7 @@ def _tell_fan_out(result: FanOutResult, by: str) -> Blocks:
 
 
 def _tell_chain(result: ComparisonResult, stages: Sequence[StageResult], by: str) -> Blocks:
-    """The stages, how many items share each history, then the last against the first."""
+    """Return the stages, the histories of items, then the last compared with the first."""
     names = [result.before.name, *(stage.name for stage in stages)]
     followed, summary = stages[0].against_first, summarize(result)
     return [
@@ -182,10 +182,10 @@ def _tell_chain(result: ComparisonResult, stages: Sequence[StageResult], by: str
 
 
 def groups_by(result: ComparisonResult, by: str) -> tuple[str, Sequence[GroupResult]]:
-    """The groups to show and what they are; tasks where nothing has a category.
+    """Return the groups to show and their kind; tasks if there are no categories.
 
-    Where most was lost stands first: by the probability that the loss exceeds the margin where that
-    is known, since the largest estimates are those of the smallest groups.
+    Sorted by the probability that the loss exceeds the margin, if it is known, because the largest
+    estimates are those of the smallest groups; then by loss.
     """
     if by == "category" and not result.categories:
         by = "task"
@@ -194,7 +194,7 @@ def groups_by(result: ComparisonResult, by: str) -> tuple[str, Sequence[GroupRes
 
 
 def _worst(group: GroupResult) -> tuple[float, float]:
-    """What groups are sorted by; a range by its upper end."""
+    """Return the sort key of a group; a range is sorted by its upper end."""
     estimate = group.headline.forgetting
     loss = estimate.value if estimate.value is not None else estimate.high or 0.0
     exceeds = group.loss_exceeds_margin
@@ -255,7 +255,7 @@ def _is_ranked(result: ComparisonResult, by: str) -> bool:
 
 
 def _rolled_up(result: ComparisonResult) -> Blocks:
-    """The published averages, where they were asked for."""
+    """Return the published averages, if they were requested."""
     if result.rolled_up is None:
         return []
     heads = ("published roll-up", *ROLLED_UP_HEADS)
@@ -276,7 +276,7 @@ def _rolled_up(result: ComparisonResult) -> Blocks:
 
 
 def _consensus(result: ComparisonResult) -> Blocks:
-    """What seeds agree on, beside the published averages."""
+    """Return the consensus of seeds, beside the published averages."""
     if not result.consensus:
         return []
     heads = ("published consensus", "seeds", "forgotten", "gained", "disagree")
@@ -291,7 +291,7 @@ def _consensus(result: ComparisonResult) -> Blocks:
 def _ending(
     warnings: Sequence[Notice], summary: Summary, stage_warnings: Sequence[Line] = ()
 ) -> Blocks:
-    """Warnings, what to do, and what is behind the verdict."""
+    """Return warnings, next steps, and the facts behind the verdict."""
     numbers = [f"{row.name} {row.forgetting}" for row in summary.estimators]
     facts = {"estimators": ", ".join(numbers)}
     facts |= {fact.label: fact.words for fact in summary.facts}
@@ -334,7 +334,7 @@ def _histories(result: ComparisonResult) -> Blocks:
 
 
 def _stage_warnings(stages: Sequence[StageResult]) -> list[Line]:
-    """Each warning once, with the stages it is about unless it is about all."""
+    """Return each warning once, with its stages unless all stages have it."""
     about: dict[str, list[str]] = {}
     for stage in stages:
         for notice in stage.pairing.warnings:

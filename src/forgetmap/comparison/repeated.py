@@ -1,8 +1,8 @@
 """Estimates from repeats: the noise floor, and changes beyond it.
 
-Answers are counted within items by what was chosen, and items with the same counts are counted
-together, so no pair of answers is ever formed: the number of pairs of different wrong answers is a
-difference of products of counts.
+Answers are counted within items by choice, and items with the same counts are counted together, so
+no pair of answers is ever formed: the number of pairs of different wrong answers is a difference of
+products of counts.
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ NET_PARTS: dict[str, NetPart] = {
     "net_answering": "answering",
 }
 NOISE_SIDES = {"noise": SIDES, "noise_before": SIDES[:1], "noise_after": SIDES[1:]}
-"""Noise floors: of which models."""
+"""Noise floor -> models that it averages."""
 MAX_NOISE = 0.5
-"""What a noise floor can be: of two answers, one right."""
+"""Largest noise floor: one right answer of two."""
 MIN_ANSWERS = {
     "excess_before": {"before": 2, "after": 1},
     "noise_before": {"before": 2, "after": 1},
     "noise_after": {"before": 1, "after": 2},
 }
-"""Answers that a score needs from each model, where these are not two."""
+"""Minimum number of answers from each model, if it is not two."""
 CLEAR_LOSS = 0.9
-"""Score of an item from which on it was surely lost, not just answered otherwise this time."""
+"""Minimum score of an item that was clearly lost, not just answered differently this time."""
 _KINDS = ("right", "option", "none", "unknown")
 
 
 class ItemCounts(NamedTuple):
-    """The answers to an item: right, a wrong option, none, or wrong and not recorded.
+    """Counts of the answers to an item: right, a wrong option, none, or wrong and not recorded.
 
     `same` counts pairs of the same wrong option between the models, and within each of them, where
     an answer also pairs with itself.
@@ -85,13 +85,13 @@ class ItemCounts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ItemSums:
-    """How many items have the same counts; groups add up."""
+    """Number of items with the same counts. Groups can be added."""
 
     counts: dict[ItemCounts, int] = field(default_factory=dict)
 
     @classmethod
     def total(cls, parts: Iterable[ItemSums]) -> ItemSums:
-        """The items of several groups, in an order that does not depend on them."""
+        """Add up the items of several groups, sorted independently of the groups."""
         merged: dict[ItemCounts, int] = {}
         for part in parts:
             for counts, n in part.counts.items():
@@ -99,7 +99,7 @@ class ItemSums:
         return cls(dict(sorted(merged.items())))
 
     def repeated(self, *, before: int = 2, after: int = 2) -> RepeatedItems:
-        """The items with at least so many answers from each model, as arrays."""
+        """Return the items with at least this many answers from each model, as arrays."""
         table = np.array([*self.counts], float).reshape(-1, len(ItemCounts._fields))
         weight = np.array([*self.counts.values()], float)
         kept = is_repeated(table, before=before, after=after)
@@ -107,7 +107,7 @@ class ItemSums:
 
     @property
     def lacks_choices(self) -> bool:
-        """Whether some wrong answer to an item with three or more options is not recorded."""
+        """Whether an unrecorded wrong answer belongs to an item with three or more options."""
         return any(
             counts.unknown_before + counts.unknown_after
             for counts in self.counts
@@ -117,7 +117,7 @@ class ItemSums:
 
 @dataclass(frozen=True, slots=True)
 class ItemClusters:
-    """Clusters of items as lists of kinds of items: cluster -> kinds and how many items of each.
+    """Clusters as lists of kinds of items with their numbers -> number of such clusters.
 
     Clusters with the same content are counted together.
     """
@@ -126,13 +126,13 @@ class ItemClusters:
 
     @classmethod
     def total(cls, groups: Iterable[Mapping[str, ItemSums]]) -> ItemClusters:
-        """The clusters of several groups; one that is in two of them is put together."""
+        """Merge the clusters of several groups, including clusters that are in two of them."""
         parts: dict[str, list[ItemSums]] = {}
         for clusters in groups:
             for name, items in clusters.items():
                 parts.setdefault(name, []).append(items)
         alike = Counter(tuple(ItemSums.total(own).counts.items()) for own in parts.values())
-        # In an order of their own, or sums of floats would depend on that of a query.
+        # Sorted, so that float sums do not depend on the order of a query.
         return cls(dict(sorted(alike.items())))
 
     def variance(self, name: str, squares: float) -> ClusterVariance | None:
@@ -164,16 +164,16 @@ class ItemClusters:
 
 
 def is_repeated(table: Reals, *, before: int = 2, after: int = 2) -> NDArray[np.bool_]:
-    """Which kinds of items have at least so many answers from each model."""
+    """Return which kinds of items have at least this many answers from each model."""
     answers = table[:, 1:5].sum(1), table[:, 5:9].sum(1)
     enough: NDArray[np.bool_] = (answers[0] >= before) & (answers[1] >= after)
     return enough
 
 
 def count_unrepeated(items: ItemSums, name: str) -> tuple[float, float, float]:
-    """What an estimator by repeats does not see: its share of all items, items, and their losses.
+    """Count what an estimator by repeats ignores: share of all items, items, and their losses.
 
-    A loss of an item is how often a right answer before stands beside a wrong one after.
+    The loss of an item is the probability of a right answer before and a wrong one after.
     """
     table = np.array([*items.counts], float).reshape(-1, len(ItemCounts._fields))
     weight = np.array([*items.counts.values()], float)
@@ -186,7 +186,7 @@ def count_unrepeated(items: ItemSums, name: str) -> tuple[float, float, float]:
 
 @dataclass(frozen=True, slots=True)
 class RepeatedItems:
-    """Kinds of items, one row each, and how many items are of each kind."""
+    """Kinds of items, one row each, with the number of items of each kind."""
 
     table: Reals
     weight: Reals
@@ -213,7 +213,7 @@ class RepeatedItems:
         return AnswerCounts(*self.table[:, [5, 6, 7, 8, 11]].T)
 
     def scores(self, name: str, *, gained: bool = False) -> Reals:
-        """The score of each kind of item."""
+        """Return the score of each kind of item."""
         if name == "excess_before":
             return excess_before_scores(*self.profile)
         if name in NOISE_SIDES:
@@ -227,10 +227,10 @@ class RepeatedItems:
         return net_scores(self.k, *sides, same=self.table[:, 9], part=NET_PARTS[name])
 
     def lucky_losses(self) -> Reals:
-        """Clear losses that noise alone makes for each item that is none, gained ones as well.
+        """Return the expected clear losses by noise alone for each item without a clear change.
 
-        If nothing changed, all ways of dealing the right answers to the two sides are alike: the
-        items that were dealt neither way tell how many were dealt as a clear loss.
+        If nothing changed, all divisions of the right answers between the two sides are equally
+        likely: the items without a clear change tell how many clear losses to expect.
         """
         scores = excess_scores(*self.profile)
         lost, gained = scores.lost > CLEAR_LOSS, scores.gained > CLEAR_LOSS
@@ -239,7 +239,7 @@ class RepeatedItems:
         return np.where(lost | gained, 0.0, np.array(chances, float))
 
     def pseudo(self, name: str) -> float:
-        """How far one item can lie: the pseudo observation of its interval."""
+        """Return the largest score of one item: the pseudo observation of its interval."""
         if name in NOISE_SIDES:
             return 0.5
         if name in ("excess", "excess_before", "net_answering"):
@@ -255,7 +255,7 @@ class RepeatedItems:
         clusters: ClusterVariance | None = None,
         bound: float | None = None,
     ) -> Interval | None:
-        """The mean score with its interval; one item has no spread."""
+        """Return the mean score with its interval; None below two items."""
         n = self.weight.sum()
         if n < 2:
             return None
@@ -264,7 +264,7 @@ class RepeatedItems:
 
 
 def sum_items(pairs: Pairs, noise: Pairs | None = None) -> dict[Label, ItemSums]:
-    """Everything `excess`, `net` and the noise floor need, by task, category and tags.
+    """Count everything for `excess`, `net` and the noise floor, by task, category and tags.
 
     Args:
         pairs: both models.
@@ -282,12 +282,12 @@ def sum_items(pairs: Pairs, noise: Pairs | None = None) -> dict[Label, ItemSums]
 def sum_item_clusters(
     pairs: Pairs, noise: Pairs | None, cluster: nw.Expr
 ) -> dict[Label, dict[str, ItemSums]]:
-    """The same by cluster: one query for all tasks, categories and tags, since each takes long.
+    """Count the same by cluster, in one query for all tasks, categories and tags.
 
     Args:
         pairs: both models.
         noise: the model before, paired with a repeat of it.
-        cluster: what items of a cluster share.
+        cluster: expression that identifies a cluster.
     """
     labels, tallies = tuple(label_columns(pairs)), _tallies()
     per_item = _per_item(pairs, noise, {"cluster": cluster})
@@ -301,7 +301,7 @@ def sum_item_clusters(
 
 
 def _per_item(pairs: Pairs, noise: Pairs | None, cluster: Mapping[str, nw.Expr]) -> Frame:
-    """One row per item: how often each model answered it how, its labels and its cluster."""
+    """Return one row per item: its answers by model and kind, its labels and its cluster."""
     labels = tuple(label_columns(pairs))
     item = ("task", *pairs.item_columns)
     sides = [_answers(pairs, side, own=side == "before", more=cluster) for side in SIDES]
@@ -330,7 +330,7 @@ def _answers(
     more: Mapping[str, nw.Expr] | None = None,
     like: Mapping[str, nw.Expr] | None = None,
 ) -> Frame:
-    """One row per scored answer of a side: right, a wrong option, none, or not recorded."""
+    """Return one row per scored answer of a side: right, a wrong option, none, or not recorded."""
     right = nw.col(f"state_{side}") == RIGHT
     has_choice = f"wrong_{side}" in pairs.columns
     choice = nw.col(f"wrong_{side}") if has_choice else nw.lit(None, dtype=nw.String)
@@ -355,7 +355,7 @@ def _answers(
 
 
 def _tallies() -> dict[str, nw.Expr]:
-    """Answers of an item by side and kind, and how many pairs of wrong answers are the same."""
+    """Return the answers of an item by side and kind, and the pairs of equal wrong answers."""
     zero = nw.lit(0, dtype=nw.Int64)
     before, after = (nw.col(side).cast(nw.Int64) for side in SIDES)
     tallies = {}
@@ -387,14 +387,14 @@ def interval_of(
     level: float = LEVEL,
     clusters: ItemClusters | None = None,
 ) -> Interval | None:
-    """`excess`, `excess_before`, `net` or a part of it; None without the repeats it needs.
+    """Return the interval of a score by repeats; None without the repeats it needs.
 
     Args:
-        name: of the score.
+        name: name of the score: `excess`, `excess_before`, `net`, a part of it, or a noise floor.
         items: counts within items.
-        gained: of what was gained.
-        level: of the interval.
-        clusters: sums of the scores within clusters, where items are clustered.
+        gained: of gains instead of losses.
+        level: confidence level.
+        clusters: sums of the scores within clusters, if items are clustered.
     """
     repeated = items.repeated(**MIN_ANSWERS.get(name, {}))
     return repeated.mean(
@@ -409,7 +409,7 @@ def interval_of(
 def _variance_of(
     name: str, items: ItemSums, *, gained: bool, clusters: ItemClusters | None
 ) -> ClusterVariance | None:
-    """How clusters widen the interval of a score; None without any."""
+    """Return how clusters widen the interval of a score; None without clusters."""
     repeated = items.repeated(**MIN_ANSWERS.get(name, {}))
     if clusters is None or not repeated.weight.sum():
         return None
@@ -420,7 +420,7 @@ def _variance_of(
 def freedom_of(
     name: str, items: ItemSums, *, gained: bool = False, clusters: ItemClusters | None = None
 ) -> float:
-    """Degrees of freedom of the interval of a score."""
+    """Return the degrees of freedom of the interval of a score."""
     variance = _variance_of(name, items, gained=gained, clusters=clusters)
     if variance is not None and not math.isnan(variance.variance):
         return variance.freedom
@@ -428,17 +428,17 @@ def freedom_of(
 
 
 def excess(items: ItemSums) -> Interval | None:
-    """What was lost beyond the noise floor; None without repeats on both sides of two items."""
+    """Return the loss beyond the noise floor; None without two items repeated on both sides."""
     return interval_of("excess", items)
 
 
 def excess_before(items: ItemSums) -> Interval | None:
-    """Forgetting beyond the noise floor of the model before; None where it was not repeated."""
+    """Return the loss beyond the noise floor of the model before; None if it was not repeated."""
     return interval_of("excess_before", items)
 
 
 def excess_before_p(items: ItemSums) -> float | None:
-    """One-sided p that nothing was lost beyond the noise floor of the model before, by its t."""
+    """Return the one-sided p-value (t test) of no loss beyond the noise of the model before."""
     interval = excess_before(items)
     if interval is None:
         return None
@@ -446,7 +446,7 @@ def excess_before_p(items: ItemSums) -> float | None:
 
 
 def interval_p(interval: Interval, freedom: float, level: float = LEVEL) -> float:
-    """One-sided p that a mean is 0 or less, from its t interval."""
+    """Return the one-sided p-value that a mean is 0 or less, from its t interval."""
     from scipy.special import stdtr, stdtrit  # heavy, only here
 
     error = (interval.value - interval.low) / stdtrit(freedom, 0.5 + level / 2)
@@ -454,7 +454,7 @@ def interval_p(interval: Interval, freedom: float, level: float = LEVEL) -> floa
 
 
 def excess_p(items: ItemSums) -> float | None:
-    """One-sided p that nothing was lost beyond noise, by permutation within items."""
+    """Return the one-sided p-value of no loss beyond noise, by permutation within items."""
     repeated = items.repeated()
     if not repeated.weight.sum():
         return None
@@ -469,7 +469,7 @@ def excess_p(items: ItemSums) -> float | None:
 
 @lru_cache(maxsize=1024)
 def _clear_chance(total: int, repeats_before: int, repeats_after: int) -> float:
-    """Clear losses for each deal of so many right answers that is neither clear loss nor gain."""
+    """Return the odds of a clear loss against no clear change, if nothing changed."""
     if repeats_before < 2 or repeats_after < 2:
         return 0.0
     before = np.arange(max(0, total - repeats_after), min(total, repeats_before) + 1)
@@ -493,7 +493,7 @@ def _moments(repeats_before: int, repeats_after: int) -> Reals:
 
 
 def noise_floor(items: ItemSums, side: str) -> float | None:
-    """How often two runs of one model flip one way; None without repeats of it."""
+    """Return how often two runs of one model flip one way; None without repeats of it."""
     least = {"before": 2, "after": 1} if side == "before" else {"before": 1, "after": 2}
     repeated = items.repeated(**least)
     n = repeated.weight.sum()
@@ -507,11 +507,11 @@ def noise_floor(items: ItemSums, side: str) -> float | None:
 def noise_interval(
     items: ItemSums, level: float = LEVEL, clusters: ItemClusters | None = None
 ) -> Interval | None:
-    """The noise floor, mean over the models that were repeated, with its interval."""
+    """Return the noise floor with its interval, averaged over the repeated models."""
     repeated = {
         name: items.repeated(**MIN_ANSWERS.get(name, {})).weight.sum() for name in NOISE_SIDES
     }
-    # Items that one model alone answered twice have a floor of that model only.
+    # Items that only one model answered twice have the noise floor of that model only.
     names = ["noise"] if len(set(repeated.values())) == 1 else ["noise_before", "noise_after"]
     parts = [interval_of(name, items, level=level, clusters=clusters) for name in names]
     intervals = [part for part in parts if part is not None]
@@ -527,7 +527,7 @@ def noise_interval(
 def estimate(
     name: str, items: ItemSums, *, level: float = LEVEL, clusters: ItemClusters | None = None
 ) -> Estimates | Estimate:
-    """One of `excess`, `excess_before` and `net`, where there are the repeats it needs."""
+    """Return `excess`, `excess_before` or `net`, if the data have the repeats it needs."""
     lost = interval_of(name, items, level=level, clusters=clusters)
     note = ", clustered" if clusters is not None else ""
     if name == "excess_before":
@@ -553,14 +553,14 @@ def over_tasks(
     level: float = LEVEL,
     inflate: float = 1.0,
 ) -> Estimates:
-    """Mean over tasks of Student intervals, in both directions.
+    """Average Student intervals over tasks, in both directions.
 
     Args:
-        name: of the score.
-        parts: what was counted in each task.
-        tasks: estimates of each.
-        level: of the intervals.
-        inflate: design effect of clusters that reach over tasks.
+        name: name of the score.
+        parts: counts of each task.
+        tasks: estimates of each task.
+        level: confidence level.
+        inflate: design effect of clusters that span tasks.
     """
 
     def combine(estimates: Sequence[Estimate], *, gained: bool) -> Estimate:

@@ -20,7 +20,7 @@ from forgetmap.results import Estimate, Estimates, Notice, PublishedResult, Valu
 
 RESULT_VERSION = 2
 Verdict = Literal["no_material_loss", "small_loss", "lost", "cannot_tell"]
-"""What a loss and its limits allow to conclude against a margin."""
+"""Conclusions from the bounds of a loss and a margin."""
 PathKind = Literal["kept", "lost", "regained", "gained", "never", "unstable"]
 
 
@@ -31,14 +31,14 @@ class PartResult(Estimate):
 
 
 class FamilyResult(Value):
-    """The groups that were looked at together: the more there are, the less one proves."""
+    """Groups that were examined together: the more there are, the stronger the correction."""
 
     name: str = Field(description="tasks, categories, tags or models.")
     size: int
 
 
 class DecidesResult(Value):
-    """What would decide an open verdict four times in five."""
+    """What would decide an open verdict with 80 % probability."""
 
     items: int | None = Field(
         description="Total number of items; null if more items would not help."
@@ -47,20 +47,20 @@ class DecidesResult(Value):
 
 
 class CoverageResult(Value):
-    """Share of what one side scored that is paired and scored on the other; null if unknown."""
+    """Share of the scored results of a side that are paired and scored; null if unknown."""
 
     before: float | None
     after: float | None
 
 
 class GradedResult(Estimate):
-    """Mean fall of graded scores, before less after: losses and gains cancel."""
+    """Mean decrease of graded scores, before minus after: losses and gains cancel."""
 
     pairs: int = Field(description="Number of pairs with a score other than 0 and 1.")
 
 
 class Headline(Value):
-    """Forgetting, adjusted for luck and noise as far as the data allow, and what it means."""
+    """Forgetting, adjusted for luck and noise as far as the data allow, and its verdict."""
 
     verdict: Verdict
     estimator: str = Field(
@@ -85,9 +85,9 @@ def _meaning(name: str) -> Any:
 
 
 class GroupResult(Value):
-    """The counts and rates of one group of items; under its name what each estimator says.
+    """Counts and rates of one group of items, and each estimator under its name.
 
-    Estimators of installed packages stand beside ours under theirs.
+    Estimators of installed packages are further fields.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -187,7 +187,7 @@ class GroupResult(Value):
     headline: Headline
 
     def estimates(self, name: str) -> Estimates:
-        """What one estimator says, in both directions."""
+        """Return the estimates of one estimator, in both directions."""
         if name == "raw":
             return Estimates(forgetting=self.forgetting, backward_transfer=self.backward_transfer)
         value: Estimates | Estimate = getattr(self, name)
@@ -198,7 +198,7 @@ class GroupResult(Value):
 
 
 class PairingResult(Value):
-    """What paired and what did not. rows = paired + only + conflicts, on each side."""
+    """Paired and unpaired results. rows = paired + only + conflicts, on each side."""
 
     rows_before: int
     rows_after: int
@@ -224,7 +224,7 @@ class PairingResult(Value):
 
 
 class Rule(Value):
-    """How it was decided what counts as right, and as the same item."""
+    """The rules of a comparison: what counts as right, and as the same item."""
 
     correct_at: float = Field(
         default=CORRECT_AT, allow_inf_nan=False, description="Minimum score that counts as right."
@@ -265,7 +265,7 @@ class Rule(Value):
 
 
 class RunResult(Value):
-    """Which run."""
+    """The identity of a run."""
 
     name: str
     origin: str
@@ -292,7 +292,7 @@ class StageResult(Value):
 
 
 class PathResult(Value):
-    """Items with the same history; one digit per stage, 1 is right."""
+    """Items with the same history; one digit per stage, 1 means right."""
 
     path: str
     n: int
@@ -310,7 +310,7 @@ class RolledUpResult(Value):
 
 
 class ConsensusResult(Value):
-    """A category, or all of them, among items on which so many seeds agree; as published code."""
+    """A category, or all of them, among items on which seeds agree, as in the published code."""
 
     name: str
     seeds: int = Field(description="Number of seeds that must agree.")
@@ -320,7 +320,7 @@ class ConsensusResult(Value):
 
 
 class ComparisonResult(Value):
-    """One before and one after; with `stages` and `paths` if they are the ends of a chain."""
+    """One before and one after; with `stages` and `paths` for the ends of a chain."""
 
     schema_version: int = RESULT_VERSION
     headline: str = Field(description="The verdict.")
@@ -349,7 +349,7 @@ class ComparisonResult(Value):
 
 
 class FanOutResult(Value):
-    """One before, several after."""
+    """One model before, several models after."""
 
     schema_version: int = RESULT_VERSION
     comparisons: list[ComparisonResult]

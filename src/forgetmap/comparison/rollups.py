@@ -1,8 +1,8 @@
 """The published aggregation: per task and seed, clipped; over tasks of a category; over seeds.
 
-For comparison with published numbers only. Clipping before averaging biases upwards (at k = 4 and
-50 items with nothing lost the clipped mean is .026), and a task of 100 items counts like one of
-2,000; the default roll-up does neither.
+Only for comparison with published numbers. Clipping before averaging biases upwards (at k = 4 and
+50 items with nothing lost the clipped mean is .026), and a task of 100 items has the weight of one
+of 2,000; the default roll-up does neither.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ MEASURES = (
 )
 TOTAL = "Total"
 AGREEMENT_SIZES = (2, 3)
-"""Seeds that must agree, as in the published code."""
+"""Numbers of seeds that must agree, as in the published code."""
 MAX_SEEDS = 20
-"""More would not fit into the number that stands for the history of an item over seeds."""
+"""Maximum number of seeds; the history of an item must fit into one integer."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeedRow:
-    """The counts of one task under one seed, with the k and the category it is given."""
+    """Counts of one task under one seed, with its k and category."""
 
     task: str
     seed: int
@@ -48,7 +48,7 @@ class SeedRow:
 
 @dataclass(frozen=True, slots=True)
 class RolledUp:
-    """Mean over seeds and sample standard deviation between them; None with a single seed."""
+    """Mean and sample standard deviation over seeds; None for a single seed."""
 
     name: str
     mean: dict[str, float]
@@ -56,7 +56,7 @@ class RolledUp:
 
 
 def count_seeds(pairs: Pairs) -> list[SeedRow]:
-    """The counts of every task and repeat; k and category as the data or a table say."""
+    """Count every task and repeat; k and category come from the data or a table."""
     labels = label_columns(pairs)
     category = labels.get("category", nw.lit(None, dtype=nw.String))
     k = options_of(pairs.columns)
@@ -79,7 +79,7 @@ def count_seeds(pairs: Pairs) -> list[SeedRow]:
 
 
 def row_values(row: SeedRow) -> dict[str, float]:
-    """Chance-adjusted, clipped values of one task and seed, as published."""
+    """Return chance-adjusted, clipped values of one task and seed, as published."""
     cells = row.cells
     before, after = (cells.n11 + cells.n10) / cells.n, (cells.n11 + cells.n01) / cells.n
     adjusted = published(before, after, cells.n10 / cells.n, cells.n01 / cells.n, row.k)
@@ -88,7 +88,7 @@ def row_values(row: SeedRow) -> dict[str, float]:
 
 
 def roll_up(rows: Sequence[SeedRow]) -> list[RolledUp]:
-    """Categories by name, the total last; tasks without items or marked ignored do not enter."""
+    """Average by category, sorted, with the total last; without empty and ignored tasks."""
     kept = [row for row in rows if row.cells.n and row.category != IGNORED]
     seeds = sorted({row.seed for row in kept})
     categories = sorted({row.category for row in kept})
@@ -118,14 +118,14 @@ def _over_seeds(name: str, values: Sequence[dict[str, float]]) -> RolledUp:
 
 @dataclass(frozen=True, slots=True)
 class Consensus:
-    """What happened to items on which so many seeds agree: the consensus of the published code.
+    """Changes of the items on which this many seeds agree, as in the published code.
 
     Attributes:
-        name: of the category, or `Total`.
-        seeds: that must agree.
-        forgetting: share of the items on which they do.
-        backward_transfer: likewise.
-        dropped: share of all items on which they do not.
+        name: name of the category, or `Total`.
+        seeds: number of seeds that must agree.
+        forgetting: forgotten share of the items on which they agree.
+        backward_transfer: gained share of these items.
+        dropped: share of all items on which they do not agree.
     """
 
     name: str
@@ -136,7 +136,7 @@ class Consensus:
 
 
 def agree_over_seeds(pairs: Pairs, rows: Sequence[SeedRow]) -> list[Consensus]:
-    """Categories by name and the total, by number of seeds; plain means over tasks as above.
+    """Compute the consensus by category and in total, for each number of seeds.
 
     Args:
         pairs: both models.
@@ -169,11 +169,11 @@ def _means(rates: Sequence[tuple[float, float, float]]) -> tuple[float, float, f
 
 
 Histories = dict[tuple[str, str], dict[tuple[str, ...], int]]
-"""Task and category -> what happened to an item under each seed -> items."""
+"""Task and category -> transitions of an item by seed -> number of items."""
 
 
 def _histories(pairs: Pairs, seeds: Sequence[int]) -> Histories:
-    """One number per item holds its history: a digit for each seed, 0 where it has no answer."""
+    """Count histories; an integer holds one digit per seed, 0 without an answer."""
     base = len(CELL_NAMES) + 1
     category = label_columns(pairs).get("category", nw.lit(None, dtype=nw.String))
     digit = 1 + 2 * nw.col("state_before").cast(nw.Int64) + nw.col("state_after").cast(nw.Int64)

@@ -18,18 +18,18 @@ from forgetmap.pairing import SideFacts, SideTotals
 from forgetmap.records import Frame
 
 Positions = Mapping[tuple[float, int], int]
-"""Number of options and place among them, from 0 -> results."""
+"""Number of options and position among them, from 0 -> number of results."""
 
 
 @dataclass(frozen=True, slots=True)
 class SideCounts:
-    """The scored results of one side. They add up.
+    """Counts of the scored results of one side. Counts can be added.
 
     Attributes:
-        gold: where the right options stood, as far as recorded; of first answers, because repeats
-            of an item are no further items.
-        chosen: where the chosen options stood, likewise.
-        wrong: number of options -> wrong answers whose position is recorded, likewise.
+        gold: positions of the right options, if recorded; of first answers only, because repeats of
+            an item are not further items.
+        chosen: positions of the chosen options, likewise.
+        wrong: number of options -> wrong answers with a recorded position, likewise.
     """
 
     gold: Positions = field(default_factory=dict)
@@ -38,7 +38,7 @@ class SideCounts:
 
     @classmethod
     def total(cls, parts: Iterable[SideCounts]) -> SideCounts:
-        """The sum of several groups."""
+        """Add up several groups."""
         parts = list(parts)
         gold: Counter[tuple[float, int]] = Counter()
         chosen: Counter[tuple[float, int]] = Counter()
@@ -57,12 +57,12 @@ class SideCounts:
 def count_side(
     scores: Frame, correct_at: float, totals: SideTotals | None = None
 ) -> dict[Label, SideCounts]:
-    """The scored results of one side by task, category and tags, as that side records them.
+    """Count the scored results of one side by its own tasks, categories and tags.
 
     Args:
-        scores: of the side.
-        correct_at: the score from which on a result counts as right.
-        totals: what was counted of the side by `side_facts`, if it was.
+        scores: results of the side.
+        correct_at: minimum score of a right answer.
+        totals: counts of the side by `side_facts`, if available.
     """
     counted = _count_rows(scores, correct_at) if totals is None else _counted_rows(totals)
     parts: dict[Label, list[SideCounts]] = {}
@@ -72,7 +72,7 @@ def count_side(
 
 
 def side_facts(correct_at: float) -> SideFacts:
-    """What a side is counted by; categories and tags matter only where options do."""
+    """Return the columns to count a side by; categories and tags only if there are options."""
 
     def facts(columns: frozenset[str]) -> dict[str, nw.Expr]:
         if "k" not in columns:
@@ -100,12 +100,12 @@ def _count_rows(scores: Frame, correct_at: float) -> Iterable[Mapping[str, Any]]
 
 
 def has_empty_position(gold: Positions) -> bool:
-    """Whether no right answer stands at some position."""
+    """Return whether no right answer is at some position."""
     return any((k, at) not in gold for k in {k for k, _ in gold} for at in range(int(k)))
 
 
 def position_of(column: str, index: str | None, names: Collection[str]) -> nw.Expr | None:
-    """Place of an option, or its letter; null where neither is known."""
+    """Return the position of an option, or its letter; None if there is no such column."""
     if index is not None and index in names:
         return nw.col(index)
     if column in names:
@@ -114,13 +114,13 @@ def position_of(column: str, index: str | None, names: Collection[str]) -> nw.Ex
 
 
 def positions_of(names: Collection[str], side: str = "") -> dict[str, nw.Expr]:
-    """Places of the right option and of the answer, as far as they are recorded.
+    """Return the positions of the right option and of the answer, if they are recorded.
 
     Args:
-        names: columns there are.
-        side: what their names end in, such as `_before`.
+        names: available columns.
+        side: suffix of the names, such as `_before`.
     """
-    # Options may be recorded by their letters; pairs keep the wrong ones alone.
+    # Options may be recorded by their letters; pairs only keep the wrong ones.
     answers = (f"{name}{side}" for name in ("answer", "choice", "wrong"))
     answer = next((name for name in answers if name in names), "")
     places = {
@@ -131,7 +131,7 @@ def positions_of(names: Collection[str], side: str = "") -> dict[str, nw.Expr]:
 
 
 def from_zero(position: Any) -> int | None:
-    """A place as a number from 0; None where it is not known."""
+    """Return a position as a number from 0; None if it is unknown."""
     if is_none(position):
         return None
     return ascii_uppercase.index(position) if isinstance(position, str) else int(position)
@@ -144,7 +144,7 @@ def _facts(names: Collection[str], correct_at: float) -> dict[str, nw.Expr]:
             facts["again"] = nw.col("repeat") > 0
         facts["k"] = nw.col("k")
         facts |= positions_of(names)
-        if "answer" in facts and "choice" in names:  # a letter beyond the options names none
+        if "answer" in facts and "choice" in names:  # a letter beyond the options is not a choice
             facts["answer"] = nw.when(~nw.col("choice").is_null()).then(facts["answer"])
     return facts
 

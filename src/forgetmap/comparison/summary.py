@@ -45,7 +45,7 @@ class Fact(Value):
 
 
 class EstimatorFigure(Value):
-    """What one estimator says of all items."""
+    """The result of one estimator for all items."""
 
     name: str
     label: str
@@ -57,7 +57,7 @@ class EstimatorFigure(Value):
 
 
 class Summary(Value):
-    """What a reader sees first, in words."""
+    """The first screen, as sentences."""
 
     badge: str = Field(description="The verdict, in capitals.")
     tone: Literal["bad", "minor", "good", "open"]
@@ -75,7 +75,7 @@ class Summary(Value):
 
 
 def summarize(result: ComparisonResult) -> Summary:
-    """The first screen of a comparison."""
+    """Return the first screen of a comparison."""
     total, level = result.total, f"{100 * result.rule.level:g}% interval"
     figure, limits = loss_figure(total), _limits(total)
     return Summary(
@@ -96,24 +96,24 @@ def summarize(result: ComparisonResult) -> Summary:
 
 
 def badge_of(group: GroupResult) -> str:
-    """The verdict in capitals."""
+    """Return the verdict in capitals."""
     return verdict_words(group).upper()
 
 
 def verdict_words(group: GroupResult) -> str:
-    """The verdict as people read it."""
+    """Return the verdict in plain words."""
     if group.verdict == "no_material_loss":
         return f"no loss beyond {100 * group.margin:g}%"
     return group.verdict.replace("_", " ")
 
 
 def short_verdict(group: GroupResult) -> str:
-    """The verdict as it fits a column."""
+    """Return the verdict for a narrow column."""
     return verdict_words(group).replace("beyond ", ">")
 
 
 def loss_figure(group: GroupResult) -> str:
-    """The headline loss as one number, or as a range where the data allow no more."""
+    """Format the headline loss as one number, or as a range if the data allow no more."""
     loss = group.headline.forgetting
     if not _has_limits(loss):
         return percent(None)
@@ -123,7 +123,7 @@ def loss_figure(group: GroupResult) -> str:
 
 
 def _is_clipped(result: ComparisonResult) -> bool:
-    """Whether a loss that is shown lies outside of 0 to 1."""
+    """Return whether a displayed loss is outside 0 to 1."""
     groups = (result.total, result.total_macro, *result.categories, *result.tags, *result.tasks)
     losses = (group.headline.forgetting for group in groups)
     numbers = (number for loss in losses for number in (loss.value, loss.low, loss.high))
@@ -165,7 +165,7 @@ def _noun(group: GroupResult) -> str:
 
 
 def _parts(group: GroupResult) -> str:
-    """Knowledge and answering with their intervals, where either differs from nothing."""
+    """Format knowledge and answering with their intervals, if either is a loss."""
     parts = [
         _part(getattr(group, name), words)
         for name, words in PART_WORDS.items()
@@ -187,11 +187,11 @@ def _part(part: PartResult, words: str) -> str:
 
 
 def _by_task(result: ComparisonResult) -> str:
-    """What the verdict of all items hides: small tasks count little in it."""
+    """Describe the lost tasks and the mean over tasks, which the verdict of all items can hide."""
     if len(result.tasks) == 1:
         return ""
     losses = [task for task in result.tasks if task.verdict in LOSSES]
-    losses.sort(key=lambda task: -(task.headline.forgetting.low or 0.0))  # surest first
+    losses.sort(key=lambda task: -(task.headline.forgetting.low or 0.0))  # largest "at least" first
     lost = [task.name for task in losses]
     tasks = [f"{len(lost):,} of {len(result.tasks):,} tasks lost: {listed(lost)}"] if lost else []
     macro = result.total_macro
@@ -201,7 +201,7 @@ def _by_task(result: ComparisonResult) -> str:
 
 
 def _says_else(result: ComparisonResult) -> bool:
-    """Whether the mean over tasks is decided, and otherwise than all items."""
+    """Return whether the mean over tasks is decided, and differs from all items."""
     verdict = result.total_macro.verdict
     return verdict not in ("cannot_tell", result.total.verdict)
 
@@ -219,10 +219,10 @@ def _counted_noun(group: GroupResult) -> str:
 
 
 def accuracy_change(group: GroupResult) -> str:
-    """Signed; a dash where there is none."""
+    """Format the signed accuracy change; a dash if there is none."""
     if group.acc_before is None or group.acc_after is None:
         return percent(None)
-    # Rounded: floats would make a change of nothing.
+    # Rounded, so that float errors are not shown as a change.
     change = round(group.acc_after - group.acc_before, 9)
     return f"{'+' if change > 0 else ''}{percent(change)}"
 
@@ -244,7 +244,7 @@ def _what_next(result: ComparisonResult) -> str:
 
 
 def _what_is_left(result: ComparisonResult) -> str:
-    """Where no more than the margin was lost in all, and no task lost anything for sure."""
+    """Return the next step after no loss, or a loss within the margin."""
     if result.total.verdict == "small_loss":
         return (
             "the loss is within the margin; read what was forgotten (`forgetmap report`), and "
@@ -298,7 +298,7 @@ def _facts(result: ComparisonResult) -> list[Fact]:
 
 
 def _lower_limit(total: GroupResult) -> str:
-    """Why the verdict's lower limit is not that of its estimator."""
+    """Explain why the lower bound of the verdict differs from that of its estimator."""
     loss, row = total.headline.forgetting, find_estimator(total.headline.estimator)
     if row.is_range or loss.low is None or loss.low == total.estimates(row.name).forgetting.low:
         return ""
@@ -311,7 +311,7 @@ def _lower_limit(total: GroupResult) -> str:
 
 
 def _luck(total: GroupResult) -> str:
-    """How much luck it takes until nothing is left of the loss."""
+    """State the luck that would explain the loss."""
     if total.luck_ratio_needed is None or total.verdict not in LOSSES:
         return ""
     if total.guess_rate_needed is not None:
@@ -376,7 +376,7 @@ def _coverage(result: ComparisonResult) -> str:
 
 
 def _estimators(total: GroupResult) -> list[EstimatorFigure]:
-    """Every estimate of all items, so that none can be picked in silence."""
+    """Return every estimate of all items, so that none can be picked silently."""
     rows = []
     for row in number_estimators():
         estimates = total.estimates(row.name)
@@ -402,6 +402,6 @@ def _interval(estimate: Estimate) -> str:
 
 
 def _sentence(words: str) -> str:
-    # A name at the beginning keeps its spelling.
+    # A sentence that starts with a name keeps its spelling.
     first = words[:1].upper() if words.partition(" ")[0].islower() else words[:1]
     return f"{first}{words[1:]}." if words else ""

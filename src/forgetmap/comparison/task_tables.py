@@ -1,11 +1,11 @@
 """Named tables of tasks with their numbers of options and categories.
 
-`as-run` is what the published averages of Harmon et al. (2026) were made with: the released
-category map does not know the name of the task that was run for ARC, so ARC is in the bucket
-`Missing`, which enters the total and is never plotted. `as-released` is that map as it reads: ARC
-is in its deduction category, plotted as Logic. All else is the same in both. `corrected` has the
-options that the items really have, and the categories the paper names. A column k or category in
-the data always wins over a table.
+`as-run` reproduces the published averages of Harmon et al. (2026): the released category map does
+not have the name of the task that was run for ARC, so ARC is in the category `Missing`, which
+enters the total and is never plotted. `as-released` is that map as it is written: ARC is in its
+deduction category, plotted as Logic. Everything else is the same in both. `corrected` has the true
+numbers of options of the items, and the categories of the paper. A column k or category in the data
+takes precedence over a table.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MISSING = "Missing"
 
 @dataclass(frozen=True, slots=True)
 class TaskEntry:
-    """What a table says of a task; k is `inf` for open-ended, None where it varies by item."""
+    """Entry of a task; k is `inf` for open-ended, None if it varies by item."""
 
     k: float | None
     category: str
@@ -42,12 +42,12 @@ class TaskTable:
     entries: dict[str, TaskEntry]
 
     def find(self, task: str) -> TaskEntry | None:
-        """The entry of a task, whatever the harness wraps around its name."""
+        """Return the entry of a task, without what the harness adds around its name."""
         return self.entries.get(plain_name(task))
 
 
 def load_table(name: str) -> TaskTable:
-    """Read one of the tables that are shipped."""
+    """Read one of the included tables."""
     if name not in TASK_TABLES:
         raise UsageError(
             f"there is no task table {name!r}", hint=f"choose from {', '.join(TASK_TABLES)}."
@@ -61,7 +61,7 @@ def load_table(name: str) -> TaskTable:
 
 
 def with_task_table(pairs: Pairs, name: str | None) -> Pairs:
-    """Pairs with k and category of a table, where the data have none."""
+    """Add k and category of a table to pairs, if the data have none."""
     if name is None:
         return pairs
     table = load_table(name)
@@ -74,7 +74,7 @@ def with_task_table(pairs: Pairs, name: str | None) -> Pairs:
         "k_before": _filled("k", pairs.columns, k, nw.Float64()),
         "category_before": _filled("category", pairs.columns, category | missing, nw.String()),
     }
-    # A result without a counterpart before stays without one.
+    # A result without a counterpart before still has none.
     frame = pairs.frame.with_columns(**columns)
     return replace(pairs, frame=frame, columns=pairs.columns | frozenset(columns))
 

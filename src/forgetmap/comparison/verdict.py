@@ -2,8 +2,8 @@
 
 The estimator: repeats of both models -> excess (with net beside it); repeats of the model before ->
 excess_before; options logged, three or more of them and right answers balanced -> matched; other
-multiple choice -> the range; open-ended -> raw. Sampled answers without repeats tell nothing:
-answers of one model vary as well.
+multiple choice -> the range; open-ended -> raw. Sampled answers without repeats prove nothing,
+because answers of one model vary as well.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ from forgetmap.text import counted, limit, percent, share
 
 NO_REPEATS = "noise and forgetting cannot be separated without repeats"
 BEYOND_NOISE = "all answers beyond the noise floor"
-"""What a loss that was found by repeats is a share of."""
+"""Denominator of a loss that is estimated from repeats."""
 TOO_MUCH_NOISE = (
     "fewer answers were lost than noise explains: the model after is more consistent than the "
     "assumed noise"
 )
 NOT_BLIND = "fewer items were forgotten than by luck alone: guesses are not as blind as assumed"
 LUCK_FREE = ("latent", "matched")
-"""Estimators that take luck out; a negative loss shows that they take out too much."""
+"""Estimators that remove luck; a negative loss shows that they remove too much."""
 CLOSE = 1.5
-"""Luck ratio below which the sentence says how much luck would explain the loss away."""
+"""Luck ratio below which the sentence states how much luck would explain the loss."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How a verdict is reached.
+    """The rules of a verdict.
 
     Attributes:
-        estimator: the one the user asks for, or `auto`.
-        sampled: answers of some model were sampled; None where nobody recorded it.
-        knows_options: it is recorded how many options items have.
+        estimator: the requested estimator, or `auto`.
+        sampled: answers of some model were sampled; None if it is not recorded.
+        knows_options: the number of options of items is recorded.
         margin: largest acceptable loss.
-        noise_floor: assumed where the data do not tell it.
-        level: confidence of intervals.
+        noise_floor: assumed noise floor, if the data do not show it.
+        level: confidence level of the intervals.
     """
 
     estimator: str = AUTO
@@ -66,11 +66,11 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a group shows, before it is looked at among others.
+    """The loss of a group, before correction for other groups.
 
     Attributes:
         row: the estimator of the headline.
-        evidence: of the group.
+        evidence: evidence of the group.
         loss: its loss.
         reason: why nothing can be concluded, if so.
     """
@@ -82,18 +82,18 @@ class Claim:
 
     @property
     def p(self) -> float:
-        """Two-sided p-value that nothing was lost; nan where there is none."""
+        """Two-sided p-value of no loss; nan if there is none."""
         return math.nan if self.loss.p is None or self.reason else min(1.0, 2 * self.loss.p)
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A group among others that were looked at with it.
+    """A group among the others that were examined with it.
 
     Attributes:
-        family: which others.
-        q: of the group, by Benjamini and Hochberg.
-        called: how many of the family are called lost.
+        family: the family of groups.
+        q: q-value of the group, by Benjamini and Hochberg.
+        called: number of groups of the family that are called lost.
     """
 
     family: FamilyResult
@@ -102,7 +102,7 @@ class Standing:
 
 
 def make_claim(group: GroupResult, evidence: Evidence, policy: Policy) -> Claim:
-    """The loss of a group under the estimator that the data allow."""
+    """Compute the loss of a group under the estimator that the data allow."""
     name = policy.estimator if policy.estimator != AUTO else choose(evidence, _has_value(group))
     row = find_estimator(name)
     lacking = row.lacks(evidence)
@@ -117,10 +117,10 @@ def make_claim(group: GroupResult, evidence: Evidence, policy: Policy) -> Claim:
 
 
 def select(claim: Claim, standing: Standing | None, policy: Policy) -> tuple[Claim, bool]:
-    """The claim with the limits that hold after selection, and whether it was put aside by it.
+    """Return the claim with bounds that hold after selection, and whether selection rejected it.
 
-    A group of a family is called lost only where its q-value is small, and its "at least" is that
-    of a level that allows for having picked the largest losses (Benjamini and Yekutieli 2005).
+    A group of a family is called lost only if its q-value is small, and its "at least" uses a level
+    that allows for selecting the largest losses (Benjamini and Yekutieli 2005).
     """
     low = claim.loss.total.low
     if standing is None or low is None or low <= 0:
@@ -136,7 +136,7 @@ def select(claim: Claim, standing: Standing | None, policy: Policy) -> tuple[Cla
 
 
 def _is_called(standing: Standing | None) -> bool:
-    """Whether a group may claim a loss among the others that were looked at."""
+    """Return whether a group may claim a loss among the others of its family."""
     return standing is None or standing.q <= FDR
 
 
@@ -146,7 +146,7 @@ def _not_lost(claim: Claim) -> Claim:
 
 
 def decide(loss: Estimate, margin: float) -> Verdict:
-    """The verdict that limits allow: lost if and only if the lower one is above 0."""
+    """Return the verdict that the bounds allow: lost if and only if the lower one is above 0."""
     if loss.low is None or loss.high is None or math.isnan(loss.high):
         return "cannot_tell"
     if loss.high < margin:
@@ -157,7 +157,7 @@ def decide(loss: Estimate, margin: float) -> Verdict:
 def conclude(
     group: GroupResult, claim: Claim, policy: Policy, standing: Standing | None = None
 ) -> GroupResult:
-    """The group with its verdict, what it rests on, and the words."""
+    """Return the group with its verdict, the basis of it, and the sentence."""
     claim, is_aside = select(claim, standing, policy)
     loss, row, reason = claim.loss, claim.row, claim.reason
     verdict: Verdict = "cannot_tell" if reason else decide(loss.total, policy.margin)
@@ -196,12 +196,12 @@ def conclude(
 
 
 def _noise_reason(row: Estimator) -> str | None:
-    """With repeats of both models a loss below 0 is a rise; else more noise was taken off."""
+    """Return why a loss is below 0: too much noise subtracted, unless both models have repeats."""
     return None if row.name in ("excess", "net") else TOO_MUCH_NOISE
 
 
 def _part(estimate: Estimate, margin: float, reason: str | None, *, is_called: bool) -> PartResult:
-    """A part of the loss; where the whole is not significant among others, no part of it is."""
+    """Return a part of the loss; no part is significant if the whole is not."""
     if not is_called and estimate.low is not None:
         estimate = estimate.model_copy(update={"low": min(estimate.low, 0.0)})
     verdict: Verdict = "cannot_tell" if reason else decide(estimate, margin)
@@ -213,7 +213,7 @@ def _has_value(group: GroupResult) -> Callable[[str], bool]:
 
 
 def _blocked(group: GroupResult, row: Estimator, lacking: str | None, policy: Policy) -> str | None:
-    """Why nothing can be concluded whatever the numbers are, if so."""
+    """Return why nothing can be concluded whatever the numbers are, if so."""
     if not group.n:
         return "no item is scored on both sides"
     if not group.n11 + group.n10:
@@ -234,7 +234,7 @@ def _blocked(group: GroupResult, row: Estimator, lacking: str | None, policy: Po
 def _decides(
     group: GroupResult, claim: Claim, verdict: Verdict, policy: Policy
 ) -> DecidesResult | None:
-    """What would decide four times in five: a planning figure."""
+    """Return what would decide an open verdict with 80 % probability."""
     if verdict != "cannot_tell":
         return None
     if claim.reason == NO_REPEATS:
@@ -248,13 +248,13 @@ def _decides(
 def items_that_decide(
     loss: Estimate, items: int, policy: Policy, *, floor: float = 0.0
 ) -> DecidesResult:
-    """How many items would decide, as if the estimate were the truth.
+    """Return the number of items that would decide, assuming that the estimate is true.
 
     Args:
-        loss: with its limits, at the level of the policy.
-        items: that it comes from.
+        loss: the loss with its interval, at the level of the policy.
+        items: number of items behind it.
         policy: margin and level.
-        floor: what the lower limit must be above.
+        floor: value that the lower bound must exceed.
     """
     if loss.value is None or loss.low is None or loss.high is None:
         return DecidesResult(items=None, repeats=None)
@@ -266,9 +266,9 @@ def items_that_decide(
 def _of_known(
     group: GroupResult, row: Estimator, forgetting: Estimate, evidence: Evidence
 ) -> Estimate:
-    """Forgetting as a share of what could be forgotten.
+    """Return forgetting as a share of what could be forgotten.
 
-    Its limits are those of the loss divided by the known share, which is conservative: the error of
+    Its bounds are those of the loss divided by the known share. This is conservative: the error of
     that share is smaller and partly cancels.
     """
     on_knowledge = row.scale == "knowledge"
@@ -288,7 +288,7 @@ def _of_known(
 
 
 def _known_error(evidence: Evidence) -> float:
-    """Two standard errors of the share that was known beyond guessing."""
+    """Return two standard errors of the share known beyond guessing."""
     n = evidence.cells.n
     variance = 0.0
     for k, counts in evidence.options.items():
@@ -312,7 +312,7 @@ def _words(group: GroupResult, claim: Claim, policy: Policy, among: str) -> str:
 def decided_sentence(
     verdict: Verdict, loss: Estimate, margin: float, noun: str = BEYOND_NOISE
 ) -> str:
-    """What the limits of a loss allow to conclude; "at least" is the lower, "at most" the upper."""
+    """Return the sentence of a decided verdict: "at least" the lower bound, "at most" the upper."""
     accepted, high = f"{100 * margin:g}%", f"at most {limit(loss.high, margin)}"
     if verdict == "no_material_loss":
         return f"no loss beyond {accepted}: {high} of {noun}"
@@ -325,7 +325,7 @@ def decided_sentence(
 
 
 def _parts(group: GroupResult) -> str:
-    """What is no longer known and what is no longer answered, as far as each is shown."""
+    """Describe what is no longer known and no longer answered, if it is significant."""
     parts = {name: getattr(group, name) for name in PART_WORDS}
     if all(part.value is None and part.low is None for part in parts.values()):
         return ""
@@ -351,7 +351,7 @@ def _undecided(group: GroupResult, claim: Claim, policy: Policy) -> str:
 
 
 def _between(claim: Claim, policy: Policy) -> str | None:
-    """What may be lost; None where no limits tell it."""
+    """Return the interval of the loss as a sentence; None without bounds."""
     total = claim.loss.total
     if claim.reason or total.low is None or total.high is None:
         return None
@@ -360,7 +360,7 @@ def _between(claim: Claim, policy: Policy) -> str | None:
 
 
 def _open_note(group: GroupResult, claim: Claim, policy: Policy) -> str:
-    """Why nothing can be told, or what would decide."""
+    """Return why there is no verdict, or what would decide."""
     if claim.reason is not None:
         return f"{claim.reason}{_cost(group, claim)}"
     if _between(claim, policy) is None:
@@ -379,7 +379,7 @@ def _open_note(group: GroupResult, claim: Claim, policy: Policy) -> str:
 
 
 def _among(group: GroupResult, standing: Standing | None, *, is_aside: bool) -> str:
-    """How a loss stands among the groups that were looked at with it; empty without a loss."""
+    """Return the significance of a loss within its family; empty without a loss."""
     if standing is None or not (is_aside or group.verdict in LOSSES):
         return ""
     family = standing.family
@@ -388,16 +388,16 @@ def _among(group: GroupResult, standing: Standing | None, *, is_aside: bool) -> 
 
 
 def _note(group: GroupResult, claim: Claim, policy: Policy, among: str) -> str | None:
-    """What a reader of verdict and limits must know besides, if anything."""
+    """Return what a reader must know besides verdict and bounds, if anything."""
     notes = [_open_note(group, claim, policy)] if group.verdict == "cannot_tell" else []
     return "; ".join([*notes, *([among] if among else [])]) or None
 
 
 def _rests_on(group: GroupResult, claim: Claim, policy: Policy) -> str:
-    """What the verdict was reached with: items, estimator, assumptions."""
+    """Return the basis of the verdict: items, estimator, assumptions."""
     answers = "" if group.n == group.items else f" with {counted(group.n, 'pair')} of answers"
     clusters = claim.evidence.cluster_count
-    # Answers to one item are a cluster, too.
+    # Answers to one item are also a cluster.
     within = f" in {counted(clusters, 'cluster')}" if clusters and clusters < group.items else ""
     estimator = f"estimator {claim.row.name} ({claim.row.label})"
     assumed = "" if claim.reason else _assumes(group, claim, policy)
@@ -405,7 +405,7 @@ def _rests_on(group: GroupResult, claim: Claim, policy: Policy) -> str:
 
 
 def _assumes(group: GroupResult, claim: Claim, policy: Policy) -> str:
-    """What must hold for the claim, and how much of it."""
+    """Return the assumptions of the claim."""
     row = claim.row
     if row.from_repeats:
         return f"; assumes {row.assumes}" if row.assumes else ""
@@ -423,7 +423,7 @@ def _assumes(group: GroupResult, claim: Claim, policy: Policy) -> str:
 
 
 def _luck_words(claim: Claim) -> str:
-    """How much luck would explain the loss away, where it is not much."""
+    """State how much luck would explain the loss, if little is enough."""
     ratio, rate = claim.loss.luck_ratio, claim.loss.guess_rate
     if ratio is None or not 1 < ratio < CLOSE:
         return ""

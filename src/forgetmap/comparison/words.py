@@ -10,7 +10,7 @@ from forgetmap.pairing import Measure
 from forgetmap.text import counted, listed, percent
 
 SIMULATED = "SIMULATED data, not a measured model."
-"""Stands above every result of simulated models."""
+"""Shown above every result of simulated models."""
 REASON_LABELS = {
     "wrong": "wrong answer",
     "no_answer": "no answer found",
@@ -20,13 +20,13 @@ REASON_LABELS = {
     "misread": "right, but not extracted",
     "unknown": "not recorded",
 }
-"""How an answer ended -> what people call it."""
+"""Outcome of an answer -> its name in sentences."""
 PART_WORDS = {"knowledge": "it no longer knows", "answering": "it no longer answers"}
-"""Part of a loss -> what people say of it."""
+"""Part of a loss -> its words in sentences."""
 
 
 def counts_sentence(before: str, after: str, total: GroupResult) -> str:
-    """What was counted, in one sentence a manager can repeat."""
+    """Return the counts in one sentence."""
     known = total.n11 + total.n10
     if not total.n:
         return f"No result: no item is scored in both {before} and {after}."
@@ -43,7 +43,7 @@ def counts_sentence(before: str, after: str, total: GroupResult) -> str:
 
 
 def reasons_sentence(total: GroupResult) -> str:
-    """How the forgotten answers ended, the most frequent way first."""
+    """Describe the outcomes of the forgotten answers, the most frequent first."""
     if not total.n10:
         return "Nothing was forgotten."
     subject = f"Why {total.n10:,} {'was' if total.n10 == 1 else 'were'} forgotten"
@@ -55,7 +55,7 @@ def reasons_sentence(total: GroupResult) -> str:
 
 
 def pairing_sentence(pairing: PairingResult) -> str:
-    """How many results found their counterpart."""
+    """Return the number of paired results as a sentence."""
     if pairing.paired == pairing.rows_before == pairing.rows_after:
         return f"All {counted(pairing.paired, 'result')} of both sides paired."
     return (
@@ -65,7 +65,7 @@ def pairing_sentence(pairing: PairingResult) -> str:
 
 
 def metrics_sentence(measures: Mapping[str, str]) -> str:
-    """Which metric was compared, the most frequent first; nothing where results name none."""
+    """Name the compared metrics, the most frequent first; empty if results name none."""
     tasks: dict[str, list[str]] = defaultdict(list)
     for task, measure in measures.items():
         tasks[measure].append(task)
@@ -85,7 +85,7 @@ def _noun(total: GroupResult) -> str:
 
 
 def _accuracy_sentence(total: GroupResult) -> str:
-    """How much of the loss the accuracy gives away: each item gained hides one that was lost."""
+    """State how much of the loss the accuracy shows: each gained item hides a forgotten one."""
     before, after = percent(total.acc_before), percent(total.acc_after)
     drop = total.n10 - total.n01
     move = f"fell from {before} to {after}" if drop > 0 else f"rose from {before} to {after}"
