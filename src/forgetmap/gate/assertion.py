@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from forgetmap.gate.result import GateResult
 
 MOST_CHECKS = 20
-"""Checks that a failed assertion lists."""
+"""Maximum number of checks in the message of a failed assertion."""
 MOST_ITEMS = 5
-"""Items that it names."""
+"""Maximum number of items in the message."""
 _results: deque[GateResult] = deque(maxlen=1_000)
 
 
@@ -29,26 +29,26 @@ def assert_no_forgetting(
     inconclusive: Literal["fail", "skip"] = "fail",
     **options: Any,
 ) -> GateResult:
-    """Fail a test where the model after lost what the model before had.
+    """Fail a test if the model after lost more than the policy allows.
 
-    It works in pytest and unittest, and outside of both.
+    Works in pytest and unittest, and without a test framework.
 
     Args:
         before: path, dataframe or run of the model before.
-        after: the same of the model after.
-        margin: the loss that is tolerated, as a share of all items, where no policy is given;
-            by default 0.02.
+        after: path, dataframe or run of the model after.
+        margin: the largest acceptable loss, as a share of all items, if no policy is given; 0.02 by
+            default.
         policy: a `GatePolicy`, or the path of its TOML file.
-        inconclusive: what to do where the data decide nothing: fail the test, or skip it.
-        options: as of `run_gate`: waivers, look, today, and how runs are read.
+        inconclusive: what to do if the data do not decide: fail the test, or skip it.
+        options: as for `run_gate`: waivers, look, today, and how runs are read.
 
     Returns:
         The result of the gate, which is PASS.
 
     Raises:
-        AssertionError: the gate says FAIL, or INCONCLUSIVE where that fails a test.
-        SkipTest: the gate says INCONCLUSIVE, and `inconclusive` is "skip".
-        UsageError: both margin and policy are given, or `inconclusive` is neither word.
+        AssertionError: the gate is FAIL, or INCONCLUSIVE and `inconclusive` is "fail".
+        SkipTest: the gate is INCONCLUSIVE, and `inconclusive` is "skip".
+        UsageError: both margin and policy are given, or `inconclusive` has another value.
         InputError: a run, the policy or the waivers cannot be read.
 
     Example:
@@ -71,7 +71,7 @@ def assert_no_forgetting(
 
 
 def explain(result: GateResult) -> str:
-    """The decision, and every blocking check behind it that did not pass, as lines."""
+    """Return the decision and every blocking check that did not pass, as lines."""
     from forgetmap.gate.check_text import check_lines, sort_checks
 
     lines = [result.headline]
@@ -89,7 +89,7 @@ def explain(result: GateResult) -> str:
 
 
 def take_results() -> list[GateResult]:
-    """The results of assertions since the last call; only the last 1,000 are kept."""
+    """Return and clear the results of assertions since the last call; at most the last 1,000."""
     taken = list(_results)
     _results.clear()
     return taken

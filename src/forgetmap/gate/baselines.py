@@ -26,24 +26,24 @@ from forgetmap.records import write_run
 from forgetmap.sources import open_run
 
 PREFIX = "baseline:"
-"""Before the name of a baseline, where a run is asked for."""
+"""Prefix of the name of a baseline, in place of a run."""
 POINTER = "current.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A run that was accepted under a name.
+    """A run accepted under a name.
 
     Attributes:
-        name: `main`, or whatever the team calls it.
-        version: folder of the run inside that of the name.
+        name: name of the baseline, such as `main`.
+        version: folder of the run inside the folder of the name.
         files: name -> SHA-256 of every file of the run.
-        accepted: when, ISO 8601 in UTC.
+        accepted: time of acceptance, ISO 8601 in UTC.
         run: name, id and model of the run.
-        by: who accepted it.
-        note: why.
-        gate: what the last gate said of the run, or of one of its name where it has no id; None
-            where none is recorded.
+        by: the person who accepted it.
+        note: reason of the acceptance.
+        gate: status of the last gate on the run, or on a run of the same name if it has no id; None
+            if none is recorded.
     """
 
     name: str
@@ -59,14 +59,14 @@ class Baseline:
 def accept_run(
     run: Any, name: str, store: str | Path, *, by: str | None = None, note: str | None = None
 ) -> Baseline:
-    """Store a run as a baseline; later gates may name it as `baseline:NAME`.
+    """Store a run as a baseline, which later gates can name as `baseline:NAME`.
 
     Args:
         run: path, dataframe or run.
-        name: of the baseline; an older one of this name is kept as history.
+        name: name of the baseline; an older version of this name is kept as history.
         store: a folder, or an address that fsspec can write.
-        by: who accepts it.
-        note: why.
+        by: the person who accepts it.
+        note: reason of the acceptance.
     """
     if not is_store_name(name):
         raise UsageError(
@@ -101,7 +101,7 @@ def accept_run(
 
 
 def read_baseline(name: str, store: str | Path) -> Baseline:
-    """The baseline that counts now.
+    """Read the current baseline of this name.
 
     Raises:
         MissingInputError: there is none of this name.
@@ -121,7 +121,7 @@ def read_baseline(name: str, store: str | Path) -> Baseline:
 
 
 def read_baselines(store: str | Path) -> list[Baseline]:
-    """Every version that was accepted, the oldest first."""
+    """Read every accepted version, the oldest first."""
     kept = BaselineStore(str(store))
     entries = [
         _make(kept.read_json(f"baselines/{name}/{file}"), name, f"{kept.shown}/{name}/{file}")
@@ -133,7 +133,7 @@ def read_baselines(store: str | Path) -> list[Baseline]:
 
 
 def summarize_history(store: str | Path) -> HistoryResult:
-    """Every decision that a store has, and what they show together."""
+    """Summarize all decisions in a store."""
     results = read_history(store)
     return HistoryResult(
         releases=[make_release(result) for result in results],
@@ -143,9 +143,9 @@ def summarize_history(store: str | Path) -> HistoryResult:
 
 
 def _later_versions(baselines: list[Baseline]) -> list[tuple[str, str | None]]:
-    """Runs that replaced a baseline, and what the gate had said.
+    """Return runs that replaced a baseline, with the status of their gate.
 
-    The first one of a name has nothing that it could have been held against.
+    The first version of a name is left out: there was nothing to compare it with.
     """
     seen: set[str] = set()
     later = []
@@ -158,7 +158,7 @@ def _later_versions(baselines: list[Baseline]) -> list[tuple[str, str | None]]:
 
 
 def is_baseline(source: Any) -> bool:
-    """Whether it is `baseline:NAME`."""
+    """Return whether a source is `baseline:NAME`."""
     return isinstance(source, str) and source.startswith(PREFIX)
 
 
@@ -166,9 +166,9 @@ def is_baseline(source: Any) -> bool:
 def opened_baseline(
     before: Any, after: Any, store: str | Path
 ) -> Iterator[tuple[Any, Any, Baseline | None]]:
-    """Both runs, with what `baseline:NAME` stands for, checked; anything else as it is.
+    """Open both runs: `baseline:NAME` is copied from the store and verified, others are unchanged.
 
-    A baseline is read from files, so what lives in another dataframe library goes there as well.
+    A baseline is read from files, so a dataframe after is written to a file as well.
     """
     if not is_baseline(before):
         yield before, after, None
@@ -186,7 +186,7 @@ def opened_baseline(
 
 
 def _make(content: dict[str, Any], name: str, file: str) -> Baseline:
-    """The baseline of an entry, which must be the one of this name and point to its own files."""
+    """Build a baseline from its entry, which must have this name and point to its own files."""
     hint = "accept the run again with this version of forgetmap."
     try:
         baseline = Baseline(**content)

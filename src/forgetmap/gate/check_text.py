@@ -8,28 +8,28 @@ from forgetmap.gate.result import CheckResult, GateResult, Status, effect
 from forgetmap.text import counted, percent
 
 ORDER: dict[Status, int] = {"FAIL": 0, "INCONCLUSIVE": 1, "PASS": 2}
-"""What a reader wants to see first."""
+"""Sort order of a list of checks."""
 
 
 def sort_checks(checks: Sequence[CheckResult]) -> list[CheckResult]:
-    """Failures first, then what is open; else in the order of the policy."""
+    """Sort failures first, then inconclusive checks; otherwise keep the order of the policy."""
     return sorted(checks, key=lambda check: ORDER[check.status])
 
 
 def loss_range(check: CheckResult) -> str:
-    """The limits of a loss, such as `1.2% to 3.4%`; a dash where there are none."""
+    """Format the interval of a loss, such as `1.2% to 3.4%`; a dash if there is none."""
     if check.loss.low is None or check.loss.high is None:
         return "-"
     return f"{amount(check, check.loss.low)} to {amount(check, check.loss.high)}"
 
 
 def amount(check: CheckResult, value: float | None) -> str:
-    """A loss or a margin of a check: a share of items, or an effect where it is about drift."""
+    """Format a loss or a margin of a check: a share of items, or an effect for drift."""
     return effect(value) if check.quantity == "drift" else percent(value)
 
 
 def figures(check: CheckResult) -> str:
-    """The numbers behind a check in one line."""
+    """Format the numbers behind a check in one line."""
     parts = [
         f"loss {amount(check, check.loss.value)} ({loss_range(check)})",
         f"margin {amount(check, check.margin)}",
@@ -41,7 +41,7 @@ def figures(check: CheckResult) -> str:
 
 
 def waiver_line(check: CheckResult) -> str | None:
-    """Who let a loss pass, why and until when; None where nobody did."""
+    """Return owner, reason and expiry of a waiver; None without one."""
     waiver = check.waiver
     if waiver is None:
         return None
@@ -52,12 +52,12 @@ def waiver_line(check: CheckResult) -> str | None:
 
 
 def is_waived(check: CheckResult) -> bool:
-    """Whether a check passes only because of a waiver."""
+    """Return whether a check passes only because of a waiver."""
     return check.waiver is not None and check.waiver.state == "applied"
 
 
 def check_lines(check: CheckResult) -> list[str]:
-    """What was decided on a check, its numbers, what would decide it, and who waived it."""
+    """Return the sentence of a check, its numbers, what would decide it, and its waiver."""
     lines = [f"{check.status}: {check.sentence}", figures(check)]
     if check.decides is not None and check.decides.items is not None:
         lines.append(f"about {counted(check.decides.items, 'item')} would decide")
@@ -66,9 +66,9 @@ def check_lines(check: CheckResult) -> list[str]:
 
 
 def unexplained(result: GateResult) -> bool:
-    """Whether the gate did not pass although no task is missing and every blocking check did.
+    """Return whether the gate did not pass although all tasks and blocking checks did.
 
-    So it is when more looks were taken than the policy planned.
+    This happens after more looks than the policy plans.
     """
     is_open = any(check.status != "PASS" for check in result.of_tier("blocking"))
     return result.status != "PASS" and not result.missing_tasks and not is_open

@@ -38,26 +38,26 @@ CONDITION_CODES: dict[Condition, tuple[str, ...]] = {
     "decoding": ("decoding",),
     "harness": ("harness",),
 }
-"""The notices of a comparison that show a change of each condition."""
+"""Notices of a comparison that show a change of each condition."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenCheck:
-    """A rule and a group, before it is looked at among the other blocking checks.
+    """A rule and a group, before the correction for all blocking checks.
 
     Attributes:
-        rule: of the policy.
-        group: its name.
+        rule: rule of the policy.
+        group: name of the group.
         loss: the quantity with its interval.
-        verdict: against the margin.
+        verdict: verdict against the margin.
         sentence: the verdict in words.
-        low_at: the lower limit at another level; None where there is none.
-        items: behind it.
-        measured: of them, those that the quantity was measured on.
-        coverage: share of what BEFORE scored.
-        estimator: of the quantity.
-        noise_assumed: taken off the lower limit.
-        reasons: why nothing can be decided, whatever the numbers are.
+        low_at: computes the lower bound at another level; None if there is none.
+        items: number of items.
+        measured: of them, items behind the quantity.
+        coverage: paired and scored share of the items that BEFORE scored.
+        estimator: estimator of the quantity.
+        noise_assumed: noise floor subtracted from the lower bound.
+        reasons: reasons why nothing can be decided, whatever the numbers are.
     """
 
     rule: GateRule
@@ -75,12 +75,12 @@ class OpenCheck:
 
     @property
     def is_beyond(self) -> bool:
-        """Whether the lower limit is above the margin."""
+        """Whether the lower bound is above the margin."""
         return self.verdict == "lost" and (self.loss.low or 0.0) > self.rule.margin
 
 
 def open_checks(comparison: Comparison, policy: GatePolicy, level: float) -> list[OpenCheck]:
-    """Every rule of a policy, held against every group that it is about."""
+    """Evaluate every rule of a policy on each of its groups."""
     changes = find_changes(comparison.result.pairing.warnings, policy)
     checks = []
     drifted: DriftResult | None = None
@@ -95,12 +95,12 @@ def open_checks(comparison: Comparison, policy: GatePolicy, level: float) -> lis
 
 
 def refused_checks(policy: GatePolicy, reason: Notice) -> list[OpenCheck]:
-    """The rules where the runs cannot be compared at all."""
+    """Return the checks of runs that cannot be compared at all."""
     return [_unmeasured(rule, group, reason) for rule in policy.rules for group in _names(rule)]
 
 
 def find_changes(notices: Sequence[Notice], policy: GatePolicy) -> tuple[Notice, ...]:
-    """Conditions that must not differ between two runs, and do; unknown is not changed."""
+    """Return changed conditions that the policy forbids; an unknown condition is not changed."""
     codes = {code: name for name in policy.unchanged for code in CONDITION_CODES[name]}
     return tuple(
         Notice(f"{codes[notice.code]}_changed", notice.message)
@@ -110,12 +110,12 @@ def find_changes(notices: Sequence[Notice], policy: GatePolicy) -> tuple[Notice,
 
 
 def close_check(check: OpenCheck, *, is_rejected: bool, level: float) -> CheckResult:
-    """The status of a check.
+    """Return the status of a check.
 
     Args:
-        check: before it was looked at among others.
-        is_rejected: the loss is beyond the margin, also among all blocking checks.
-        level: confidence of its interval.
+        check: the check before correction.
+        is_rejected: the loss exceeds the margin, corrected for all blocking checks.
+        level: confidence level of its interval.
     """
     status: Status = "INCONCLUSIVE"
     if not check.reasons:
@@ -142,9 +142,9 @@ def close_check(check: OpenCheck, *, is_rejected: bool, level: float) -> CheckRe
 
 
 def reject(checks: Sequence[OpenCheck], level: float) -> list[bool]:
-    """Which losses are beyond their margins, by Holm (1979) over all checks given.
+    """Return which losses exceed their margins, by Holm (1979) over all checks.
 
-    A check is rejected where its lower limit at the stricter level is above the margin, so limit
+    A check is rejected if its lower bound at the stricter level is above the margin, so interval
     and test are one procedure.
     """
     rejected = [False] * len(checks)
@@ -238,7 +238,7 @@ def _unmeasured(rule: GateRule, group: str, reason: Notice) -> OpenCheck:
 
 
 def _with_reasons(check: OpenCheck, changes: tuple[Notice, ...], floor: float) -> OpenCheck:
-    """What keeps a check from a decision: it fails closed."""
+    """Add the reasons that prevent a decision."""
     if not check.items and check.reasons:
         return check
     reasons = [*changes, *check.reasons]
@@ -262,7 +262,7 @@ def _with_reasons(check: OpenCheck, changes: tuple[Notice, ...], floor: float) -
 
 
 def _decides(check: OpenCheck, level: float) -> DecidesResult:
-    """Items that would show the loss on one side of the margin four times in five."""
+    """Return the items that would show on which side of the margin the loss is, with 80 % power."""
     if check.reasons:
         return DecidesResult(items=None, repeats=None)
     margin = check.rule.margin
@@ -294,7 +294,7 @@ def _drift(comparison: Comparison, policy: GatePolicy) -> DriftResult:
 
 
 def _coverage(comparison: Comparison, drifted: DriftResult) -> dict[str, float | None]:
-    """The coverage of each capability: the smallest of its tasks, as far as they are compared."""
+    """Return the smallest coverage of the compared tasks of each capability."""
     result = comparison.result
     by_task: dict[str, float | None] = dict.fromkeys(result.measures, 0.0)
     by_task |= {task.name: task.coverage.before for task in result.tasks}
@@ -349,7 +349,7 @@ def _drift_checks(
 
 
 def _drift_words(verdict: Verdict, loss: Estimate, margin: float, name: str) -> str:
-    """A verdict on drift, which is an effect and not a share of items."""
+    """Return the sentence of a verdict on drift, which is an effect and not a share of items."""
     low, high = effect(loss.low), effect(loss.high)
     if verdict == "no_material_loss":
         return f"no drift of {name} beyond an effect of {margin:g}: at most {high}"
@@ -364,9 +364,9 @@ def _drift_words(verdict: Verdict, loss: Estimate, margin: float, name: str) -> 
 
 
 def _drift_loss(ends: tuple[float, float, float], *, is_signed: bool, level: float) -> Estimate:
-    """Drift as a loss: a fall where more is better, else a move in either direction.
+    """Return drift as a loss: a decrease if more is better, else a change in either direction.
 
-    Its limits at other levels than 95 % are those of a normal distribution.
+    At levels other than 95 %, the bounds are scaled as for a normal distribution.
     """
     value, low, high = ends
     wider = normal_quantile(level) / normal_quantile(LEVEL)

@@ -52,13 +52,13 @@ from forgetmap.sources import Progress
 from forgetmap.text import counted
 
 MOST_ITEMS = 20
-"""Items that the result of a failed gate names."""
+"""Maximum number of items in the result of a failed gate."""
 ANY_SHARE = 1e-12
-"""A gate judges coverage itself, so a comparison may pair as little as it does."""
+"""Minimum paired share for `compare`: the gate checks the coverage itself."""
 
 
 class GateOptions(TypedDict, total=False):
-    """How runs are read; see `run_gate`."""
+    """Reading options; see `run_gate`."""
 
     column_map: Any
     task: str | None
@@ -130,7 +130,7 @@ def run_gate(  # noqa: PLR0913  # all but the runs by name
         if look is None and store is not None and held.looks != 1:
             result = decide_at(count_looks(store, result) + 1)
     if baseline is not None and result.before is not None:
-        # Where it was copied to is gone.
+        # The temporary copy no longer exists.
         origin = f"{PREFIX}{baseline.name}, version {baseline.version}"
         side = result.before.model_copy(update={"origin": origin})
         result = result.model_copy(update={"before": side})
@@ -140,7 +140,7 @@ def run_gate(  # noqa: PLR0913  # all but the runs by name
 
 
 def _keep(result: GateResult, store: str | Path) -> None:
-    """Record a decision; where that fails, the error says what was decided."""
+    """Record a decision; if that fails, the error includes the decision."""
     try:
         record_result(result, store)
     except ForgetmapError as error:
@@ -156,7 +156,7 @@ def _compare_once(
     today: date,
     options: GateOptions,
 ) -> Callable[[int], GateResult]:
-    """Compare both runs; the decision follows from it at any look."""
+    """Compare both runs, and return a function that decides at a given look."""
     try:
         comparison = compare(before, after, **_compare_options(policy, options))
     except MetricError as error:
@@ -201,7 +201,7 @@ def _decide(
 
 
 def _graded_notices(total: GroupResult, policy: GatePolicy) -> list[Notice]:
-    """Graded scores that fell by more than a margin: rules see only those that crossed the cut."""
+    """Report a decrease of graded scores above a margin, which rules on right and wrong miss."""
     margin = min(rule.margin for rule in policy.rules)
     graded = total.graded
     if graded is None or graded.value is None or graded.low is None or graded.low <= margin:
@@ -215,7 +215,7 @@ def _graded_notices(total: GroupResult, policy: GatePolicy) -> list[Notice]:
 
 
 def _first_forgotten(comparison: Comparison) -> list[ForgottenItem]:
-    """What a reader of a failed gate asks for first; the rest is in a report."""
+    """Return the first forgotten items of a failed gate; a report has all of them."""
     with reading(comparison.before, comparison.after):
         flips = comparison.flip_frame("forgotten").select("task", "item").unique()
         rows = flips.sort("task", "item").head(MOST_ITEMS).collect()
@@ -223,10 +223,10 @@ def _first_forgotten(comparison: Comparison) -> list[ForgottenItem]:
 
 
 def take_look(policy: GatePolicy, number: int) -> LookResult:
-    """Which look it is, and how sure each must be so that all together err in 5 % at most.
+    """Return the number of the look, and its level so that all looks together err in at most 5 %.
 
-    The looks share their items, so each is tested by itself: at an equal part of the 5 % where
-    their number is planned, else at 1 / (l (l + 1)) of it, which adds up to all of it.
+    The looks share their items, so each is tested by itself: at an equal part of the 5 % if their
+    number is planned, else at 1 / (l (l + 1)) of it, which adds up to all of it.
     """
     if number < 1:
         raise UsageError(f"--look is {number}", hint="use 1 or more.")
@@ -236,7 +236,7 @@ def take_look(policy: GatePolicy, number: int) -> LookResult:
 
 
 def _refuse_unknown(options: GateOptions) -> None:
-    """A gate that overlooks what it was asked would decide something else."""
+    """Refuse unknown options: ignoring one would decide something else."""
     known = GateOptions.__annotations__
     unknown = [name for name in options if name not in known]
     if unknown:
@@ -297,7 +297,7 @@ def _refused(
     today: date,
     number: int,
 ) -> GateResult:
-    """Runs that cannot be compared show nothing: neither a loss nor that there is none."""
+    """Return the result for runs that cannot be compared: they show no loss, nor its absence."""
     look = take_look(policy, number)
     reason = Notice("refused", error.message)
     checks = [
@@ -310,7 +310,7 @@ def _refused(
 
 
 def _missing_tasks(before: Any, after: Any, policy: GatePolicy, options: GateOptions) -> list[str]:
-    """Required tasks of which a run that could not be compared has no score."""
+    """Return the required tasks without a score after, for runs that could not be compared."""
     if not policy.required_tasks:
         return []
     compared = _compare_options(policy, options)

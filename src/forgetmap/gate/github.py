@@ -11,7 +11,7 @@ from forgetmap.gate.result import GateResult, Tier
 from forgetmap.text import counted, printable
 
 MOST = 10
-"""Annotations of one level that GitHub shows of a step; it drops the rest without a word."""
+"""Maximum number of annotations per level and step; GitHub silently drops the rest."""
 Level = Literal["error", "warning", "notice"]
 _LEVELS: dict[Tier, Level] = {"blocking": "error", "warning": "warning", "info": "notice"}
 _DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}
@@ -19,9 +19,9 @@ _PROPERTY = {**_DATA, ":": "%3A", ",": "%2C"}
 
 
 def as_annotations(result: GateResult) -> list[str]:
-    """Workflow commands: the decision, then every check that did not pass and every waiver.
+    """Return workflow commands: the decision, every check that did not pass and every waiver.
 
-    A level that would have more than GitHub shows ends in one that counts the rest.
+    If a level has more annotations than GitHub shows, the last one counts the rest.
     """
     lines: list[str] = []
     for level, group in groupby(sorted(_entries(result), key=_rank), key=lambda entry: entry[0]):
@@ -57,5 +57,5 @@ def _command(level: Level, title: str, message: str) -> str:
 
 
 def _escape(text: str, table: dict[str, str]) -> str:
-    """Text that can neither end its field nor begin a command of its own."""
+    """Escape text that could end its field or start another command."""
     return "".join(table.get(letter) or printable(letter) for letter in text)

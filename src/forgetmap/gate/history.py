@@ -24,14 +24,14 @@ class RecurringResult(Value):
 
 
 class EscapedResult(Value):
-    """A release that got through."""
+    """A release that passed and failed later, or was accepted without a PASS."""
 
     release: str
     reason: str
 
 
 class ReleaseResult(Value):
-    """One decision, and what it left of the margins."""
+    """One decision, and the part of the margins that it used."""
 
     created: str
     before: str | None
@@ -45,7 +45,7 @@ class ReleaseResult(Value):
 
 
 class HistoryResult(Value):
-    """Decisions over releases, the oldest first, and what they show together."""
+    """Decisions over releases, the oldest first, and their summary."""
 
     schema_version: int = GATE_VERSION
     releases: list[ReleaseResult]
@@ -54,24 +54,24 @@ class HistoryResult(Value):
 
 
 def record_result(result: GateResult, store: str | Path) -> None:
-    """Keep a decision."""
+    """Record a decision in the store."""
     stamp = result.created[:23].translate(dict.fromkeys(map(ord, ":-.")))
     name = f"{stamp}Z-{result.policy.hash[:8]}-{_release(result)[:40]}"
     safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)
-    # Chance, not a look at what is there, tells those apart that are kept in the same moment.
+    # A random suffix separates decisions that are recorded at the same time.
     file = f"{safe}-{secrets.token_hex(4)}.json"
     BaselineStore(str(store)).write_json(f"{FOLDER}/{file}", result.model_dump(mode="json"))
 
 
 def read_history(store: str | Path) -> list[GateResult]:
-    """Every decision that was kept, the oldest first."""
+    """Read every recorded decision, the oldest first."""
     return _read(BaselineStore(str(store)))
 
 
 def count_looks(store: str | Path, result: GateResult) -> int:
-    """How many looks at the same models were recorded under the same policy.
+    """Count the recorded looks at the same models under the same policy.
 
-    A model that is evaluated anew has another run id, so models are told apart by their names.
+    Models are compared by name, because each evaluation has its own run id.
     """
 
     def key(result: GateResult) -> tuple[str, ...]:
@@ -85,13 +85,13 @@ def count_looks(store: str | Path, result: GateResult) -> int:
 
 
 def last_status(store: BaselineStore, release: str) -> Status | None:
-    """What the last gate said of a run; None where none is recorded."""
+    """Return the last status of a run; None if none is recorded."""
     statuses = [result.status for result in _read(store) if _release(result) == release]
     return statuses[-1] if statuses else None
 
 
 def find_recurring(results: Sequence[GateResult]) -> list[RecurringResult]:
-    """Checks that failed in two or more releases."""
+    """Return checks that failed in two or more releases."""
     failed: dict[str, dict[str, None]] = {}
     for result in results:
         for check in result.checks:
@@ -107,11 +107,11 @@ def find_recurring(results: Sequence[GateResult]) -> list[RecurringResult]:
 def find_escaped(
     results: Sequence[GateResult], accepted: Sequence[tuple[str, str | None]]
 ) -> list[EscapedResult]:
-    """Releases that passed and failed later, or were accepted without having passed.
+    """Return releases that passed and failed later, or were accepted without a PASS.
 
     Args:
         results: decisions, the oldest first.
-        accepted: runs that became baselines, each with what the gate had said.
+        accepted: runs that became baselines, each with the status of its gate.
     """
     escapes = []
     passed: dict[str, str] = {}
@@ -130,7 +130,7 @@ def find_escaped(
 
 
 def make_release(result: GateResult) -> ReleaseResult:
-    """One decision, and what it left of the margins."""
+    """Summarize one decision and the part of the margins that it used."""
     blocking = result.of_tier("blocking")
     known = [check for check in blocking if check.loss.high is not None]
     return ReleaseResult(
@@ -144,12 +144,12 @@ def make_release(result: GateResult) -> ReleaseResult:
 
 
 def margin_used(check: CheckResult) -> float | None:
-    """Upper limit of the loss as a share of the margin: from 1 on nothing is left of it."""
+    """Return the upper bound of the loss as a share of the margin: 1 means all of it is used."""
     return None if check.loss.high is None else max(check.loss.high, 0.0) / check.margin
 
 
 def _release(result: GateResult) -> str:
-    """What tells candidates apart: the id of the run, else its name."""
+    """Return the identity of a candidate: the id of the run, else its name."""
     run = result.after
     return "unknown" if run is None else run.run_id or run.name
 

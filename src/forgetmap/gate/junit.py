@@ -1,19 +1,18 @@
 """The result of a gate as JUnit XML, which continuous integration shows as test results.
 
-There is no official schema. What is written is valid by two schemas of Jenkins: `junit-4.xsd` of
-its dtkit, and `junit-10.xsd` of its xUnit plugin, which allows more.
+There is no official schema. The output is valid by two schemas of Jenkins: `junit-4.xsd` of its
+dtkit, and `junit-10.xsd` of its xUnit plugin, which allows more.
 
-What readers make of it (Jenkins, GitLab, and the reporters for GitHub):
+How readers show it (Jenkins, GitLab, and the reporters for GitHub):
 
-- `<failure>` and `<error>` make a build red. A blocking check that fails is a failure, one that
-  cannot be decided an error, as the gate lets neither pass.
-- `<skipped>` is shown, in a colour of its own, and makes nothing red. A warning or a piece of
-  information that fails or is open is skipped, and so is a check that is waived: green would hide
-  it.
-- `<system-out>` is shown on demand: every check has its numbers there, and who waived it.
+- `<failure>` and `<error>` make a build red. A blocking check that fails is a failure, an
+  inconclusive one is an error, as the gate passes neither.
+- `<skipped>` has a colour of its own and does not make a build red. A warning or information that
+  fails or is inconclusive is skipped, and so is a waived check: green would hide it.
+- `<system-out>` is shown on demand: the numbers of every check, and its waiver.
 
-The reason for a skip is the text of its element, not an attribute: `junit-4.xsd` knows no other
-place, and readers take either.
+The reason for a skip is the text of its element, not an attribute: `junit-4.xsd` allows no other
+place, and readers accept either.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from forgetmap.gate.result import CheckResult, GateResult, Tier
 from forgetmap.records import writable
 
 _UNSAFE = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 forbids or advises against: control characters, halves of pairs."""
+"""Characters that XML 1.0 forbids or advises against: control characters and surrogates."""
 _CLASS = "forgetmap.gate"
 
 
@@ -38,7 +37,7 @@ def write_junit(result: GateResult, path: str | Path) -> None:
     """Write the result of a gate as JUnit XML.
 
     Raises:
-        OutputError: nothing can be written there.
+        OutputError: the file cannot be written.
     """
     path = Path(path)
     with writable(path):
@@ -46,7 +45,7 @@ def write_junit(result: GateResult, path: str | Path) -> None:
 
 
 def as_junit(result: GateResult) -> str:
-    """The result of a gate as JUnit XML: a suite for each tier, a test case for each check."""
+    """Format the result as JUnit XML: a suite for each tier, a test case for each check."""
     root = ET.Element("testsuites", name="forgetmap gate")
     names = _names(result)
     for number, tier in enumerate(get_args(Tier)):
@@ -99,7 +98,7 @@ def _facts(result: GateResult) -> Iterator[tuple[str, str]]:
 
 
 def _names(result: GateResult) -> dict[int, str]:
-    """Names of checks by their ids; the rule is added where two would be called the same."""
+    """Return the names of checks by object id; equal names get the rule added."""
     seen = Counter((check.tier, check.scope, check.name) for check in result.checks)
     return {
         id(check): check.name

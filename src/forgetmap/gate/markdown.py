@@ -15,18 +15,18 @@ from forgetmap.text import (
 )
 
 MARKER = "<!-- forgetmap-gate -->"
-"""The first line of every comment, by which it is found and replaced."""
+"""First line of every comment, by which it is found and replaced."""
 MOST_LETTERS = 65_536
-"""GitHub refuses a longer comment."""
+"""Maximum length of a comment on GitHub."""
 _HEADS = ("Check", "Status", "Loss", "Interval", "Margin", "Items", "Why")
 _SIGNS: dict[Status, str] = {"PASS": "✅", "FAIL": "❌", "INCONCLUSIVE": "⚠️"}
 _BLOCKING_BYTES, _WARNING_BYTES, _REST_BYTES, _NOTES_BYTES = 20_000, 13_000, 9_000, 4_000
-"""Room for each part, counted in bytes, of which a letter has at least one."""
+"""Maximum size of each part in bytes; a letter has at least one."""
 _NAME_LETTERS, _SENTENCE_LETTERS = 100, 400
 
 
 def as_comment(result: GateResult) -> str:
-    """One comment: the decision, the checks that matter, the rest folded; never too long."""
+    """Return one comment: the decision, the important checks, the rest folded; within the limit."""
     blocking = sort_checks(result.of_tier("blocking"))
     warnings = [check for check in result.of_tier("warning") if check.status != "PASS"]
     shown = {id(check) for check in (*blocking, *warnings)}
@@ -66,7 +66,7 @@ def _section(title: str, checks: Sequence[CheckResult], room: int) -> Iterator[s
 
 
 def _items(result: GateResult) -> Iterator[str]:
-    """The first items that were forgotten, of a gate that failed."""
+    """Return the first forgotten items of a failed gate."""
     if result.forgotten_items:
         lines = [
             f"- {_cut(one.task, _NAME_LETTERS)}: {quote_markdown(one.item, _NAME_LETTERS)}"
@@ -132,16 +132,16 @@ def _footer(result: GateResult) -> str:
 
 
 def _cut(text: str, most: int) -> str:
-    """Text on one line that Markdown shows as it is, or its beginning."""
+    """Return text on one line, escaped for Markdown and shortened."""
     words = " ".join(text.split())
     return escape_markdown(words if len(words) <= most else f"{words[: most - 1]}…")
 
 
 def _fit(lines: Sequence[str], room: int, more: str) -> list[str]:
-    """As many lines as there is room for; where some are left out, `more` says how many."""
+    """Return the lines that fit; if some do not, `more` states how many."""
     kept: list[str] = []
     for line in lines:
-        # Ten bytes are for what a table adds to a line.
+        # Ten bytes for the markup of a table row.
         room -= len(line.encode()) + 10
         if room < 0:
             break

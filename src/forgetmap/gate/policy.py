@@ -1,7 +1,7 @@
 """Policies: rules, margins and tiers, read from a TOML file.
 
-A rule names a quantity, the groups it is about and the largest acceptable loss. Where a rule names
-no groups, it is about every group of its scope.
+A rule names a quantity, its groups and the largest acceptable loss. A rule without groups applies
+to every group of its scope.
 """
 
 from __future__ import annotations
@@ -35,14 +35,11 @@ from forgetmap.pairing import PairBy
 
 MIN_COVERAGE = 0.99
 MOST_LOOKS = 10_000
-"""From far more on, intervals of one look would be as wide as numbers go."""
+"""Maximum number of looks; far beyond it, the intervals of one look would overflow."""
 RuleQuantity = JudgedQuantity | Literal["drift"]
 Condition = Literal["prompt", "scorer", "suite", "decoding", "harness"]
 CONDITIONS: tuple[Condition, ...] = ("prompt", "scorer", "suite")
-"""What must not have changed between the two runs, unless a policy says otherwise.
-
-A judge is a scorer.
-"""
+"""Conditions that must be the same in both runs by default; an LLM judge is a scorer."""
 AUTO = "auto"
 Share = Annotated[float, Field(gt=0, lt=1)]
 
@@ -52,7 +49,7 @@ class _Section(BaseModel):
 
 
 class GateRule(_Section):
-    """One thing that a release must hold."""
+    """A requirement on a release."""
 
     name: Annotated[str, StringConstraints(strip_whitespace=True)] = Field(
         default="", description="Name in results [default: composed from the other fields]."
@@ -83,7 +80,7 @@ class GateRule(_Section):
 
     @property
     def label(self) -> str:
-        """Its name, or one made from what it is about."""
+        """The name of the rule, or one composed from its fields."""
         if self.name:
             return self.name
         what = self.quantity.replace("_", " ")
@@ -93,7 +90,7 @@ class GateRule(_Section):
 
 
 class CompareSection(_Section):
-    """How the two runs are compared; as the options of `forgetmap compare`."""
+    """Options of the comparison, as in `forgetmap compare`."""
 
     metric: str | None = None
     correct_at: float = Field(default=CORRECT_AT, allow_inf_nan=False)
@@ -103,24 +100,24 @@ class CompareSection(_Section):
 
 
 class DriftSection(_Section):
-    """How drift is measured; as the options of `forgetmap drift`."""
+    """Options of drift, as in `forgetmap drift`."""
 
     taxonomy: str = "captrack"
 
 
 class GatePolicy(_Section):
-    """What a release must hold.
+    """The requirements on a release.
 
     Attributes:
-        rules: each is held against the comparison.
-        coverage: the share of what BEFORE scored that must be paired and scored after.
-        level: confidence of the intervals.
-        looks: how often the same data are looked at: a number fixed in advance, or "any".
-        required_tasks: tasks without which a release fails.
+        rules: rules that are evaluated on the comparison.
+        coverage: minimum share of the items scored before that must be paired and scored after.
+        level: confidence level of the intervals.
+        looks: number of looks at the same data: fixed in advance, or "any".
+        required_tasks: tasks that a release must have, or it fails.
         unchanged: conditions that must not differ between the runs.
-        compare: how they are compared.
-        drift: how drift is measured.
-        origin: where it was read from.
+        compare: options of the comparison.
+        drift: options of drift.
+        origin: path of the file.
     """
 
     rules: tuple[GateRule, ...] = Field(strict=False, min_length=1, alias="rule")
@@ -143,13 +140,13 @@ class GatePolicy(_Section):
 
     @property
     def hash(self) -> str:
-        """The same for the same rules, however the file is written."""
+        """Hash of the content, independent of the formatting of the file."""
         content = json.dumps(self.model_dump(mode="json"), sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
 
 def make_default_policy(margin: float = MARGIN) -> GatePolicy:
-    """One blocking rule, forgetting of the total; every category as a warning.
+    """Return one blocking rule, forgetting of the total, and every category as a warning.
 
     Raises:
         UsageError: the margin is not between 0 and 1.
@@ -166,10 +163,10 @@ def make_default_policy(margin: float = MARGIN) -> GatePolicy:
 
 
 def read_policy(path: str | Path) -> GatePolicy:
-    """The policy in a TOML file.
+    """Read a policy from a TOML file.
 
     Raises:
-        InputError: the file is missing, is no TOML, or a field of it cannot be used.
+        InputError: the file is missing, is not TOML, or has an invalid field.
     """
     path = Path(path)
     content = read_toml(path, "create a policy to start from with `forgetmap gate init`.")
@@ -182,10 +179,10 @@ def read_policy(path: str | Path) -> GatePolicy:
 
 
 def read_toml(path: Path, hint: str) -> dict[str, Any]:
-    """The content of a TOML file.
+    """Read a TOML file.
 
     Raises:
-        InputError: it is missing, or is no TOML.
+        InputError: the file is missing or is not TOML.
     """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -198,7 +195,7 @@ def read_toml(path: Path, hint: str) -> dict[str, Any]:
 def _policy_error(error: ValidationError | TypeError, path: Path) -> FieldError:
     if isinstance(error, TypeError):
         return FieldError(f"not a valid policy: {error}", file=str(path), hint=_HINT)
-    # A misspelt field is the cause where another one is missing.
+    # If a field is missing, the cause is often a misspelt one.
     first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
     message = _MESSAGES.get(first["type"], first["msg"].removeprefix("Value error, "))
     parts = first["loc"][:1] if first["loc"][:1] == ("looks",) else first["loc"]

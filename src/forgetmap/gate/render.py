@@ -50,20 +50,20 @@ def print_gate(console: Console, result: GateResult, *, explain: bool = False) -
     """Print a decision.
 
     Args:
-        console: where to.
+        console: where to print.
         result: the decision.
-        explain: every check as a sentence.
+        explain: print every check as a sentence.
     """
     print_blocks(console, tell_gate(result, explain=explain))
 
 
 def gate_to_text(result: GateResult) -> str:
-    """A decision as plain text."""
+    """Format a decision as plain text."""
     return blocks_to_text(tell_gate(result))
 
 
 def tell_gate(result: GateResult, *, explain: bool = False) -> Blocks:
-    """What is said of a decision, in which order."""
+    """Return the lines and sheets of a decision, in order."""
     names = [run.name for run in (result.before, result.after) if run is not None]
     blocks: Blocks = [
         Line(" -> ".join(names), "strong", lead=result.status, tone=TONES[result.status]),
@@ -82,7 +82,7 @@ def tell_gate(result: GateResult, *, explain: bool = False) -> Blocks:
 
 
 def tell_policy(policy: GatePolicy) -> Blocks:
-    """Every rule of a policy as a sentence."""
+    """Return every rule of a policy as a sentence."""
     lines: Blocks = [Line(f"Policy {policy.origin} ({policy.hash[:12]})", "strong")]
     lines += [Line(rule_sentence(rule), lead="-") for rule in policy.rules]
     lines.append(
@@ -102,7 +102,7 @@ def tell_policy(policy: GatePolicy) -> Blocks:
 
 
 def rule_sentence(rule: GateRule) -> str:
-    """What a rule asks for, in one sentence."""
+    """Return the requirement of a rule as a sentence."""
     what = {
         "forgetting": "Forgetting",
         "knowledge_loss": "What is no longer known",
@@ -128,7 +128,7 @@ def rule_sentence(rule: GateRule) -> str:
 
 
 def tell_history(history: HistoryResult) -> Blocks:
-    """Decisions over releases, and what they show together."""
+    """Return the decisions over releases, and their summary."""
     releases = history.releases
     if not releases:
         return [Line("No decisions recorded yet.")]

@@ -11,13 +11,13 @@ from forgetmap.results import Estimate, Notice, Value
 
 GATE_VERSION = 1
 Status = Literal["PASS", "FAIL", "INCONCLUSIVE"]
-"""Of a check, and of the gate."""
+"""Status of a check, and of the gate."""
 Tier = Literal["blocking", "warning", "info"]
 Scope = Literal["total", "task", "category", "tag", "capability"]
 
 
 WaiverState = Literal["applied", "expired", "exceeded", "not needed", "not applicable"]
-"""Not applicable: nothing was measured whose loss could be accepted."""
+"""States of a waiver; not applicable: no loss was measured that could be accepted."""
 
 
 class WaiverResult(Value):
@@ -31,7 +31,7 @@ class WaiverResult(Value):
 
 
 class CheckResult(Value):
-    """One rule, held against one group of items."""
+    """One rule, evaluated on one group of items."""
 
     rule: str = Field(description="Name of the rule in the policy.")
     tier: Tier
@@ -54,7 +54,7 @@ class CheckResult(Value):
 
     @property
     def name(self) -> str:
-        """The check in a list, such as `forgetting of maths`."""
+        """Name of the check in a list, such as `forgetting of maths`."""
         what = self.quantity.replace("_", " ")
         if self.scope == "total" or self.rule == self.group:
             return self.rule
@@ -66,7 +66,7 @@ class CheckResult(Value):
 
 
 def effect(value: float | None) -> str:
-    """Drift in figures: an effect, on a scale that has no percent."""
+    """Format drift, which is an effect and has no percent."""
     return "-" if value is None else f"{max(value, 0.0):.3f}"
 
 
@@ -78,7 +78,7 @@ class ForgottenItem(Value):
 
 
 class LookResult(Value):
-    """Which of several looks at the same data this is."""
+    """One of several looks at the same data."""
 
     number: int
     planned: int | None = Field(description="Null if any number of looks is allowed.")
@@ -116,5 +116,5 @@ class GateResult(Value):
     forgetmap: str = Field(description="Version of forgetmap.")
 
     def of_tier(self, tier: Tier) -> list[CheckResult]:
-        """The checks of one tier."""
+        """Return the checks of one tier."""
         return [check for check in self.checks if check.tier == tier]

@@ -1,10 +1,10 @@
 """Storage of baselines and decisions: a folder, or any address that fsspec can write.
 
-    STORE/baselines/NAME/current.json      which version counts, with a checksum of every file
+    STORE/baselines/NAME/current.json      the current version, with a checksum of every file
     STORE/baselines/NAME/VERSION/...       a run folder
     STORE/history/TIME-HASH.json           one decision each
 
-What is pointed to is written before the pointer, so that no moment is without a whole baseline.
+Files are written before the pointer to them, so that there is always a complete baseline.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _CHECKSUM = "sha256"
 
 @dataclass(frozen=True, slots=True)
 class BaselineStore:
-    """A place that keeps files by their path inside it.
+    """A store of files by their relative path.
 
     Attributes:
-        address: a folder, or what fsspec takes.
+        address: a folder, or an address for fsspec.
     """
 
     address: str
 
     @property
     def shown(self) -> str:
-        """The address without what it may hold in secrets."""
+        """The address without secrets."""
         return without_secrets(self.address) if is_remote(self.address) else self.address
 
     def read(self, path: str) -> bytes:
-        """The bytes of a file.
+        """Read a file.
 
         Raises:
-            MissingInputError: there is none.
+            MissingInputError: there is no such file.
         """
         if not is_remote(self.address):
             try:
@@ -56,7 +56,7 @@ class BaselineStore:
             return content
 
     def write(self, path: str, content: bytes) -> None:
-        """Write a file; it appears only when it is whole."""
+        """Write a file atomically."""
         if is_remote(self.address):
             with typed_failures(f"{self.shown}/{path}"):
                 system, root = self._connect()
@@ -74,7 +74,7 @@ class BaselineStore:
             ) from error
 
     def list_names(self, folder: str) -> list[str]:
-        """Names of the files in a folder, sorted; none where there is no such folder."""
+        """List the files of a folder, sorted; empty if there is no such folder."""
         if not is_remote(self.address):
             there = self._local(folder)
             found = there.iterdir() if there.is_dir() else ()
@@ -94,15 +94,15 @@ class BaselineStore:
             sync_tree(self._local(path))
 
     def get_folder(self, path: str, names: Mapping[str, str], target: Path) -> None:
-        """Copy files out of the store, as they were written.
+        """Copy files out of the store, and verify their checksums.
 
         Args:
             path: the folder inside the store.
-            names: of the files, each with its checksum.
+            names: names of the files, each with its checksum.
             target: an empty folder.
 
         Raises:
-            ChecksumError: a file is not as it was written.
+            ChecksumError: a file was changed.
         """
         for name, checksum in names.items():
             content = self.read(f"{path}/{name}")
@@ -115,11 +115,11 @@ class BaselineStore:
             (target / name).write_bytes(content)
 
     def read_json(self, path: str) -> dict[str, Any]:
-        """A JSON object that `write_json` wrote.
+        """Read a JSON object that `write_json` wrote.
 
         Raises:
-            ChecksumError: it was changed since.
-            UnreadableError: it is something else.
+            ChecksumError: it was changed.
+            UnreadableError: it is not such an object.
         """
         file = f"{self.shown}/{path}"
         hint = "restore it from a backup, or create it again."
@@ -134,7 +134,7 @@ class BaselineStore:
         return content
 
     def write_json(self, path: str, content: Mapping[str, Any]) -> None:
-        """Write a JSON object with a checksum of itself."""
+        """Write a JSON object with its own checksum."""
         whole = {**content, _CHECKSUM: _checksum(content)}
         self.write(path, (json.dumps(whole, indent=2, sort_keys=True) + "\n").encode())
 
@@ -149,7 +149,7 @@ class BaselineStore:
 
 
 def is_store_name(name: str) -> bool:
-    """Whether it can be a folder of a store everywhere."""
+    """Return whether a name can be a folder of a store on every system."""
     return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) is not None
 
 

@@ -39,10 +39,10 @@ margin = {margin}
 
 
 def write_template(comparison: Comparison) -> str:
-    """A commented policy in TOML for runs like these.
+    """Return a commented policy in TOML for runs like these.
 
     Args:
-        comparison: of a model before and a model after; its margin is taken.
+        comparison: comparison of a model before and a model after; its margin is used.
     """
     result = comparison.result
     policy = GatePolicy.model_fields
@@ -59,7 +59,7 @@ def write_template(comparison: Comparison) -> str:
 
 
 def _list(names: list[str]) -> str:
-    """A list in TOML, whose strings are those of JSON but for one letter."""
+    """Format a list in TOML; its strings are JSON strings except for one character."""
     return json.dumps(names, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

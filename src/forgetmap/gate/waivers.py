@@ -23,16 +23,16 @@ Words = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
 
 class Waiver(BaseModel):
-    """A loss that is let pass.
+    """An accepted loss.
 
     Attributes:
         rule: name of the rule in the policy.
-        group: task, category, tag or capability that it is about; all of the rule without it.
-        owner: who answers for it.
+        group: task, category, tag or capability; all groups of the rule by default.
+        owner: the responsible person.
         reason: why the loss is accepted.
-        ceiling: loss up to which it is.
-        expires: last day on which it holds.
-        origin: where it was read from.
+        ceiling: the largest accepted loss.
+        expires: last day of validity.
+        origin: path of the file.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -46,15 +46,15 @@ class Waiver(BaseModel):
     origin: str = Field(default="", exclude=True)
 
     def covers(self, check: CheckResult) -> bool:
-        """Whether it is about this check."""
+        """Return whether the waiver applies to this check."""
         return self.rule == check.rule and self.group in (None, check.group)
 
 
 def read_waivers(path: str | Path) -> tuple[Waiver, ...]:
-    """The waivers in a TOML file, each in a table `[[waiver]]`.
+    """Read waivers from a TOML file, each in a table `[[waiver]]`.
 
     Raises:
-        InputError: the file is missing, is no TOML, or a field of it cannot be used.
+        InputError: the file is missing, is not TOML, or has an invalid field.
     """
     path = Path(path)
     content = read_toml(path, _HINT)
@@ -78,10 +78,10 @@ def _make(table: object, number: int, path: Path) -> Waiver:
 
 
 def check_waivers(waivers: Sequence[Waiver], policy: GatePolicy) -> None:
-    """Refuse waivers that no rule needs: a misspelt one would protect nothing.
+    """Refuse waivers without effect: a misspelt one would protect nothing.
 
     Raises:
-        FieldError: the policy has no such rule, or the margin is not below the ceiling.
+        FieldError: the policy has no such rule, or the ceiling is not above the margin.
     """
     margins = {rule.label: rule.margin for rule in policy.rules}
     for waiver in waivers:
@@ -105,14 +105,14 @@ def check_waivers(waivers: Sequence[Waiver], policy: GatePolicy) -> None:
 def apply_waivers(
     checks: Sequence[CheckResult], waivers: Sequence[Waiver], today: date
 ) -> list[CheckResult]:
-    """Checks with what is waived. An expired waiver makes a check that needs it FAIL."""
+    """Apply waivers to checks. A check that needs an expired waiver becomes FAIL."""
     return [_apply(check, waivers, today) for check in checks]
 
 
 def waiver_notices(
     waivers: Sequence[Waiver], checks: Sequence[CheckResult], today: date
 ) -> list[Notice]:
-    """Waivers that are about no check, and another day than today: neither may go unseen."""
+    """Report waivers without a check, and a date other than today."""
     notices = [
         Notice(
             "waiver_unused",
@@ -134,7 +134,7 @@ def _apply(check: CheckResult, waivers: Sequence[Waiver], today: date) -> CheckR
     about = [waiver for waiver in waivers if waiver.covers(check)]
     if not about:
         return check
-    # Of several the one that is about this group alone, then the one that holds longest.
+    # Prefer a waiver of this group alone, then the one that is valid longest.
     waiver = max(about, key=lambda waiver: (waiver.group is not None, waiver.expires))
     if check.status == "PASS":
         return _with_waiver(check, waiver, "not needed")
@@ -143,7 +143,7 @@ def _apply(check: CheckResult, waivers: Sequence[Waiver], today: date) -> CheckR
         update = {"status": "FAIL", "sentence": words, "decides": None}
         return _with_waiver(check.model_copy(update=update), waiver, "expired")
     if check.reasons or decide(check.loss, check.margin) != check.verdict:
-        # Nothing was measured that could be accepted: the verdict is not that of the limits.
+        # No measured loss that could be accepted: the verdict does not follow from the bounds.
         return _with_waiver(check, waiver, "not applicable")
     if decide(check.loss, waiver.ceiling) not in PASSING:
         return _with_waiver(check, waiver, "exceeded")

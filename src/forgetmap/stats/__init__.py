@@ -1,10 +1,10 @@
 """Statistics on arrays and sums. Imports only numpy and errors; scipy inside functions.
 
-Read `docs/statistics.md` for what each estimator says and when it misleads.
+`docs/statistics.md` explains each estimator and when it is misleading.
 
-Cells of one group, written n11, n10, n01, n00: right or wrong before, right or wrong after. k is
-the number of options of an item; `inf` stands for an open-ended one. Every argument may be an
-array: then the result is an array, one entry per data set.
+Cells of one group are n11, n10, n01, n00: right or wrong before, right or wrong after. k is the
+number of options of an item; `inf` means open-ended. Every argument may be an array: then the
+result is an array with one entry per data set.
 """
 
 from __future__ import annotations

@@ -27,14 +27,14 @@ def published(
     transfer: ArrayLike,
     k: ArrayLike,
 ) -> Published:
-    """The published F_true = max(F - C, 0) and BT_true = max(BT - C, 0), C = (1-a)(1-b)/(k-1).
+    """Return F_true = max(F - C, 0) and BT_true = max(BT - C, 0) with C = (1-a)(1-b)/(k-1).
 
     Ceilings are (ka-1)/(k-1) and (kb-1)/(k-1), not below 0.
 
-    It multiplies the two marginals as if luck before and after fell on unrelated items. It does
-    not: an item nobody knows is guessed both times. With nothing lost and half the items known it
-    reports .062 at k = 2 and .047 at k = 4. Forgetting is on the visible scale and its ceiling on
-    the knowledge scale: never divide them.
+    It multiplies the two marginals as if luck before and after fell on unrelated items. That is not
+    so: an unknown item is guessed both times. With nothing lost and half the items known it reports
+    .062 at k = 2 and .047 at k = 4. Forgetting is on the visible scale and its ceiling on the
+    knowledge scale: never divide them.
 
     References:
         Harmon et al., Mapping Post-Training Forgetting in Language Models at Scale, 2026.

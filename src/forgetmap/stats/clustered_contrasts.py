@@ -1,11 +1,11 @@
 """Means, differences and trends over pairs of models that share models and items.
 
-Values of pairs depend on each other in two ways. Pairs whose models descend from one model (a
-cluster) share whatever is peculiar about it, so the variance of a contrast is taken from residuals
-summed within clusters: CR2 with Satterthwaite degrees of freedom, which holds from few clusters on
-where the usual sandwich does not. All pairs share their items as well. What is common to all pairs
-of a group moves all of them alike, so that their spread does not show it; it is added from the
-covariance of the pairs over items. In a trend within groups it cancels.
+Values of pairs are dependent in two ways. Pairs whose models descend from one model (a cluster)
+share its peculiarities, so the variance of a contrast is computed from residuals summed within
+clusters: CR2 with Satterthwaite degrees of freedom, which is valid with few clusters, unlike the
+usual sandwich estimator. All pairs also share their items. An effect common to all pairs of a group
+moves all of them equally, so their spread does not show it; it is added from the covariance of the
+pairs over items. In a trend within groups it cancels.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from forgetmap.stats.results import Reals
 
 MAX_CORRELATION = 0.95
-"""Of two values of one cluster, beyond which degrees of freedom would be made of rounding."""
+"""Maximum correlation of two values of one cluster; beyond it, rounding dominates the freedom."""
 _SMALL = 1e-8
 
 
@@ -29,11 +29,11 @@ class Contrast:
 
     Attributes:
         value: the estimate.
-        error: its standard error; NaN where the clusters do not allow one.
-        low: lower limit, NaN without an error.
-        high: upper limit.
+        error: its standard error; NaN if the clusters do not allow one.
+        low: lower bound, NaN without an error.
+        high: upper bound.
         freedom: degrees of freedom of the error.
-        clusters: how many there are.
+        clusters: number of clusters.
     """
 
     value: float
@@ -54,17 +54,17 @@ def clustered_contrast(
     groups: Sequence[object] | None = None,
     level: float = 0.95,
 ) -> Contrast:
-    """A contrast of the coefficients of a regression of pairs, with its interval.
+    """Estimate a contrast of the coefficients of a regression over pairs, with its interval.
 
     Args:
         values: one per pair.
         design: (pair, coefficient); its columns must contain the indicators of `groups`.
         contrast: weights of the coefficients.
-        clusters: of each pair.
-        item_covariance: of the values of any two pairs over items (`item_covariance`).
-        groups: of each pair: what is common to the pairs of one is added from items; one group
-            if left out.
-        level: of the interval.
+        clusters: cluster of each pair.
+        item_covariance: covariance of the values of any two pairs over items (`item_covariance`).
+        groups: group of each pair: what is common to the pairs of a group is added from items; one
+            group by default.
+        level: confidence level of the interval.
 
     References:
         Bell and McCaffrey, Bias reduction in standard errors for linear regression with multi-stage
@@ -94,13 +94,13 @@ def clustered_contrast(
 def fixed_contrast(
     values: ArrayLike, weights: ArrayLike, item_covariance: ArrayLike, *, level: float = 0.95
 ) -> Contrast:
-    """A weighted sum of the values of these very pairs: only items are drawn anew.
+    """Estimate a weighted sum of the values of exactly these pairs: only items vary.
 
     Args:
         values: one per pair.
-        weights: of the pairs.
-        item_covariance: of the values of any two pairs over items.
-        level: of the interval.
+        weights: weight of each pair.
+        item_covariance: covariance of the values of any two pairs over items.
+        level: confidence level of the interval.
     """
     y, w, covariance = (np.asarray(array, float) for array in (values, weights, item_covariance))
     value, error = float(w @ y), float(np.sqrt(max(w @ covariance @ w, 0.0)))
@@ -109,18 +109,18 @@ def fixed_contrast(
 
 
 def item_covariance(terms: ArrayLike, strata: ArrayLike) -> Reals:
-    """Covariance of the values of pairs over items drawn anew within strata (pair, pair).
+    """Return the covariance of the values of pairs over items resampled within strata (pair, pair).
 
     Args:
-        terms: what each item adds to the value of each pair (pair, item), with the weight of its
-            stratum over its number of items; 0 where a pair does not have the item.
-        strata: of each item, such as its task.
+        terms: contribution of each item to the value of each pair (pair, item), with the weight of
+            its stratum divided by its number of items; 0 if a pair does not have the item.
+        strata: stratum of each item, such as its task.
     """
     added = np.asarray(terms, float)
     _, index = np.unique(np.asarray(strata), return_inverse=True)
     sizes = np.bincount(index)
     means = np.stack([np.bincount(index, row) for row in added]) / sizes
-    # A stratum of one item shows no spread; it counts as it is.
+    # A stratum of one item has no spread; it counts as it is.
     gaps = np.where((sizes > 1)[index], added - means[:, index], added)
     gaps *= np.sqrt(sizes / np.maximum(sizes - 1, 1))[index]
     covariance: Reals = gaps @ gaps.T
@@ -137,10 +137,10 @@ def _members(clusters: Sequence[object]) -> list[NDArray[np.intp]]:
 def _variance_rows(
     residual_maker: Reals, weights: Reals, members: list[NDArray[np.intp]]
 ) -> Reals | None:
-    """Per cluster, what its adjusted residuals add to the contrast, as weights of the values.
+    """Return the contribution of the adjusted residuals of each cluster, as weights of the values.
 
-    None where a cluster has residuals that are 0 whatever happens, though it counts: of one
-    cluster in a group nobody knows how far another would lie from it.
+    None if a cluster has residuals that are always 0, although it counts: with one cluster in a
+    group, the distance of another is unknown.
     """
     rows = []
     for rows_of in members:
@@ -155,7 +155,7 @@ def _variance_rows(
 
 
 def _working_covariance(residual_maker: Reals, y: Reals, members: list[NDArray[np.intp]]) -> Reals:
-    """Equal variances, and one correlation within clusters as residuals show it."""
+    """Return equal variances, and one correlation within clusters estimated from residuals."""
     residuals = residual_maker @ y
     spread = float(residuals @ residuals) / max(float(np.trace(residual_maker)), 1.0)
     products = sum(residuals[rows].sum() ** 2 - (residuals[rows] ** 2).sum() for rows in members)
@@ -180,7 +180,7 @@ def _shared_variance(
     members: list[NDArray[np.intp]],
     groups: Sequence[object] | None,
 ) -> float:
-    """Variance of what all pairs of a group have in common through their items."""
+    """Return the variance that all pairs of a group share through their items."""
     cluster = np.empty(len(weights), int)
     for number, rows in enumerate(members):
         cluster[rows] = number

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 MIN_CLUSTERS = 5
-"""Fewer clusters with a loss than this: say that no interval is reliable."""
+"""Minimum number of clusters with a loss for a reliable interval."""
 SURE, SPARSE = 20, 4
-"""Clusters with a loss from which on their spread is trusted; the weight of the worst case is
-SPARSE / (SPARSE + clusters)."""
+"""Number of clusters with a loss from which their spread is trusted; below it, the weight of the
+worst case is SPARSE / (SPARSE + clusters)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +19,11 @@ class ClusterVariance:
     """How clusters widen the interval of a mean.
 
     Attributes:
-        variance: CR2 variance of the mean; nan of one cluster.
+        variance: CR2 variance of the mean; nan for one cluster.
         freedom: Bell-McCaffrey degrees of freedom.
-        inflation: `variance` over that of independent items, at least 1.
-        size: Kish's mean size, the design effect if every cluster were lost or kept as a whole.
-        affected: clusters with a loss.
+        inflation: `variance` divided by that of independent items, at least 1.
+        size: Kish's mean size, the design effect if every cluster is lost or kept as a whole.
+        affected: number of clusters with a loss.
     """
 
     variance: float
@@ -33,15 +33,15 @@ class ClusterVariance:
     affected: int
 
     def worst_case(self, lucky: float = 0.0) -> float:
-        """Design effect for an upper limit.
+        """Return the design effect for an upper bound.
 
-        Where few clusters lost anything, the spread between them says nothing about how strongly
-        their items are correlated, so the worst is assumed: the more clusters with a loss beyond
-        the lucky flips, the less. From `SURE` on what is seen counts alone. Upper limits are then
-        below the truth in at most .033 of 450 settings, up to .169 without it.
+        If few clusters lost anything, the spread between them does not show how strongly their
+        items are correlated, so the worst case is assumed, with less weight the more clusters have
+        a loss beyond lucky flips. From `SURE` on, only the observed spread counts. Upper bounds are
+        then below the truth in at most .033 of 450 settings, up to .169 without it.
 
         Args:
-            lucky: clusters with a loss that are expected from luck alone.
+            lucky: expected number of clusters with a loss by luck alone.
         """
         real = max(0.0, self.affected - lucky)
         weight = 0.0 if real >= SURE else SPARSE / (SPARSE + real)
@@ -51,17 +51,17 @@ class ClusterVariance:
 def cluster_variance(
     sizes: ArrayLike, totals: ArrayLike, *, squares: float, affected: int | None = None
 ) -> ClusterVariance:
-    """CR2 variance of the mean of item scores with Bell-McCaffrey degrees of freedom.
+    """Return the CR2 variance of the mean of item scores, with Bell-McCaffrey degrees of freedom.
 
     u_g = S_g - mean n_g, w_g = n_g / N: V = sum u_g^2 / (1 - w_g) / N^2;
     df = 1 / (sum w^2 + (sum a)^2 - sum a^2), a_g = w_g^2 / (1 - w_g). Covers .932 to .970 from 5
     clusters on; where whole clusters are lost nothing is reliable below `MIN_CLUSTERS` of them.
 
     Args:
-        sizes: items of each cluster.
+        sizes: number of items of each cluster.
         totals: sum of the scores of each cluster.
         squares: sum of the squared scores of all items.
-        affected: clusters with a loss; by default those with a positive total.
+        affected: number of clusters with a loss; by default those with a positive total.
 
     References:
         Bell and McCaffrey, Bias reduction in standard errors for linear regression with multi-stage

@@ -20,7 +20,7 @@ def graded_interval(
     clusters: ClusterVariance | None = None,
     level: float = LEVEL,
 ) -> Interval:
-    """Interval for the mean of changes, score before - score after, each in [-1, 1].
+    """Return the interval of the mean change, score before - score after, each in [-1, 1].
 
     Student: SE^2 = max(sum (x - mean)^2 + 1/4, 1) / (n (n - 1)). With clusters: CR2 variance V on
     the degrees of freedom df of Bell and McCaffrey, max(V + d/4, d) with d = 1 / (df (df + 1)).
@@ -33,12 +33,12 @@ def graded_interval(
     1,000 items lose all. Covers .93 or more; above .98 up to about 15 items, clusters or changes.
 
     Args:
-        n: items.
+        n: number of items.
         total: sum of the changes.
         squares: sum of the squared changes.
         cubes: sum of their third powers.
         clusters: from `cluster_variance`, for clustered items.
-        level: of the interval.
+        level: confidence level of the interval.
     """
     from scipy.special import stdtrit  # heavy, only here
 
@@ -64,7 +64,7 @@ def graded_interval(
 
 
 def _growth(n: float, mean: float, squares: float, cubes: float) -> float:
-    """By which share the variance grows with the mean: third central moment over second squared."""
+    """Return the third central moment over the second squared: how variance grows with the mean."""
     second = squares / n - mean**2
     if second <= 0:
         return 0.0
@@ -72,5 +72,5 @@ def _growth(n: float, mean: float, squares: float, cubes: float) -> float:
 
 
 def _at_least(spread: float, unit: float) -> float:
-    """The spread with a quarter of a pseudo observation, or one where there is less."""
+    """Return the spread plus a quarter of a pseudo observation, at least one."""
     return max(spread + unit / 4, unit)

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 from forgetmap.stats.results import Reals
 
 MIN_EIGENVALUE = 1e-9
-"""Of the covariance relative to its largest: below it a direction carries no information."""
+"""Minimum eigenvalue relative to the largest; a direction below it carries no information."""
 TIES = 1 + 1e-7
-"""Tables as likely as the one seen up to rounding count as equally likely."""
+"""Tolerance for equally likely tables, against rounding."""
 
 
 def stuart_maxwell_p(table: ArrayLike) -> float:
-    """P-value that the letters before and after have the same distribution.
+    """Return the p-value of equal distributions of letters before and after.
 
     d = row sums - column sums, V its covariance (V_ii = r_i + c_i - 2 n_ii, V_ij = -n_ij - n_ji):
     d' V^- d is chi-square on the rank of V. The generalised inverse takes care of letters that
@@ -45,11 +45,11 @@ def stuart_maxwell_p(table: ArrayLike) -> float:
 
 
 def fisher_p(a: int, b: int, c: int, d: int) -> float:
-    """Fisher's exact two-sided test of the table (a, b), (c, d): do two groups differ in a share.
+    """Return the two-sided p-value of Fisher's exact test of the table (a, b), (c, d).
 
     The sum of the hypergeometric probabilities of all tables with these margins that are no more
-    likely than the one seen (Fisher 1935; the two-sided form of R and scipy). Only the part of the
-    distribution that has any weight is summed, so millions of items cost little.
+    likely than the observed one (Fisher 1935; the two-sided form of R and scipy). Only the part of
+    the distribution with any weight is summed, so millions of items cost little.
     """
     n, row, column = a + b + c + d, a + b, a + c
     least, most = max(0, row + column - n), min(row, column)
@@ -64,7 +64,7 @@ def fisher_p(a: int, b: int, c: int, d: int) -> float:
 
 
 def _table_weights(x: Reals, n: int, row: int, column: int) -> Reals:
-    """Hypergeometric probabilities of x; divide by their sum, as large logarithms lose digits."""
+    """Return unnormalised hypergeometric weights of x, because large logarithms lose digits."""
     from scipy.special import gammaln
 
     cells = (x, row - x, column - x, n - row - column + x)

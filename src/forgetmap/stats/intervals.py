@@ -15,12 +15,12 @@ from forgetmap.stats.mean_scores import ScoreSums
 from forgetmap.stats.results import Interval, Reals
 
 LEVEL = 0.95
-"""Of every interval."""
+"""Confidence level of every interval."""
 
 
 @lru_cache(maxsize=64)
 def normal_quantile(level: float = LEVEL) -> float:
-    """The two-sided standard normal quantile."""
+    """Return the two-sided standard normal quantile."""
     return NormalDist().inv_cdf(0.5 + level / 2)
 
 
@@ -32,7 +32,7 @@ def score_interval(
     worst: ArrayLike | None = None,
     at_least: bool = False,
 ) -> Interval:
-    """Interval for the mean of scores s = c[10] - h[E].
+    """Return the interval of the mean of scores s = c[10] - h[E].
 
     Solves (estimate - theta)^2 = z^2 V(theta) with V(theta) = a1 theta - a2 theta^2 + Q + q0, where
     q0 adds one pseudo item in E and a quarter of a pseudo loss. For raw rates this is Wilson's
@@ -40,13 +40,14 @@ def score_interval(
     (`docs/statistics.md`).
 
     Args:
-        sums: of the scores.
+        sums: sums of the scores.
         z: quantile; 1.96 by default, or a t quantile for clustered data.
-        inflate: design effect that V is multiplied with, 1 for independent items.
-        worst: design effect of the part of V that comes from loss, for the upper limit; see
-            `worst_case_effect`.
-        at_least: the lower limit is to be quoted as "at least": three quarters of a loss are taken
-            off first, or it exceeds the truth in up to .06 of the cases (with it in up to .04).
+        inflate: design effect, a factor of V; 1 for independent items.
+        worst: design effect of the part of V that comes from loss, for the upper bound; see
+            `ClusterVariance.worst_case`.
+        at_least: the lower bound is used as an "at least" statement: three quarters of a loss are
+            subtracted first, or it exceeds the truth in up to .06 of the cases (with it in up to
+            .04).
     """
     z2 = np.asarray(normal_quantile() if z is None else z, float) ** 2
     effect = np.asarray(inflate, float)
@@ -61,16 +62,16 @@ def score_interval(
 
 
 UNSURE = 0.75
-"""Losses that are taken off before a lower limit is quoted as "at least"."""
+"""Losses that are subtracted before a lower bound is used as "at least"."""
 
 
 def _not_above(mean: Reals, low: Reals) -> Reals:
-    """The lower limit, 0 or below where no loss is left: there the equation has no root."""
+    """Return the lower bound, 0 or below if no loss remains: then the equation has no root."""
     return np.asarray(np.where(mean > 0, low, np.minimum(low, 0.0)))
 
 
 def _less_lost(sums: ScoreSums, effect: Reals) -> ScoreSums:
-    """The sums with `UNSURE` fewer losses, as many as count as one where items are clustered."""
+    """Return the sums with `UNSURE` fewer losses, scaled by the design effect of clusters."""
     with np.errstate(invalid="ignore", divide="ignore"):
         cbar = sums.c / sums.n
     off = UNSURE * effect * cbar
@@ -96,17 +97,17 @@ def weighted_interval(
     worst: Sequence[float] | None = None,
     at_least: bool = False,
 ) -> Interval:
-    """Interval for a weighted mean of groups, such as the mean over tasks; variances are carried.
+    """Return the interval of a weighted mean of groups, such as tasks, from their variances.
 
-    This answers "these tasks"; for "tasks like these" use `between_interval`.
+    It applies to these tasks; for "tasks like these" use `between_interval`.
 
     Args:
         parts: sums of each group.
-        weights: of the groups; they sum to 1.
+        weights: weights of the groups; they sum to 1.
         z: quantile; 1.96 by default.
         inflate: design effect of each group, 1 for independent items.
-        worst: design effect of the loss of each group, for the upper limit.
-        at_least: as in `score_interval`; the largest share of a loss is taken off.
+        worst: design effect of the loss of each group, for the upper bound.
+        at_least: as in `score_interval`; the largest share of a loss is subtracted.
     """
     z2 = np.asarray((normal_quantile() if z is None else z) ** 2)
     effects = list(inflate or [1.0] * len(parts))
@@ -149,13 +150,13 @@ def _weighted(
 
 
 def between_interval(values: ArrayLike, *, level: float = LEVEL) -> Interval:
-    """Interval for the mean over groups like these: SD / sqrt(T) with t on T - 1."""
+    """Return the interval of the mean over groups like these: SD / sqrt(T) with t on T - 1."""
     from scipy.special import stdtrit
 
     values = np.asarray(values, float)
     count = values.shape[-1]
     mean = values.mean(-1)
-    if count < 2:  # one group says nothing about others
+    if count < 2:  # one group shows nothing about others
         return Interval(mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan))
     half = stdtrit(count - 1, 0.5 + level / 2) * values.std(-1, ddof=1) / np.sqrt(count)
     return Interval(mean, mean - half, mean + half)
@@ -168,15 +169,14 @@ def combined_interval(
     level: float = LEVEL,
     inflate: float = 1.0,
 ) -> Interval:
-    """Interval for the plain mean of independent Student intervals, such as excess over tasks.
+    """Return the interval of the plain mean of independent Student intervals, such as over tasks.
 
-    Variances add, on each side those of the limits there; the degrees of freedom are
-    Satterthwaite's.
+    Variances add up, separately for the two bounds; the degrees of freedom are Satterthwaite's.
 
     Args:
         parts: from `mean_interval`.
         freedom: degrees of freedom of each of them.
-        level: of the intervals.
+        level: confidence level of the intervals.
         inflate: design effect of clusters that parts share.
     """
     from scipy.special import stdtrit
@@ -210,20 +210,20 @@ def mean_interval(
     clusters: ClusterVariance | None = None,
     bound: float | None = None,
 ) -> Interval:
-    """Student interval for a mean of item scores with one pseudo observation (excess, net).
+    """Return the Student interval of a mean of item scores with one pseudo observation.
 
     SE^2 = (sum (e - mean)^2 + pseudo^2) / (n (n - 1)). Without the pseudo observation coverage
     falls to .89 at 50 items. In clusters SE^2 is multiplied by their design effect, and for the
-    upper limit the part of it that comes from loss by that of the worst case.
+    upper bound the part of it that comes from loss by that of the worst case.
 
     Args:
-        n: items.
+        n: number of items.
         total: sum of the scores.
         squares: sum of their squares.
-        pseudo: how far one item can lie.
-        level: of the interval.
-        clusters: how they widen it.
-        bound: the mean lies between 0 and this, and is no loss, of which the worst case is known.
+        pseudo: largest absolute score of one item.
+        level: confidence level of the interval.
+        clusters: how clusters widen it.
+        bound: upper end of a mean between 0 and this, which is not a loss with a known worst case.
     """
     from scipy.special import stdtrit
 
@@ -248,10 +248,10 @@ def mean_interval(
 
 
 def _bounded(mean: Reals, half: Reals, bound: float) -> Interval:
-    """The interval of a mean between 0 and a bound, with as much information as a share (Wilson).
+    """Return the interval of a mean between 0 and a bound, like Wilson's interval of a share.
 
-    Few of the clusters differ from the others, so their spread is estimated with the mean: around
-    it as it is the interval covers .92 with 25 clusters.
+    Few of the clusters differ from the others, so their spread depends on the estimated mean: a
+    symmetric interval covers only .92 with 25 clusters.
     """
     known = mean * (bound - mean)
     inside = _solve(mean, np.asarray(bound), np.asarray(1.0), np.asarray(0.0), half**2 / known)
@@ -264,7 +264,7 @@ def _bounded(mean: Reals, half: Reals, bound: float) -> Interval:
 
 
 def agree_with_test(interval: Interval, mid_p: ArrayLike, *, level: float = LEVEL) -> Interval:
-    """Where the one-sided test does not reject (2.5 % at 95 %), the lower limit is not above 0."""
+    """Set the lower bound to at most 0 if the one-sided test does not reject (2.5 % at 95 %)."""
     low = np.where(np.asarray(mid_p) > (1 - level) / 2, np.minimum(interval.low, 0.0), interval.low)
     return Interval(interval.value, np.asarray(low), interval.high)
 
@@ -272,7 +272,7 @@ def agree_with_test(interval: Interval, mid_p: ArrayLike, *, level: float = LEVE
 def _solve(
     theta: Reals, a1: Reals, a2: Reals, q: Reals, z2: Reals, loss: Reals | None = None
 ) -> Interval:
-    """Roots of (estimate - theta)^2 = z2 q + loss (a1 theta - a2 theta^2), loss = z2 by default."""
+    """Return the roots of (estimate - theta)^2 = z2 q + loss (a1 theta - a2 theta^2)."""
     loss = z2 if loss is None else loss
     alpha = 1 + loss * a2
     beta = 2 * theta + loss * a1

@@ -10,24 +10,24 @@ from forgetmap.stats.intervals import UNSURE
 from forgetmap.stats.tests import mixed_luck_p
 
 MAX_RATIO = 1e6
-"""The largest luck ratio that is looked for."""
+"""Largest luck ratio in the search."""
 
 
 @dataclass(frozen=True, slots=True)
 class LuckPart:
     """Counts of the items with one k, for a score s = c[10] - c u [E].
 
-    The answering part of a knowledge estimate adds its flips to the same items: give it n = 0 and
-    c = 1 beside the part that has n. On its own it has n and c = 1.
+    The answering part of a knowledge estimate adds its flips to the same items: pass n = 0 and c =
+    1 beside the part that has n. On its own it has n and c = 1.
 
     Attributes:
         k: number of options; `inf` if open-ended.
-        n: items.
+        n: number of items.
         n10: right before, wrong after.
-        n_e: items in E, from which luck is read: wrong both times (latent), with different options
-            (matched), or a readable wrong answer that became none (answering).
+        n_e: items in E, from which luck is estimated: wrong both times (latent), with different
+            options (matched), or a readable wrong answer that became none (answering).
         u: lucky flips per item in E: 1/(k-1) (latent, answering), 1/(k-2) (matched), 0 (upper).
-        c: k/(k-1), or 1 if open-ended, without it; 1 for the answering part.
+        c: factor of the score; by default k/(k-1), or 1 if open-ended; 1 for the answering part.
     """
 
     k: float
@@ -46,7 +46,7 @@ class LuckPart:
 
 
 def luck_needed(parts: Sequence[LuckPart], *, z: float, inflate: float = 1.0) -> float:
-    """How many times as often as blindly gold must be hit until the lower limit is 0: t*.
+    """Return t*, the ratio of lucky to blind hits of gold at which the lower bound is 0.
 
     Let gold be hit t times as often as one other option. Then s(t) = c[10] - t c u [E], and t* is
     the smaller positive root over the two branches of Q in `score_interval` of
@@ -84,15 +84,15 @@ def luck_needed(parts: Sequence[LuckPart], *, z: float, inflate: float = 1.0) ->
 
 
 def luck_needed_by_test(parts: Sequence[LuckPart], *, size: float, most: float = math.inf) -> float:
-    """The same for the test of `mixed_luck_p`: the t at which its one-sided mid-p is the size.
+    """Return the same for the test of `mixed_luck_p`: the t at which its one-sided mid-p is `size`.
 
-    Of the items in 10 and E a share t u / (1 + t u) is in 10 by luck. Where the test decides about
-    the lower limit, t* is the smaller of the two.
+    Of the items in 10 and E a share t u / (1 + t u) is in 10 by luck. If the test decides about the
+    lower bound, t* is the smaller of the two.
 
     Args:
         parts: counts for each k; parts without luck (u = 0) are left out, as in the test.
-        size: of the test.
-        most: a larger t is not looked for; usually that of `luck_needed`.
+        size: size of the test.
+        most: upper end of the search; usually the result of `luck_needed`.
 
     Returns:
         t, or `most`; 0 if there is no flip, `inf` if only items that cannot be guessed flipped.
@@ -112,7 +112,7 @@ def luck_needed_by_test(parts: Sequence[LuckPart], *, size: float, most: float =
 
 
 def guess_rate_latent(t: float, k: float) -> float:
-    """Share g* of the unknown items wrong after that were right before: t / (t + k - 1).
+    """Return g* = t / (t + k - 1), a share of the unknown items wrong after that were right before.
 
     The loss stands unless more than g* of them were right before by luck. Blind guesses that are
     redrawn give 1/k; repeated ones fewer; moved habits up to 1/(k-1). Needs no model of guessing.
@@ -121,17 +121,17 @@ def guess_rate_latent(t: float, k: float) -> float:
 
 
 def guess_rate_matched(t: float, k: float) -> float:
-    """Guess rate g* at which enough options are ruled out on every unknown item: t / (2t + k - 2).
+    """Return g* = t / (2t + k - 2), the guess rate if options are ruled out on every unknown item.
 
-    Ruling out options removes the different wrong answers that luck is read from:
-    (k - 2)(1 - 1/t) of them make gold t times as likely as the luck that is read. Never above 1/2:
-    `matched` cannot see elimination to two options.
+    Ruling out options removes the different wrong answers from which luck is estimated: (k - 2)(1 -
+    1/t) of them make gold t times as likely as the estimated luck. Never above 1/2: `matched`
+    cannot detect elimination to two options.
     """
     return 0.5 if math.isinf(t) else t / (2 * t + k - 2)
 
 
 def _smaller_root(a: float, b: float, g: float) -> float:
-    """The smaller positive root of a t^2 - b t + g."""
+    """Return the smaller positive root of a t^2 - b t + g."""
     if g <= 0:
         return 0.0
     inside = b**2 - 4 * a * g

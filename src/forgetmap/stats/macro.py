@@ -13,7 +13,7 @@ from forgetmap.stats.results import Interval
 
 
 def join_in_quadrature(parts: Sequence[Interval], weights: Sequence[float]) -> Interval:
-    """Interval for a weighted mean of independent parts, each with an interval of its own.
+    """Return the interval of a weighted mean of independent parts with intervals of their own.
 
     U = theta + sqrt(sum w^2 (U_j - theta_j)^2), L likewise. A part adds at most its weight times
     the width that is possible, so clip its limits first (`clip_interval`). For tasks with fewer
@@ -21,8 +21,8 @@ def join_in_quadrature(parts: Sequence[Interval], weights: Sequence[float]) -> I
     tasks the errors of skewed intervals add up (lower miss .13).
 
     Args:
-        parts: with limits; a limit on the wrong side of its estimate counts as the estimate.
-        weights: of the parts; they sum to 1.
+        parts: intervals; a bound on the wrong side of its estimate counts as the estimate.
+        weights: weights of the parts; they sum to 1.
     """
     w = np.asarray(weights, float)
     value, low, high = (
@@ -36,7 +36,7 @@ def join_in_quadrature(parts: Sequence[Interval], weights: Sequence[float]) -> I
 
 
 def clip_interval(interval: Interval, low: float, high: float) -> Interval:
-    """Limits no farther than what is possible: [0, 1] for raw shares, [-h, c] for other scores."""
+    """Clip an interval to possible values: [0, 1] for raw shares, [-h, c] for other scores."""
     return Interval(
         interval.value,
         np.asarray(np.clip(interval.low, low, high)),
@@ -45,7 +45,8 @@ def clip_interval(interval: Interval, low: float, high: float) -> Interval:
 
 
 MIN_FREEDOM = 30
-"""Degrees of freedom of a task below which its spread is hardly known, and its interval its own."""
+"""Degrees of freedom of a task below which it keeps its own interval, as its spread is
+uncertain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,12 @@ class TaskPart:
     """A task in a mean over tasks.
 
     Attributes:
-        sums: of the score.
+        sums: sums of the score.
         quantile: t quantile of its clusters, or the normal one.
         inflate: design effect of its clusters.
-        worst: design effect of the loss, for the upper limit.
-        freedom: degrees of freedom of its clusters; `inf` without any.
-        span: the least and the most that a score can be.
+        worst: design effect of the loss, for the upper bound.
+        freedom: degrees of freedom of its clusters; `inf` without clusters.
+        span: smallest and largest possible score.
     """
 
     sums: ScoreSums
@@ -70,11 +71,11 @@ class TaskPart:
 
 
 def tasks_interval(parts: Sequence[TaskPart], *, z: float, at_least: bool = False) -> Interval:
-    """Interval of the plain mean over tasks.
+    """Return the interval of the plain mean over tasks.
 
-    Tasks with `MIN_FREEDOM` and more share one quadratic. One with fewer keeps its own interval,
-    clipped to what a score can be, and joins in quadrature: then it adds at most its weight, where
-    its t quantile for all of them would make the mean useless.
+    Tasks with `MIN_FREEDOM` or more share one quadratic. A task with fewer keeps its own interval,
+    clipped to possible scores, and is joined in quadrature: then it adds at most its weight, while
+    its t quantile for all tasks would make the mean useless.
     """
     many = [part for part in parts if part.freedom >= MIN_FREEDOM]
     few = [part for part in parts if part.freedom < MIN_FREEDOM]

@@ -8,7 +8,7 @@
 | matched | k/(k-1) | c/(k-2) | wrong both times with different wrong options |
 | losses minus gains | 1 | 1 | wrong before, right after |
 
-Items of different k add up. Backward transfer is the same with the two sides exchanged.
+Items of different k can be added. Backward transfer is the same with the two sides exchanged.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from forgetmap.stats.results import Reals
 
 @dataclass(frozen=True, slots=True)
 class ScoreSums:
-    """Sums over items of a score s = c[10] - h[E]; groups add up.
+    """Sums over items of a score s = c[10] - h[E]. Groups can be added.
 
     Attributes:
-        n: items.
+        n: number of items.
         s: sum of s.
         s2: sum of s^2.
         c: sum of c over all items.
@@ -44,7 +44,7 @@ class ScoreSums:
 
     @property
     def mean(self) -> Reals:
-        """The estimate; nan where there are no items."""
+        """The estimate; nan without items."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.s / self.n)
 
@@ -57,7 +57,7 @@ class ScoreSums:
 def score_sums(
     n: ArrayLike, lost: ArrayLike, e: ArrayLike, *, c: ArrayLike, h: ArrayLike
 ) -> ScoreSums:
-    """Sums for items that share c and h: n items, of which `lost` are 10 and `e` are in E."""
+    """Return the sums of n items that share c and h, `lost` of them in 10 and `e` in E."""
     n, lost, e, c, h = (np.asarray(x, float) for x in (n, lost, e, c, h))
     return ScoreSums(
         n=n,
@@ -70,24 +70,24 @@ def score_sums(
 
 
 def raw_sums(n: ArrayLike, n10: ArrayLike) -> ScoreSums:
-    """Raw forgetting, n10 / n: what is seen, lucky guesses and churn included."""
+    """Return the sums of raw forgetting, n10 / n, with lucky guesses and noise included."""
     return score_sums(n, n10, 0.0, c=1.0, h=0.0)
 
 
 def upper_sums(n: ArrayLike, n10: ArrayLike, k: ArrayLike) -> ScoreSums:
-    """Upper end of the bracket, c n10 / n: the share lost if every guess were repeated.
+    """Return the sums of the upper end of the range, c n10 / n: lost if every guess is repeated.
 
-    It misleads upwards whenever guesses are redrawn, and is no bound if a lost item is still right
+    It is biased upwards whenever guesses are redrawn, and is no bound if a lost item is still right
     more often than by chance.
     """
     return score_sums(n, n10, 0.0, c=knowledge_scale(k), h=0.0)
 
 
 def latent_sums(n: ArrayLike, n10: ArrayLike, n00: ArrayLike, k: ArrayLike) -> ScoreSums:
-    """Lower end of the bracket, c n10/n - (c^2/k) n00/n: the share lost if guesses were redrawn.
+    """Return the sums of the lower end, c n10/n - (c^2/k) n00/n: lost if guesses are redrawn.
 
     Exactly unbiased under uniform, independent guesses; far too low for repeated guesses (greedy
-    decoding), too high where letter habits move between the models. Never a headline on its own.
+    decoding), too high if letter habits differ between the models. Never a headline on its own.
     """
     c = knowledge_scale(k)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -104,21 +104,20 @@ def matched_sums(
     to_none: ArrayLike = 0.0,
     wrong_to_none: ArrayLike = 0.0,
 ) -> ScoreSums:
-    """The share lost, with luck read off the items answered wrongly twice in different ways.
+    """Return the sums of the lost share, with luck estimated from pairs of different wrong answers.
 
-    Where gold is exchangeable with the other options of an unknown item, a lucky guess that turns
-    into a wrong one is as likely as one wrong option turning into a given other one:
-    KN = c (P10 - P00different / (k - 2)), for k >= 3, whatever the persistence or the habit of
-    guesses. An answer that vanishes: add [right -> none] - [valid wrong -> none] / (k - 1).
-
-    It reads low when a wrong option is specially attractive, high when options can be eliminated,
-    wrong when gold letters are unbalanced.
+    If gold is exchangeable with the other options of an unknown item, a lucky guess that becomes
+    wrong is as likely as one wrong option that becomes another given one: KN = c (P10 -
+    P00different / (k - 2)), for k >= 3, whatever the persistence or the habit of guesses. For
+    answers that disappear, add [right -> none] - [valid wrong -> none] / (k - 1). It is too low if
+    a wrong option is especially attractive, too high if options can be eliminated, and wrong if
+    gold letters are unbalanced.
 
     Args:
-        n: items.
+        n: number of items.
         n10: right before, a valid wrong option after.
         different: wrong both times with different options.
-        k: options, at least 3; `inf` gives the raw rate.
+        k: number of options, at least 3; `inf` gives the raw rate.
         to_none: right before, no answer after.
         wrong_to_none: a valid wrong option before, no answer after.
     """
@@ -133,17 +132,17 @@ def matched_sums(
 
 
 def knowledge_scale(k: ArrayLike) -> Reals:
-    """The factor k / (k - 1) from visible changes to changes of knowledge; 1 if open-ended."""
+    """Return the factor k / (k - 1) from visible to knowledge changes; 1 if open-ended."""
     k = np.asarray(k, float)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(np.isinf(k), 1.0, k / (k - 1)))
 
 
 def repeated_guesses(same: ArrayLike, both_wrong: ArrayLike, k: ArrayLike) -> Reals:
-    """The share of guesses that are repeated, from items wrong both times with the same option.
+    """Return the share of repeated guesses, from items wrong both times with the same option.
 
-    rho = ((k-1) S - 1) / ((k-1) - S) with S the share of them; 0 when redrawn, 1 when all repeated,
-    negative when habits move.
+    rho = ((k-1) S - 1) / ((k-1) - S) with S the share of them; 0 if guesses are redrawn, 1 if all
+    are repeated, negative if habits change.
     """
     k = np.asarray(k, float)
     with np.errstate(invalid="ignore", divide="ignore"):

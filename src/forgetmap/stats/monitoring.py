@@ -1,9 +1,9 @@
 """Repeated tests during training with a controlled false alarm rate.
 
-Item scores are in [0, 1], such as 1 for an item that was right before and is wrong now. Which bound
-is valid depends on the items. A fresh random draw at each look is new evidence, and the evidence of
-all looks multiplies. The same items at each look are no new evidence: each look is tested on its
-own, at a share of the error rate.
+Item scores are in [0, 1], such as 1 for an item that was right before and is wrong now. The valid
+bound depends on the items. Fresh random items at each look are new evidence, and the evidence of
+all looks multiplies. The same items at each look are not: each look is tested on its own, at a
+share of the error rate.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from forgetmap.stats.results import Reals
 
 @dataclass(frozen=True, slots=True)
 class MonitorLook:
-    """What one look shows.
+    """The result of one look.
 
     Attributes:
-        look: its number, from 1.
-        items: scored at this look.
+        look: number of the look, from 1.
+        items: number of items scored at this look.
         mean: share lost at this look; nan without items.
         low: lower bound of the mean loss, valid at all looks together. Fresh items: of the largest
             mean loss of all looks so far. The same items: of this look.
-        alpha: error rate that is left to this look.
+        alpha: error rate of this look.
         alarm: the loss exceeds the margin; with fresh items now or at an earlier look.
     """
 
@@ -42,16 +42,16 @@ class MonitorLook:
 
 
 def loss_evidence(scores: ArrayLike, margin: float) -> float:
-    """Logarithm of the evidence (e-value) that the mean loss exceeds the margin.
+    """Return the logarithm of the evidence (e-value) that the mean loss exceeds the margin.
 
     e = sum_j v_j prod_i (1 + f_j (X_i - margin) / margin), with the bets f and weights v of
     `betting_upper_limit`. At most 1 on average as long as no mean loss exceeds the margin, for any
     distribution; over fresh items of all looks it reaches 1 / alpha in at most alpha of all
-    trainings, however often one looks. Alarm at log(1 / alpha).
+    trainings, for any number of looks. Alarm at log(1 / alpha).
 
     Args:
-        scores: of items, in [0, 1], each drawn independently; all looks together.
-        margin: loss that the user accepts, in (0, 1).
+        scores: item scores in [0, 1], each drawn independently; all looks together.
+        margin: largest acceptable loss, in (0, 1).
 
     Raises:
         UsageError: a score or the margin is out of range.
@@ -65,10 +65,10 @@ def loss_evidence(scores: ArrayLike, margin: float) -> float:
 
 
 def look_alpha(look: int, alpha: float, looks: int | None = None) -> float:
-    """Error rate for one look at the same items: alpha / (l (l + 1)), or alpha / looks if planned.
+    """Return the error rate of a look at the same items: alpha / (l (l + 1)), or alpha / looks.
 
-    Either way the rates of all looks add up to at most alpha (Bonferroni), whatever their
-    dependence.
+    The second if the number of looks is planned. Either way the rates of all looks add up to at
+    most alpha (Bonferroni), whatever their dependence.
 
     Raises:
         UsageError: more looks than planned.
@@ -83,11 +83,11 @@ def look_alpha(look: int, alpha: float, looks: int | None = None) -> float:
 
 
 def lower_loss_limit(scores: ArrayLike, alpha: float) -> float:
-    """The largest mean loss that the scores of one look rule out, as all below it; 0 if none.
+    """Return the largest mean loss such that it and all below are ruled out; 0 if none is.
 
     Args:
-        scores: of items, in [0, 1], each drawn independently.
-        alpha: how often the limit may be above the mean (one-sided).
+        scores: item scores of one look in [0, 1], each drawn independently.
+        alpha: one-sided error rate: how often the bound may be above the mean.
 
     Raises:
         UsageError: a score or alpha is out of range.
@@ -104,14 +104,14 @@ def monitor(
     fresh: bool = False,
     planned: int | None = None,
 ) -> list[MonitorLook]:
-    """Bound and alarm of each look; no false alarm at any look in at least 1 - alpha of trainings.
+    """Return bound and alarm of each look; any false alarm has a probability of at most alpha.
 
     Args:
         looks: item scores of each look, in order; in [0, 1].
-        margin: mean loss that the user accepts.
-        alpha: chance of any false alarm.
-        fresh: whether each look has items of its own, drawn at random.
-        planned: number of looks if it is fixed beforehand; for the same items only.
+        margin: largest acceptable mean loss.
+        alpha: probability of any false alarm.
+        fresh: whether each look has its own items, drawn at random.
+        planned: number of looks, if it is fixed in advance; for the same items only.
 
     Raises:
         UsageError: scores, margin or alpha out of range, or more looks than planned.
@@ -136,7 +136,7 @@ def _own_looks(
 
 
 def _fresh_looks(looks: Sequence[ArrayLike], margin: float, alpha: float) -> list[MonitorLook]:
-    """The bound never falls: a look that adds items without loss takes nothing back."""
+    """Return looks with a bound that never decreases: items without loss do not lower it."""
     results = []
     low, pooled = 0.0, np.empty(0)
     for number, scores in enumerate(looks, 1):
@@ -157,10 +157,10 @@ def _result(
 
 
 def _lower_limit(values: Reals, counts: Reals, alpha: float) -> float:
-    """The largest mean that the scores rule out, as all below it; 0 if none."""
+    """Return the largest mean such that it and all below are ruled out; 0 if none is."""
     if not values @ counts:
         return 0.0
-    low, high = 0.0, float(values @ counts / counts.sum())  # no bet wins against their own mean
+    low, high = 0.0, float(values @ counts / counts.sum())  # no bet wins against their mean
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         is_ruled_out = _log_evidence(values, counts, middle) >= -np.log(alpha)
@@ -175,7 +175,7 @@ def _log_evidence(values: Reals, counts: Reals, margin: float) -> float:
 
 
 def _checked_counts(scores: ArrayLike) -> tuple[Reals, Reals]:
-    """Distinct scores and how often each occurs; most scores are 0 or 1."""
+    """Return distinct scores and their counts; most scores are 0 or 1."""
     values, counts = np.unique(np.asarray(scores, float), return_counts=True)
     if not ((values >= 0) & (values <= 1)).all():
         raise UsageError(

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from forgetmap.stats.results import Reals
 
 FDR = 0.05
-"""The share of false alarms among all alarms that is accepted."""
+"""Accepted share of false alarms among all alarms."""
 
 
 def false_discovery(p: ArrayLike) -> Reals:
-    """Benjamini-Hochberg q-values (1995): rejecting q <= .05 keeps the FDR at 5 %.
+    """Return Benjamini-Hochberg q-values (1995): rejecting q <= .05 keeps the FDR at 5 %.
 
     nan stays nan and does not count as a test.
     """
@@ -22,21 +22,22 @@ def false_discovery(p: ArrayLike) -> Reals:
 
 
 def family_wise(p: ArrayLike) -> Reals:
-    """Holm's adjusted p-values (1979): the chance of any false alarm stays below the level."""
+    """Return Holm's adjusted p-values (1979), which control the probability of any false alarm."""
     return _adjusted(p, _holm)
 
 
 def selected_level(rejected: int, size: int, level: float = 0.95) -> float:
-    """Level of the intervals of groups that were selected: 1 - (1 - level) R/m.
+    """Return the level of the intervals of selected groups: 1 - (1 - level) R/m.
 
-    If R of m groups are called lost, their plain 95 % limits miss too often, as the largest were
-    picked. At this level the expected share of selected intervals that miss is at most 1 - level,
-    for independent groups; the lower limit is above 0 where Benjamini-Hochberg rejects.
+    If R of m groups are called lost, their plain 95 % intervals miss too often, because the largest
+    losses were selected. At this level the expected share of selected intervals that miss is at
+    most 1 - level, for independent groups; the lower bound is above 0 if Benjamini-Hochberg
+    rejects.
 
     Args:
-        rejected: R, groups selected.
-        size: m, groups in the family.
-        level: wanted among the selected.
+        rejected: R, number of selected groups.
+        size: m, number of groups in the family.
+        level: level among the selected groups.
 
     References:
         Benjamini and Yekutieli, False discovery rate-adjusted multiple confidence intervals for

@@ -12,7 +12,7 @@ CHOSEN_LEVEL = 0.01
 def impossible_k(
     k: int, gold_counts: ArrayLike, chosen_counts: ArrayLike, wrong_before: int
 ) -> int | None:
-    """The likely number of options where the positions seen contradict k; None where they do not.
+    """Return the likely number of options if the observed positions contradict k, else None.
 
     Contradicted by a position of k or more, or by a position that is never gold,
     k (1 - 1/k)^N < 1e-4 (N >= 37 at k = 4, 110 at k = 10), and never chosen by either model,
@@ -26,7 +26,7 @@ def impossible_k(
         wrong_before: W, items with a readable wrong answer before.
 
     Returns:
-        The last position seen + 1; the number of positions seen where that is k itself.
+        The last observed position + 1; the number of observed positions if that is k itself.
     """
     gold, chosen = np.asarray(gold_counts, float), np.asarray(chosen_counts, float)
     seen = np.zeros(max(gold.size, chosen.size, k), bool)
@@ -43,7 +43,7 @@ def impossible_k(
 
 
 def _is_telling(k: int, items: float, wrong: float) -> bool:
-    """Whether so many items would have shown every one of k positions."""
+    """Return whether this many items would have shown every one of k positions."""
     never_gold = k * (1 - 1 / k) ** items
     never_chosen = (k - 1) * (1 - 1 / (k - 1)) ** wrong if k > 1 else 0.0
     return bool(never_gold < GOLD_LEVEL and never_chosen < CHOSEN_LEVEL)

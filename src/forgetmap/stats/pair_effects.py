@@ -15,8 +15,8 @@ class PairEffect:
     """Two effects (forgetting, backward transfer) as weighted means over tasks.
 
     Attributes:
-        values: of both effects; NaN where no task has an item.
-        terms: what each item adds to them beyond its task's mean (effect, item).
+        values: both effects; NaN if no task has an item.
+        terms: contribution of each item beyond the mean of its task (effect, item).
     """
 
     values: Reals
@@ -26,7 +26,7 @@ class PairEffect:
 def pair_effect(
     before: Reals, after: Reals, luck: Reals, task: NDArray[np.intp], weights: Reals
 ) -> PairEffect:
-    """The published adjustment for chance without its clipping, task by task.
+    """Compute the published adjustment for chance, without its clipping, by task.
 
     In a task F - C and T - C, C = m (1 - a)(1 - b): a and b are accuracies, m is the mean of
     1 / (k - 1). Clipping at 0 would push means of small tasks up, so there is none. The terms are
@@ -34,10 +34,10 @@ def pair_effect(
 
     Args:
         before: 1 for right, 0 for wrong, NaN for no answer (repeat, item).
-        after: the same of the model after.
+        after: the same for the model after.
         luck: 1 / (k - 1) of each item, 0 for open-ended ones.
-        task: of each item, from 0.
-        weights: of the tasks; those of tasks without an item are shared among the others.
+        task: task of each item, from 0.
+        weights: weights of the tasks; those of tasks without items are distributed over the others.
     """
     paired = ~np.isnan(before) & ~np.isnan(after)
     repeats = paired.sum(axis=0)
@@ -63,7 +63,7 @@ def pair_effect(
 
 
 def _means(values: Reals, paired: NDArray[np.bool_], repeats: NDArray[np.intp]) -> Reals:
-    """Of each item over its repeats; 0 where there is none."""
+    """Return the mean of each item over its repeats; 0 without any."""
     means: Reals = np.where(paired, values, 0.0).sum(axis=0) / np.maximum(repeats, 1)
     return means
 

@@ -15,16 +15,17 @@ from forgetmap.stats.tests import binomial_weights
 
 POWER = 0.8
 SIZE = 0.025
-"""One-sided: a loss is claimed where the lower end of a two-sided 95 % interval is above 0."""
+"""One-sided size: a loss is claimed if the lower end of a two-sided 95 % interval is above 0."""
 MAX_ITERATIONS = 200
 CONVERGED = 1e-13
 """Relative change at which the iteration stops; a fixed number of steps took 4 ms a task."""
 MAX_ITEMS = 1 << 40
 SPREAD_DOUBT = 1.08
-"""How much wider the mean less its limit scatters than the mean, as its spread is estimated too."""
+"""Ratio of the scatter of a lower bound to that of the mean, because its spread is estimated
+too."""
 
 UPPER_DOUBT = 1.15
-"""The same of the upper limit, if nothing was lost."""
+"""The same ratio for the upper bound, if nothing was lost."""
 
 
 def detectable(
@@ -37,7 +38,7 @@ def detectable(
     size: float = SIZE,
     power: float = POWER,
 ) -> Reals:
-    """Smallest loss that is claimed with this power.
+    """Return the smallest loss that is claimed with this power.
 
     It is claimed where the test of luck rejects and the lower limit (of n10 - 3/4 flips) is above
     the noise floor f. theta is the larger of what the two need, limit + z_b sqrt(V/n):
@@ -49,13 +50,13 @@ def detectable(
     open-ended items (h = 0) it is exact (`raw_detectable`).
 
     Args:
-        n: items.
-        c: of the score (see `mean_scores`).
-        h: of the score.
-        share_e: share of items in E when nothing is lost.
+        n: number of items.
+        c: factor c of the score (see `mean_scores`).
+        h: factor h of the score.
+        share_e: share of items in E if nothing is lost.
         noise_floor: share of answers that may flip one way without a loss.
-        size: of the test, one-sided.
-        power: wanted.
+        size: size of the test, one-sided.
+        power: required power.
     """
     from scipy.special import ndtri  # heavy, only here
 
@@ -66,7 +67,8 @@ def detectable(
         q0 = (h * (c + h) + c**2 / 4) / n**2
         error = np.sqrt((v + c * noise_floor - noise_floor**2) / n + q0)
         floor = noise_floor + UNSURE * c / n + z_a * error
-        # The error is estimated from the same items in E: with more of them it grows as s falls.
+        # The error is estimated from the same items in E: the more of them, the larger the error
+        # and the smaller s.
         slope = z_a * h * (c + h) / (2 * n * error)
         skewed = np.maximum(c - h, 0.0) * (z_a**2 - 1) / (6 * n)
         theta = (z_a + z_b) * np.sqrt(v / n)
@@ -84,10 +86,10 @@ def detectable(
 def raw_detectable(
     n: ArrayLike, *, noise_floor: float = 0.0, size: float = SIZE, power: float = POWER
 ) -> Reals:
-    """Smallest loss of open-ended items that is claimed with this power; exact.
+    """Return the smallest loss of open-ended items that is claimed with this power; exact.
 
     Claimed from x flips on, the first with (x - .75)/n above f + z sqrt(f (1 - f)/n + 1/(4 n^2)):
-    the loss p with P(X >= x) = power, X binomial(n, p). `inf` if n flips would not do.
+    the loss p with P(X >= x) = power, X binomial(n, p). `inf` if n flips are not enough.
     """
     from scipy.special import betaincinv, ndtri
 
@@ -109,7 +111,7 @@ def items_needed(
     size: float = SIZE,
     power: float = POWER,
 ) -> int:
-    """The smallest number of items that shows a loss of this size; the inverse of `detectable`."""
+    """Return the smallest number of items that detects this loss; the inverse of `detectable`."""
 
     def detectable_with(n: int) -> float:
         kind = {"c": c, "h": h, "share_e": share_e, "noise_floor": noise_floor}
@@ -121,9 +123,9 @@ def items_needed(
 def items_needed_raw(
     loss: float, noise_floor: float = 0.0, *, size: float = SIZE, power: float = POWER
 ) -> int:
-    """The number of open-ended items that shows a loss; the inverse of `raw_detectable`.
+    """Return the number of open-ended items that detects a loss; the inverse of `raw_detectable`.
 
-    More than `MAX_ITEMS` where the loss does not exceed the noise floor.
+    More than `MAX_ITEMS` if the loss does not exceed the noise floor.
     """
     return _least_items(
         lambda n: float(raw_detectable(n, noise_floor=noise_floor, size=size, power=power)), loss
@@ -133,21 +135,21 @@ def items_needed_raw(
 def items_to_decide(
     loss: float, error: float, n: float, margin: float, *, floor: float = 0.0
 ) -> int | None:
-    """Items that would decide four times in five: N (2.80 SE / max(theta, margin - theta))^2.
+    """Return the items that decide with 80 % power: N (2.80 SE / max(theta, margin - theta))^2.
 
-    A planning figure: as if the estimate were the truth, and the error shrank with the root of the
-    items. Always more than N, which did not decide: 200 open-ended items without a flip would else
-    be told that 111 are enough.
+    A planning figure: assumes that the estimate is true, and that the error shrinks with the root
+    of the items. Always more than N, which did not decide: otherwise 111 items would seem enough
+    after 200 open-ended items without a flip.
 
     Args:
         loss: theta, the estimate.
         error: SE, a quarter of the 95 % interval (its width / 3.92).
-        n: items that it comes from.
-        margin: loss that the user accepts.
-        floor: noise floor that is taken off the lower limit.
+        n: number of items behind it.
+        margin: largest acceptable loss.
+        floor: noise floor that is subtracted from the lower bound.
 
     Returns:
-        None where no number of items would: the loss is that of noise, and beyond the margin.
+        None if no number of items is enough: the loss is within the noise, and beyond the margin.
     """
     from scipy.special import ndtri
 
@@ -161,7 +163,7 @@ def items_to_decide(
 def repeats_detectable(
     n: ArrayLike, repeats: int, *, churn: ArrayLike, size: float = SIZE, power: float = POWER
 ) -> Reals:
-    """Smallest share that goes from right to wrong which `excess` finds, given a noise floor.
+    """Return the smallest share from right to wrong that `excess` detects, given a noise floor.
 
     The t interval of `mean_interval` is above 0 from the mean score m on with
     m^2 = t^2 ((v0 + m - m^2)/n + 1/n^2); theta = m + 1.08 z_b sqrt((v0 + theta - theta^2)/n). v0 is
@@ -187,14 +189,14 @@ def repeats_detectable(
 def repeated_items_needed(
     loss: float, repeats: int, *, churn: float, size: float = SIZE, power: float = POWER
 ) -> int:
-    """The smallest number of items that shows a loss; the inverse of `repeats_detectable`."""
+    """Return the smallest number of items that detects a loss; inverse of `repeats_detectable`."""
     return _least_items(
         lambda n: float(repeats_detectable(n, repeats, churn=churn, size=size, power=power)), loss
     )
 
 
 def detectable_excess(interval: Interval, *, size: float = SIZE, power: float = POWER) -> Reals:
-    """Smallest `excess` that would be found with this power, from the width of its interval."""
+    """Return the smallest `excess` detected with this power, from the width of its interval."""
     from scipy.special import ndtri
 
     error = (interval.high - interval.low) / (2 * normal_quantile())
@@ -204,16 +206,15 @@ def detectable_excess(interval: Interval, *, size: float = SIZE, power: float = 
 def items_for_no_loss(
     margin: float, *, c: float, h: float, share_e: float, lucky: float = 0.0, size: float = SIZE
 ) -> int:
-    """Items with which the upper limit is below the margin four times in five, if nothing was lost.
+    """Return the items for an upper bound below the margin with 80 % power, if nothing was lost.
 
     Args:
         margin: largest acceptable loss.
-        c: of the score at the upper end.
-        h: of that score.
+        c: factor c of the score at the upper end.
+        h: factor h of that score.
         share_e: share of items in E.
-        lucky: share of items that are forgotten by luck though none was lost, where the score does
-            not take them out again.
-        size: one-sided, of the upper limit.
+        lucky: share of items forgotten by luck alone, if the score does not remove them.
+        size: one-sided size of the upper bound.
     """
     from scipy.special import ndtr, ndtri  # heavy, only here
 
@@ -236,7 +237,7 @@ def items_for_no_loss(
 def repeated_items_for_no_loss(
     margin: float, repeats: int, *, noise: float, size: float = SIZE
 ) -> int:
-    """Items with which the upper limit of `excess` is below the margin, if nothing was lost.
+    """Return the items for an upper bound of `excess` below the margin, if nothing was lost.
 
     z_a sqrt(v0/n + 1/n^2) + 1.15 z_b sqrt(v0/n) < margin, v0 as in `repeats_detectable`. Delivered
     power .78 to .82.
@@ -251,12 +252,12 @@ def repeated_items_for_no_loss(
 
 
 def _least_items(detectable_with: Callable[[int], float], loss: float) -> int:
-    """The smallest number of items with which this loss is found."""
+    """Return the smallest number of items that detects this loss."""
     return _first_enough(lambda n: detectable_with(n) <= loss)
 
 
 def _first_enough(is_enough: Callable[[int], bool]) -> int:
-    """The smallest number of items that is enough, two or more, by bisection."""
+    """Return the smallest sufficient number of items, at least two, by bisection."""
     low, high = 1, 2
     while not is_enough(high) and high <= MAX_ITEMS:
         low, high = high, 2 * high
@@ -267,7 +268,7 @@ def _first_enough(is_enough: Callable[[int], bool]) -> int:
 
 
 def _coin_variance(repeats: int) -> float:
-    """Variance of an item score of `excess` where both models are right half of the time."""
+    """Return the variance of an item score of `excess` if both models are right half the time."""
     counts = np.arange(repeats + 1)
     weight = binomial_weights(counts, repeats, 0.5)
     score = excess_scores(counts[:, None], repeats, counts[None, :], repeats).lost

@@ -1,6 +1,6 @@
 """Changes beyond the noise floor, from repeats on both sides.
 
-m of r answers to an item are right. Arrays run over items; sums over items come back.
+m of r answers to an item are right. Arrays have one entry per item.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class AnswerCounts:
         right: right answers.
         option: wrong options.
         none: no answer.
-        unknown: wrong, and it is not recorded which.
-        same: ordered pairs of the same wrong option, each answer with itself included.
+        unknown: wrong answers with an unrecorded choice.
+        same: ordered pairs of the same wrong option, including each answer with itself.
     """
 
     right: Reals
@@ -42,7 +42,7 @@ class AnswerCounts:
 
     @property
     def answers(self) -> Reals:
-        """All of them."""
+        """All answers."""
         return np.asarray(self.right + self.option + self.none + self.unknown)
 
 
@@ -52,13 +52,13 @@ def excess_scores(
     right_after: ArrayLike,
     repeats_after: ArrayLike,
 ) -> Excess:
-    """Per item: squared change of p, freed of sampling noise, plus or minus the change, halved.
+    """Return per item (M2 +- change) / 2, M2 the squared change of p without sampling noise.
 
-    M2 = (p_b - p_a)^2 - p_b(1-p_b)/(r_b-1) - p_a(1-p_a)/(r_a-1) is unbiased for the squared
-    change; F = (M2 + p_b - p_a)/2, BT = (M2 - p_b + p_a)/2. Zero in expectation when nothing
-    changed, x when a share x goes from always right to never; a lower bound of the lost probability
-    otherwise. It removes sampling noise, not lucky guesses that are frozen. nan where a side has
-    one answer only.
+    M2 = (p_b - p_a)^2 - p_b(1-p_b)/(r_b-1) - p_a(1-p_a)/(r_a-1) is unbiased for the squared change;
+    F = (M2 + p_b - p_a)/2, BT = (M2 - p_b + p_a)/2. Zero in expectation if nothing changed, x if a
+    share x goes from always right to never; a lower bound of the lost probability otherwise. It
+    removes sampling noise, but not lucky guesses that are always the same. nan if a side has only
+    one answer.
     """
     m_b, r_b, m_a, r_a = (
         np.asarray(x, float) for x in (right_before, repeats_before, right_after, repeats_after)
@@ -77,12 +77,12 @@ def excess_before_scores(
     right_after: ArrayLike,
     repeats_after: ArrayLike,
 ) -> Reals:
-    """Per item: forgetting between the models minus the noise of the model before alone.
+    """Return per item the forgetting between the models minus the noise of the model before.
 
-    p_b (1 - p_a) - m_b (r_b - m_b) / (r_b (r_b - 1)), unbiased for p_b (p_b - p_a). For runs of
-    which only the model before was repeated: x when a share x goes from always right to never, 0
-    when nothing changed, but below 0 when a model only gets surer of what it half knew. nan where
-    the model before has one answer only.
+    p_b (1 - p_a) - m_b (r_b - m_b) / (r_b (r_b - 1)), unbiased for p_b (p_b - p_a). For runs in
+    which only the model before was repeated: x if a share x goes from always right to never, 0 if
+    nothing changed, but below 0 if a model only becomes more certain of items it half knew. nan if
+    the model before has only one answer.
     """
     m_b, r_b, m_a, r_a = (
         np.asarray(x, float) for x in (right_before, repeats_before, right_after, repeats_after)
@@ -93,8 +93,7 @@ def excess_before_scores(
 
 
 NetPart = Literal["loss", "knowledge", "answering"]
-"""All of a loss; what is no longer known; what is no longer answered."""
-"""Of the loss: all of it, what is no longer known, or what is no longer answered."""
+"""The whole loss, what is no longer known, or what is no longer answered."""
 
 
 def net_scores(
@@ -105,18 +104,18 @@ def net_scores(
     same: Reals,
     part: NetPart = "loss",
 ) -> Reals:
-    """Per item: matched between the models, less half of matched within each of them.
+    """Return per item the matched score between the models minus half of that within each.
 
     mean[s(b, a)] - mean[s(b, b')]/2 - mean[s(a, a')]/2 over all pairs of answers, s the score of
     `matched` (of `latent` for two options, of the raw rate if open-ended). On the scale of
-    knowledge; unbiased for redrawn and for frozen guesses and for partial mastery.
+    knowledge; unbiased for redrawn and for repeated guesses and for partial mastery.
 
     Args:
-        k: options of each item; `inf` if open-ended.
-        before: answers before, of at least two per item.
+        k: number of options of each item; `inf` if open-ended.
+        before: answers before, at least two per item.
         after: answers after.
         same: pairs of the same wrong option, one before and one after.
-        part: all of it, what is no longer known, or what is no longer answered.
+        part: the whole loss, what is no longer known, or what is no longer answered.
     """
     k = np.asarray(k, float)
     within = [
@@ -135,7 +134,7 @@ def _mean_matched(
     within: bool,
     part: NetPart,
 ) -> Reals:
-    """Mean matched score over all pairs of an answer of each; within one model of two answers."""
+    """Return the mean matched score over pairs of answers of two models, or within one model."""
     given_first, given_second = (side.option + side.unknown for side in (first, second))
     with np.errstate(invalid="ignore", divide="ignore"):
         c = np.where(np.isinf(k), 1.0, k / (k - 1))
@@ -153,14 +152,14 @@ def _mean_matched(
 
 
 def self_churn(right: ArrayLike, repeats: ArrayLike) -> Reals:
-    """The noise floor of an item: m (r - m) / (r (r - 1)), how often two runs flip one way."""
+    """Return how often two runs flip one way on an item: m (r - m) / (r (r - 1))."""
     m, r = np.asarray(right, float), np.asarray(repeats, float)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(r > 1, m * (r - m) / (r * (r - 1)), np.nan))
 
 
 def lost_bounds(change: float, squared: float) -> tuple[float, float]:
-    """Bounds of the lost probability L = E[(p_b - p_a)+] from mean change and mean squared change.
+    """Return bounds of the lost probability L = E[(p_b - p_a)+] from mean and mean squared change.
 
     max(0, change, (squared + change)/2) <= L <= (change + sqrt(squared))/2.
     """
@@ -171,10 +170,10 @@ def lost_bounds(change: float, squared: float) -> tuple[float, float]:
 def permutation_moments(
     total: ArrayLike, repeats_before: int, repeats_after: int
 ) -> tuple[Reals, Reals]:
-    """Variance and third moment of the item score of `excess`, given how many answers are right.
+    """Return variance and third moment of the item score of `excess`, given the right answers.
 
-    If nothing changed, every way of dealing `total` right answers to the two sides is equally
-    likely: hypergeometric. The score then has mean 0 and these moments.
+    If nothing changed, all divisions of `total` right answers between the two sides are equally
+    likely (hypergeometric). The score then has mean 0 and these moments.
     """
     answers = repeats_before + repeats_after
     moments = np.zeros((2, answers + 1))
@@ -189,7 +188,7 @@ def permutation_moments(
 
 
 def _dealt(before: ArrayLike, answers: int, right: int, repeats_before: int) -> Reals:
-    """Hypergeometric: so many of the right answers fall to the side before."""
+    """Return the hypergeometric weight of this many right answers on the side before."""
     from scipy.special import gammaln  # heavy, only here
 
     def ways(n: ArrayLike, k: ArrayLike) -> Reals:
@@ -204,16 +203,16 @@ def _dealt(before: ArrayLike, answers: int, right: int, repeats_before: int) -> 
 def consensus(
     transitions: ArrayLike, size: int, weight: ArrayLike | None = None
 ) -> tuple[dict[str, float], float]:
-    """Mean counts of the transitions of items on which `size` seeds agree, over all subsets.
+    """Return mean counts of the transitions on which `size` seeds agree, over all subsets.
 
-    As in the published code, for comparison: it keeps what is stable, so it says nothing about how
-    much was lost of what is not.
+    As in the published code, for comparison: it keeps stable items, so it does not show how much
+    was lost of the others.
 
     Args:
-        transitions: items x seeds, as the strings 00, 01, 10 and 11; empty where a seed has no
-            answer, which leaves the item out of subsets with that seed.
-        size: seeds per subset.
-        weight: items of each kind; one without it.
+        transitions: items x seeds, as the strings 00, 01, 10 and 11; empty if a seed has no answer,
+            which excludes the item from subsets with that seed.
+        size: number of seeds per subset.
+        weight: number of items of each kind; 1 by default.
 
     Returns:
         Mean count of each transition, and the mean share of items on which the seeds disagree.

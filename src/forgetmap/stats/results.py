@@ -14,14 +14,14 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate with the limits of its interval; arrays of the same shape."""
+    """An estimate with the bounds of its interval; arrays of the same shape."""
 
     value: Reals
     low: Reals
     high: Reals
 
     def contains(self, truth: ArrayLike) -> Flags:
-        """Where the interval contains a value."""
+        """Return where the interval contains a value."""
         value = np.asarray(truth, float)
         inside: Flags = (self.low <= value) & (value <= self.high)
         return inside

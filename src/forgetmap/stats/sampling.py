@@ -12,28 +12,28 @@ from forgetmap.stats.intervals import LEVEL
 from forgetmap.stats.power import POWER
 
 SIZE = 0.05
-"""Of the alarm of a probe, one-sided."""
+"""One-sided size of the alarm of a probe."""
 MAX_ITEMS = 1_000_000
 LARGE_SAMPLE = 1_000
-"""Items from which on the steps of the power are too small to matter."""
+"""Number of items above which the steps of the power are too small to matter."""
 SELF_LOSS_LEVEL = 0.9
-"""One-sided. With it an unchanged model raises a false alarm in at most .02 of all cases, also in
-the smallest groups and among 50 of them; the estimate itself lets it do so in up to .15."""
+"""One-sided level. With it an unchanged model raises a false alarm in at most .02 of all cases,
+also in the smallest groups and among 50 of them; with the plain estimate in up to .15."""
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class SampledShare:
-    """A share among many items, from asking some of them.
+    """A share among many items, estimated from a sample of them.
 
     Attributes:
         value: the estimate.
-        low: limit of the share among all of them; what was not asked is all that is uncertain.
-        high: likewise.
-        wide_low: limit for items like these, of which all are only a sample.
-        wide_high: likewise.
-        asked: items.
-        of: items that they stand for.
+        low: bound of the share among all of these items; the only uncertainty is the sampling.
+        high: upper bound, likewise.
+        wide_low: bound for items like these, of which all are only a sample.
+        wide_high: upper bound, likewise.
+        asked: number of sampled items.
+        of: number of items that they represent.
     """
 
     value: float
@@ -48,18 +48,17 @@ class SampledShare:
 def sampled_share(
     wrong: ArrayLike, answers: ArrayLike, known: ArrayLike, *, level: float = LEVEL
 ) -> SampledShare:
-    """The share of wrong answers among all items of several strata, from a sample of each.
+    """Estimate the share of wrong answers among all items of several strata, from a sample of each.
 
-    Limits are those of a plain sample of as many items as the strata are worth, n / deff with
-    deff = n sum W^2 / n_h: exact, from the hypergeometric law for all of these items and from the
-    binomial one for items like them. Strata asked in proportion to their size make them a little
-    too wide.
+    The bounds are those of a simple sample of n / deff items, with deff = n sum W^2 / n_h: exact,
+    from the hypergeometric distribution for all of these items and from the binomial one for items
+    like them. For strata sampled in proportion to their size they are slightly too wide.
 
     Args:
-        wrong: wrong answers in each stratum; parts of one where items are repeated.
-        answers: items asked and answered; strata without any are left out.
-        known: items it stands for.
-        level: of the limits.
+        wrong: wrong answers in each stratum; fractions if items are repeated.
+        answers: items sampled and answered; strata without any are left out.
+        known: number of items that the stratum represents.
+        level: confidence level of the bounds.
     """
     wrong, answers, known = (np.asarray(x, float) for x in (wrong, answers, known))
     some = answers > 0
@@ -79,14 +78,14 @@ def sampled_share(
 
 
 def _finite_limits(fewest: int, most: int, n: int, of: int, tail: float) -> tuple[float, float]:
-    """All numbers of wrong items that would not make what was seen too rare."""
+    """Return the range of wrong items under which the observed count is not too rare."""
     low = _first(fewest, of, lambda wrong: _at_least(fewest, n, of, wrong) > tail)
     high = _first(low, of + 1, lambda wrong: _at_most(most, n, of, wrong) <= tail) - 1
     return low / of, min(max(high, low), of) / of
 
 
 def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """The first number for which it holds, by bisection."""
+    """Return the first number for which the condition holds, by bisection."""
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)
@@ -94,7 +93,7 @@ def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
 
 
 def _at_most(count: int, n: int, of: int, wrong: int) -> float:
-    """P(X <= count), X of the wrong items among n that were drawn; hypergeometric."""
+    """Return P(X <= count), X the number of wrong items among n drawn; hypergeometric."""
     from scipy.special import gammaln  # heavy, only here
 
     x = np.arange(max(0, n - (of - wrong)), min(count, wrong, n) + 1)
@@ -116,7 +115,7 @@ def _at_least(count: int, n: int, of: int, wrong: int) -> float:
 
 
 def _binomial_limits(fewest: int, most: int, n: int, tail: float) -> tuple[float, float]:
-    """Clopper and Pearson (1934)."""
+    """Return the interval of Clopper and Pearson (1934)."""
     from scipy.special import betaincinv
 
     low = float(betaincinv(fewest, n - fewest + 1, tail)) if fewest else 0.0
@@ -125,7 +124,7 @@ def _binomial_limits(fewest: int, most: int, n: int, tail: float) -> tuple[float
 
 
 def alarm_p(wrong: float, n: int, floor: float) -> float:
-    """Chance of at least so many wrong answers if an unchanged model gives a share `floor`."""
+    """Return the probability of at least this many wrong answers at a wrong share `floor`."""
     from scipy.special import betainc
 
     least = int(np.ceil(wrong - _ROUNDING))
@@ -137,16 +136,16 @@ def alarm_p(wrong: float, n: int, floor: float) -> float:
 def items_to_detect(
     loss: float, *, floor: float = 0.0, least: float | None = None, size: float = SIZE
 ) -> int:
-    """Fewest items that show a loss: more wrong answers than an unchanged model would give.
+    """Return the fewest items that show a loss: more wrong answers than of an unchanged model.
 
     Args:
-        loss: share of the items that is lost.
-        floor: share that an unchanged model would have wrong at most.
-        least: share that it would have wrong at least; the same without it.
-        size: of the test.
+        loss: lost share of the items.
+        floor: largest wrong share of an unchanged model.
+        least: smallest wrong share of an unchanged model; `floor` by default.
+        size: size of the test.
 
     Returns:
-        So many that the loss is found four times in five; `MOST` if no number of them does.
+        The number that detects the loss with 80 % power; `MOST` if none does.
     """
     changed = _changed(loss, floor if least is None else least)
     if changed <= floor:
@@ -156,14 +155,14 @@ def items_to_detect(
         low, high = high, 2 * high
     if high > LARGE_SAMPLE:
         return _first(low, high, lambda n: _power(n, changed, floor, size) >= POWER)
-    # The power goes up in steps and down between them: the first that has it is taken.
+    # The power increases in steps and decreases between them: the first sufficient number counts.
     return next((n for n in range(low, high) if _power(n, changed, floor, size) >= POWER), high)
 
 
 def detectable_loss(
     n: int, *, floor: float = 0.0, least: float | None = None, size: float = SIZE
 ) -> float | None:
-    """Smallest loss that so many items show; None if they would not even show that of all."""
+    """Return the smallest loss that n items show; None if they would not even show a total loss."""
     if not n or _power(n, 1.0, floor, size) < POWER:
         return None
     base = floor if least is None else least
@@ -176,7 +175,7 @@ def detectable_loss(
 
 
 def _changed(loss: float, unchanged: float) -> float:
-    """Share of wrong answers of a model that lost something."""
+    """Return the share of wrong answers of a model with this loss."""
     return unchanged + loss * (1 - unchanged)
 
 
@@ -188,17 +187,17 @@ def _power(n: int, changed: float, floor: float, size: float) -> float:
 def self_loss(
     right: ArrayLike, answers: ArrayLike, *, level: float = SELF_LOSS_LEVEL
 ) -> tuple[float, float]:
-    """Bounds of what an unchanged model has wrong of the items that it had right r times of r.
+    """Bound the share that an unchanged model gets wrong of items it had right r times of r.
 
-    With m_k = E[p^k] and d_k = E[p^k (1 - p)] it is d_r / m_r. From above: d_{r-1} / m_{r-1}, as
-    items right r - 1 times are a little less certain, by its exact upper limit: of the items with
-    at most one wrong answer, those with one are binomial with odds r d_{r-1} / m_r. From below, an
+    With m_k = E[p^k] and d_k = E[p^k (1 - p)] it is d_r / m_r. Upper bound: d_{r-1} / m_{r-1}, as
+    items right r - 1 times are slightly less certain, by its exact upper bound: of the items with
+    at most one wrong answer, those with one are binomial with odds r d_{r-1} / m_r. Lower bound, an
     estimate: d_{r-1}^2 / (d_{r-2} m_r), as moments are log-convex.
 
     Args:
         right: right answers to each item.
-        answers: all answers to it, two or more; only items with the most of them count.
-        level: of the upper limit, one-sided.
+        answers: all answers to each item, two or more; only items with the maximum number count.
+        level: one-sided level of the upper bound.
     """
     from scipy.special import betaincinv
 
@@ -218,7 +217,7 @@ def self_loss(
 
 
 def allocate(sizes: Sequence[int], n: int) -> list[int]:
-    """N items of strata in proportion to their sizes, one of each at least if there are enough."""
+    """Distribute n items over strata by their sizes, at least one each if possible."""
     total = sum(sizes)
     if n >= total:
         return list(sizes)
@@ -235,7 +234,7 @@ def allocate(sizes: Sequence[int], n: int) -> list[int]:
 
 
 def fair_cap(amounts: Sequence[int], most: int) -> int:
-    """The largest cap under which these amounts sum up to no more than `most`."""
+    """Return the largest cap under which these amounts sum up to at most `most`."""
     left, ordered = most, sorted(amounts)
     for index, amount in enumerate(ordered):
         others = len(ordered) - index

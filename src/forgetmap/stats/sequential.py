@@ -1,10 +1,10 @@
 """Group-sequential tests: looks at repeats with early stopping.
 
-`excess` after r repeats is the mean of what it is over all choices of fewer of them (a U-statistic,
-Hoeffding 1948), so that Cov(e_r, e_s) = Var(e_s) for r < s. Looks at it are correlated as if
-independent pieces of information were added up, and the theory of group-sequential tests applies:
-how much of the error rate may be used up by which look is said in advance (Lan and DeMets 1983),
-and over several groups the rate is shared out in the manner of Holm (Maurer and Bretz 2013).
+`excess` after r repeats is the mean of its values over all subsets of fewer repeats (a U-statistic,
+Hoeffding 1948), so that Cov(e_r, e_s) = Var(e_s) for r < s. Looks at it are correlated like sums of
+independent increments, and the theory of group-sequential tests applies: the share of the error
+rate of each look is fixed in advance (Lan and DeMets 1983), and over several groups the rate is
+divided as by Holm (Maurer and Bretz 2013).
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ LOSSES = ("lost", "small_loss")
 """Verdicts that claim a loss."""
 Group = TypeVar("Group", bound=Hashable)
 Why = Literal["tested", "hopeless", "used_up"]
-"""A test decided, more repeats would hardly decide, or no more may be spent."""
+"""A test decided, more repeats would hardly decide, or the repeats are used up."""
 
 FIRST_LOOK, GROWTH = 2, 1.5
-"""Repeats of the first look, and by how much the number grows from look to look."""
+"""Repeats of the first look, and the growth factor from look to look."""
 NODES, REACH = 96, 8.0
 MIN_INFORMATION = 0.005
-"""A look that adds less to the information than this share of it is not counted as one."""
+"""A look that adds a smaller share of information than this does not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look at a group of items shows.
+    """The result of one look at a group of items.
 
     Attributes:
         repeats: answers per item of each model.
-        items: with two or more answers of each model.
+        items: number of items with two or more answers of each model.
         value: `excess`, the share lost beyond the noise floor.
-        p: one-sided, that nothing was lost, as if this were the only look.
-        variance: of `value` if nothing changed.
+        p: one-sided p-value of no loss, as if this were the only look.
+        variance: variance of `value` if nothing changed.
         error: standard error of `value` for items like these.
         churn: mean p (1 - p) of the answers to an item if nothing changed.
         right: share of right answers before.
@@ -62,17 +62,18 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class StoppingRule:
-    """When to stop.
+    """Rules for stopping.
 
     Attributes:
-        most: repeats at most.
-        level: error of the limits at all looks together. With half of it, any group at all is
-            called lost though nothing was lost in it; with the other half, a group is called free
-            of material loss though it lost the margin or more. Both rest on normal approximations.
-        margin: loss, as a share of all items, that is acceptable.
-        hopeless: a group is given up if the rest of the repeats would decide it with a probability
+        most: maximum number of repeats.
+        level: error rate of the bounds at all looks together. Half of it is the probability that
+            any group is called lost although nothing was lost in it; the other half, that a group
+            is called free of material loss although it lost the margin or more. Both rest on normal
+            approximations.
+        margin: largest acceptable loss, as a share of all items.
+        hopeless: a group is given up if the remaining repeats would decide it with a probability
             below this.
-        exponent: how late the error rate is used up: by a share t of the repeats, t ** exponent of
+        exponent: how late the error rate is spent: after a share t of the repeats, t ** exponent of
             it may be (Kim and DeMets 1987).
     """
 
@@ -84,7 +85,7 @@ class StoppingRule:
 
     @property
     def schedule(self) -> tuple[int, ...]:
-        """Repeats at each look."""
+        """Number of repeats at each look."""
         looks = [min(FIRST_LOOK, self.most)]
         while looks[-1] < self.most:
             looks.append(min(max(looks[-1] + 1, int(looks[-1] * GROWTH)), self.most))
@@ -93,15 +94,15 @@ class StoppingRule:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was found about a group, and when.
+    """The decision on a group, and its look.
 
     Attributes:
-        verdict: what the limits allow: lost if and only if the lower one is above 0.
-        why: what ended it.
-        look: the last one.
-        needed: the p-value that this look had to reach, all looks and groups considered.
-        low: limit of the loss that holds at all looks together.
-        high: likewise.
+        verdict: the verdict that the bounds allow: lost if and only if the lower one is above 0.
+        why: the reason for stopping.
+        look: the last look.
+        needed: p-value threshold of this look, corrected for all looks and groups.
+        low: lower bound of the loss, valid at all looks together.
+        high: upper bound, likewise.
     """
 
     verdict: Verdict
@@ -119,14 +120,14 @@ def look_at(
     answers_after: ArrayLike,
     weight: ArrayLike | None = None,
 ) -> Look | None:
-    """Sum up the answers so far; None if fewer than two items have two answers of each model.
+    """Summarize the answers so far; None if fewer than two items have two answers of each model.
 
     Args:
         right_before: right answers to each kind of item.
-        answers_before: all answers to it.
-        right_after: likewise.
-        answers_after: likewise.
-        weight: items of each kind; one without it.
+        answers_before: all answers to each kind of item.
+        right_after: the same for the model after.
+        answers_after: the same for the model after.
+        weight: number of items of each kind; 1 by default.
     """
     counts = [np.asarray(x, float) for x in (right_before, answers_before)]
     counts += [np.asarray(x, float) for x in (right_after, answers_after)]
@@ -155,7 +156,7 @@ def look_at(
 
 
 def _null_moments(right: Reals, before: Reals, after: Reals) -> Reals:
-    """Variance and third moment of each item's score, if nothing changed."""
+    """Return variance and third moment of the score of each item, if nothing changed."""
     moments = np.empty((right.size, 2))
     for b, a in {*zip(before.tolist(), after.tolist(), strict=True)}:
         here = (before == b) & (after == a)
@@ -173,16 +174,16 @@ def decide(
     decided: Mapping[Group, Decision],
     rule: StoppingRule,
 ) -> dict[Group, Decision]:
-    """All decisions after the latest looks: those made before, and new ones.
+    """Return all decisions after the latest looks: earlier ones, and new ones.
 
-    A group that is called lost leaves its share of the error rate to the others, as in Holm's
-    procedure; one that is given up does not. That a group is free of material loss is claimed of
-    each by itself, so nothing is shared out there.
+    A group that is called lost passes its share of the error rate to the others, as in Holm's
+    procedure; one that is given up does not. No material loss is claimed for each group by itself,
+    so that error rate is not divided.
 
     Args:
         histories: all looks at each group, one or more.
-        decided: what was decided at earlier looks; it stays.
-        rule: when to stop.
+        decided: decisions of earlier looks, which stay.
+        rule: rules for stopping.
     """
     decisions = dict(decided)
     while True:
@@ -209,7 +210,7 @@ def decide(
 def give_up(
     histories: Mapping[Group, Sequence[Look]], decided: Mapping[Group, Decision], rule: StoppingRule
 ) -> dict[Group, Decision]:
-    """The same decisions, and no verdict on the rest: nothing more may be spent on it."""
+    """Return the decisions so far, and close all other groups with their current bounds."""
     level = _level_of_loss(histories, decided, rule)
     return {
         name: decided.get(name) or _decision("used_up", looks, level, rule)
@@ -220,7 +221,7 @@ def give_up(
 def _level_of_loss(
     histories: Mapping[Group, Sequence[Look]], decided: Mapping[Group, Decision], rule: StoppingRule
 ) -> float:
-    """One-sided error that is left to each group that is not called lost, by Holm."""
+    """Return the one-sided error rate of each group that is not called lost, by Holm."""
     lost = sum(decision.verdict in LOSSES for decision in decided.values())
     return rule.level / 2 / max(len(histories) - lost, 1)
 
@@ -228,15 +229,15 @@ def _level_of_loss(
 def decision_probability(
     histories: Mapping[Group, Sequence[Look]], open_: Iterable[Group], rule: StoppingRule
 ) -> Reals:
-    """How likely each open group is decided by the last repeat."""
+    """Return the probability that each open group is decided by the last repeat."""
     level = _level_of_loss(histories, {}, rule)
     return np.array([_hope(histories[name], level, rule) for name in open_])
 
 
 def _decision(why: Why, looks: Sequence[Look], level: float, rule: StoppingRule) -> Decision:
-    """What the latest look says, with limits that hold at all looks together.
+    """Return the decision of the latest look, with bounds that hold at all looks together.
 
-    Repeated confidence limits; the lower one is not above 0 where the test does not reject.
+    Repeated confidence bounds; the lower one is at most 0 if the test does not reject.
     """
     last = looks[-1]
     needed, needed_none = (_needed(looks, size, rule) for size in (level, rule.level / 2))
@@ -249,31 +250,31 @@ def _decision(why: Why, looks: Sequence[Look], level: float, rule: StoppingRule)
 
 
 def verdict_of_limits(low: float, high: float, margin: float) -> Verdict:
-    """What limits of a loss allow to conclude against a margin."""
+    """Return the verdict that the bounds of a loss allow."""
     if high < margin:
         return "small_loss" if low > 0 else "no_material_loss"
     return "lost" if low > 0 else "cannot_tell"
 
 
 def _quantile(size: float) -> float:
-    """Standard errors of a limit; a look that may not use up anything decides nothing."""
+    """Return the standard errors of a bound; a look without any error rate decides nothing."""
     from scipy.special import ndtri  # heavy, only here
 
     return -float(ndtri(size)) if size > 0 else float("inf")
 
 
 def _needed(looks: Sequence[Look], level: float, rule: StoppingRule) -> float:
-    """The p-value that the latest look must reach."""
+    """Return the p-value threshold of the latest look."""
     variances = [look.variance for look in looks]
     fractions = [look.repeats / rule.most for look in looks]
     return float(crossing_levels(variances, fractions, level, rule.exponent)[-1])
 
 
 def _hope(looks: Sequence[Look], level: float, rule: StoppingRule) -> float:
-    """Chance that the last repeat shows a loss, or that there is none, from what is seen so far.
+    """Return the probability that the last repeat shows a loss, or none, given the looks so far.
 
-    By the covariance of looks the last value scatters around this one with the difference of
-    their variances, if nothing else is known about it beforehand.
+    By the covariance of looks the last value scatters around this one with the difference of their
+    variances, without prior information about it.
     """
     from scipy.special import ndtr
 
@@ -296,19 +297,19 @@ def _hope(looks: Sequence[Look], level: float, rule: StoppingRule) -> float:
 
 
 def _upper_error(look: Look, error: float, variance: float, rule: StoppingRule) -> float:
-    """Standard error of the upper limit.
+    """Return the standard error of the upper bound.
 
-    Were as much lost as the margin, the few lost items would make the value scatter by more than a
-    sample that happens to hold none of them shows.
+    With a loss as large as the margin, the few lost items would add more scatter than a sample
+    without any of them shows.
     """
     return max(error, float(np.sqrt(variance + rule.margin / look.items)))
 
 
 def projected(look: Look, repeats: int) -> float:
-    """Variance of `value` with so many repeats, if nothing changed: A / r + B / r^2.
+    """Return the variance of `value` with this many repeats, if nothing changed: A / r + B / r^2.
 
-    The first part is that of the change of accuracy, a quarter of 2 p (1 - p) / r; the second that
-    of the squared change.
+    The first part is that of the accuracy change, a quarter of 2 p (1 - p) / r; the second that of
+    the squared change.
     """
     first = look.churn / 2 / look.items
     second = max(look.variance - first / look.repeats, 0.0) * look.repeats**2
@@ -318,17 +319,17 @@ def projected(look: Look, repeats: int) -> float:
 def crossing_levels(
     variances: Sequence[float], fractions: Sequence[float], level: float, exponent: float = 2.0
 ) -> Reals:
-    """P-values that looks must reach so that any look does so with probability `level` at most.
+    """Return p-value thresholds of looks, any of which is crossed with probability `level` at most.
 
     Args:
-        variances: of the estimate at each look, falling.
-        fractions: share of the repeats that each look has seen.
-        level: chance that any of them errs.
-        exponent: how late it is used up.
+        variances: variance of the estimate at each look, decreasing.
+        fractions: share of the repeats at each look.
+        level: probability that any look errs.
+        exponent: how late it is spent.
 
     Returns:
-        One-sided p-values, as of a single look; 0 for a look that adds next to nothing, which is
-        not counted.
+        One-sided p-values, as of a single look; 0 for a look that adds almost no information, which
+        does not count.
     """
     known = np.asarray(variances, float)
     # Rounded, so that looks at similar groups share one calculation.
@@ -360,7 +361,7 @@ def _crossing(
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Where the sum of information times estimate is, of those that have not crossed yet."""
+    """Distribution of information times estimate, over the paths that have not crossed yet."""
 
     position: Reals
     weight: Reals
@@ -373,7 +374,7 @@ class _State:
         return cls(position, step * _density(position), 1.0)
 
     def bound(self, news: float, due: float) -> float:
-        """The position that is crossed next with probability `due`."""
+        """Return the position that is crossed next with probability `due`."""
         from scipy.special import ndtr
 
         reach = REACH * np.sqrt(self.spread + news)
@@ -394,7 +395,7 @@ class _State:
 
 
 def _nodes(low: float, high: float) -> tuple[Reals, Reals]:
-    """Gauss-Legendre positions and weights between two limits."""
+    """Return Gauss-Legendre positions and weights between two bounds."""
     position, weight = _legendre()
     half = (high - low) / 2
     return low + half * (position + 1), half * weight

@@ -12,18 +12,18 @@ from forgetmap.stats.mean_scores import ScoreSums
 from forgetmap.stats.results import Interval, Reals
 
 MIN_TASKS = 4
-"""The spread of fewer tasks cannot be told from their noise."""
+"""Minimum number of tasks; with fewer, their spread cannot be distinguished from noise."""
 BISECTIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Shrinkage:
-    """Estimates of tasks after shrinkage; arrays over the tasks, nan where one has no estimate.
+    """Estimates of tasks after shrinkage; arrays over the tasks, nan for tasks without an estimate.
 
     Attributes:
         centre: mean of all tasks.
         spread: tau^2, variance of the true losses between tasks.
-        interval: shrunken loss of each task, with limits.
+        interval: shrunken loss of each task, with its interval.
         exceeds: probability that the loss of each task exceeds the margin.
     """
 
@@ -36,12 +36,12 @@ class Shrinkage:
 def score_variance(
     sums: ScoreSums, *, inflate: ArrayLike = 1.0, at: ArrayLike | None = None
 ) -> Reals:
-    """V of `score_interval`, Q and q0 included, so that it is never 0.
+    """Return V of `score_interval`, Q and q0 included, so that it is never 0.
 
     Args:
-        sums: of the scores.
-        inflate: by clusters.
-        at: the loss at which it is taken; the estimate itself by default.
+        sums: sums of the scores.
+        inflate: design effect of clusters.
+        at: the loss at which it is evaluated; the estimate itself by default.
     """
     cbar = sums.c / sums.n
     loss = sums.mean if at is None else np.clip(np.asarray(at, float), 0.0, cbar)
@@ -54,20 +54,20 @@ def score_variance(
 def shrink(
     values: ArrayLike, variances: ArrayLike, *, margin: float, level: float = LEVEL
 ) -> Shrinkage | None:
-    """Empirical Bayes estimates of the losses of tasks, and how likely each exceeds the margin.
+    """Return empirical Bayes estimates of the losses of tasks, and P(loss > margin) of each.
 
-    B_t = (T-3)/(T-1) V_t/(V_t + tau^2), mean m_t = theta_t - B_t (theta_t - mu), variance
-    V_t (1 - B_t (T-1)/T) + 2/(T-3) B_t^2 (theta_t - mu)^2 (mean V + tau^2)/(V_t + tau^2);
-    P(loss > margin) = Phi((m_t - margin)/sd_t). Assumes that true losses of tasks scatter normally
-    around one mean. For ranking tasks; never the headline of one.
+    B_t = (T-3)/(T-1) V_t/(V_t + tau^2), mean m_t = theta_t - B_t (theta_t - mu), variance V_t (1 -
+    B_t (T-1)/T) + 2/(T-3) B_t^2 (theta_t - mu)^2 (mean V + tau^2)/(V_t + tau^2); P(loss > margin) =
+    Phi((m_t - margin)/sd_t). Assumes that true losses of tasks are normally distributed around one
+    mean. For ranking tasks; never the headline of one.
 
     Args:
         values: estimate of each task, not clipped.
-        variances: of the estimates, such as `score_variance` at the mean of all tasks: taken at
-            each estimate, they are smallest where an estimate is too small by chance, and limits
-            miss too often.
-        margin: loss that the user accepts.
-        level: of the limits.
+        variances: variances of the estimates, such as `score_variance` at the mean of all tasks: at
+            each estimate, they are smallest if an estimate is too small by chance, and the
+            intervals miss too often.
+        margin: largest acceptable loss.
+        level: confidence level of the intervals.
 
     Returns:
         None with fewer than four tasks.
@@ -96,7 +96,7 @@ def shrink(
 
 
 def between_variance(values: Reals, variances: Reals) -> float:
-    """tau^2 with sum (theta - mu)^2 / (V + tau^2) = T - 1; 0 if the sum is smaller at tau = 0.
+    """Return tau^2 with sum (theta - mu)^2 / (V + tau^2) = T - 1; 0 if the sum is smaller at 0.
 
     References:
         Paule and Mandel, Consensus values and weighting factors, 1982.

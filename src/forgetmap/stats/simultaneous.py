@@ -1,8 +1,7 @@
 """Simultaneous intervals of many estimates from the same items.
 
-Whoever picks the best of many points picks luck too. Limits that hold for every point at once hold
-for the one that is picked, however it was picked (single-step max-T: Hothorn, Bretz and Westfall
-2008).
+The best of many points is partly the luckiest. Bounds that hold for all points at once hold for any
+selected one, however it was selected (single-step max-T: Hothorn, Bretz and Westfall 2008).
 """
 
 from __future__ import annotations
@@ -20,41 +19,41 @@ from forgetmap.stats.results import Interval, Reals
 
 DRAWS = 20_000
 MIN_PAIRS = 4
-"""Of a rank correlation."""
+"""Minimum number of pairs for a rank correlation."""
 MAX_EXACT_PAIRS = 8
-"""Pairs up to which all orders are tried."""
+"""Maximum number of pairs for which all permutations are tried."""
 ADDED_LOSS = 0.75
-"""Items counted as lost besides those seen, where a limit must not be too low."""
+"""Items counted as lost in addition to the observed ones, so that an upper bound is not too low."""
 _CONSTANT = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterDesign:
-    """How the rows of a table depend on each other.
+    """Dependence between the rows of a table.
 
     Attributes:
-        cluster: number of the cluster of each row; None where all are independent.
+        cluster: number of the cluster of each row; None if all are independent.
     """
 
     cluster: NDArray[np.int64] | None = None
 
     def sums(self, scores: Reals) -> Reals:
-        """Scores, one row per estimate, summed by cluster."""
+        """Sum scores by cluster, one row per estimate."""
         if self.cluster is None:
             return scores
         _, index = np.unique(self.cluster, return_inverse=True)
         return np.stack([np.bincount(index, weights=row) for row in scores])
 
     def sizes(self, rows: int) -> Reals:
-        """Rows of each cluster."""
+        """Return the number of rows of each cluster."""
         return np.asarray(self.sums(np.ones((1, rows)))[0])
 
     def within(self, mask: NDArray[np.bool_]) -> ClusterDesign:
-        """The same for some of the rows."""
+        """Return the design of some of the rows."""
         return self if self.cluster is None else ClusterDesign(self.cluster[mask])
 
     def effect(self, scores: Reals) -> tuple[float, float]:
-        """Design effect of the mean of some scores, and its degrees of freedom."""
+        """Return the design effect of the mean of some scores, and its degrees of freedom."""
         if self.cluster is None:
             return 1.0, inf
         totals, sizes = self.sums(scores[None])[0], self.sizes(scores.size)
@@ -67,16 +66,16 @@ class ClusterDesign:
 def joint_quantile(
     scores: Reals, design: ClusterDesign | None = None, *, level: float = LEVEL, seed: int = 0
 ) -> float:
-    """The quantile with which the intervals of all rows of `scores` hold at once.
+    """Return the quantile with which the intervals of all rows of `scores` hold at once.
 
-    Of the greatest of several t statistics with the correlations that the rows have; a row that is
-    constant says nothing about these and counts as independent, which errs on the wide side.
+    It is the quantile of the maximum of several t statistics with the correlations of the rows; a
+    constant row has none and counts as independent, which is conservative.
 
     Args:
         scores: one row per estimate, one column per item.
-        design: how items depend on each other.
-        level: of all intervals together.
-        seed: of the draws.
+        design: dependence between items.
+        level: confidence level of all intervals together.
+        seed: seed of the draws.
     """
     from scipy.special import ndtri  # heavy, only here
 
@@ -101,7 +100,7 @@ def joint_quantile(
 
 
 def mean_limits(scores: Reals, z: float, design: ClusterDesign | None = None) -> Interval:
-    """Limits of the mean of every row, with one pseudo observation as in `mean_interval`."""
+    """Return intervals of row means, with one pseudo observation as in `mean_interval`."""
     design = design or ClusterDesign()
     n = scores.shape[1]
     mean = scores.mean(1)
@@ -116,16 +115,16 @@ def mean_limits(scores: Reals, z: float, design: ClusterDesign | None = None) ->
 def upper_limits(
     scores: Reals, design: ClusterDesign | None = None, *, alpha: float = 0.05
 ) -> Reals:
-    """One-sided upper limits of the mean of every row, each by itself.
+    """Return one-sided upper bounds of the mean of every row, each by itself.
 
-    Few losses make a mean look surer than it is: three quarters of an item more are counted as
-    lost. The limit is then below the mean in at most .051 of all cases (budgets of .25 to .8 of 4
-    to 50 % lost, 30 to 2,000 items), without them in up to .089.
+    With few losses a mean seems more certain than it is, so three quarters of an item more are
+    counted as lost. The bound is then below the mean in at most .051 of all cases (budgets of .25
+    to .8 of 4 to 50 % lost, 30 to 2,000 items), without them in up to .089.
 
     Args:
-        scores: at most 1; one row per estimate, one column per item.
-        design: how items depend on each other.
-        alpha: how often a limit may be below the mean.
+        scores: scores of at most 1; one row per estimate, one column per item.
+        design: dependence between items.
+        alpha: error rate: how often a bound may be below the mean.
     """
     from scipy.special import ndtri, stdtrit
 
@@ -144,7 +143,7 @@ def upper_limits(
 
 @dataclass(frozen=True, slots=True)
 class RankCorrelation:
-    """Spearman's correlation, its limits, and the chance of one as far from 0 by luck."""
+    """Spearman's correlation, its interval, and its p-value."""
 
     value: float
     low: float
@@ -153,10 +152,10 @@ class RankCorrelation:
 
 
 def rank_correlation(x: ArrayLike, y: ArrayLike, *, level: float = LEVEL) -> RankCorrelation | None:
-    """Spearman's rank correlation; None for fewer than four pairs or where one side is constant.
+    """Return Spearman's rank correlation; None below four pairs or if one side is constant.
 
-    Limits by Fisher's z with the variance of Bonett and Wright (2000), (1 + r^2 / 2) / (n - 3); the
-    p-value from all orders, up to eight pairs.
+    The interval uses Fisher's z with the variance of Bonett and Wright (2000), (1 + r^2 / 2) / (n -
+    3); the p-value uses all permutations, up to eight pairs.
     """
     from scipy.special import ndtri
 
@@ -176,7 +175,7 @@ def rank_correlation(x: ArrayLike, y: ArrayLike, *, level: float = LEVEL) -> Ran
 
 
 def _ranks(values: Reals) -> Reals:
-    """Ranks, equal values sharing theirs, with mean 0 and length 1."""
+    """Return ranks with ties averaged, scaled to mean 0 and length 1."""
     _, index, count = np.unique(values, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(count) - (count - 1) / 2)[index]
     apart = ranks - ranks.mean()

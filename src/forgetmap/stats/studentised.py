@@ -1,8 +1,8 @@
 """Studentised cluster bootstrap for means over prompts; divergences are skewed.
 
-Clusters are drawn anew, and each draw is measured in its own standard errors: limits follow from
+Clusters are resampled, and each resample is measured in its own standard errors: bounds follow from
 the quantiles of t* = (mean* - mean) / error*. A plain percentile bootstrap misses the upper end of
-skewed means (docs/overlap.md has both).
+skewed means (docs/overlap.md compares both).
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ Floats = NDArray[np.float64]
 
 RESAMPLES = 2000
 MIN_CLUSTERS = 2
-"""Clusters without which there is no spread to see."""
+"""Minimum number of clusters to estimate a spread."""
 MIN_DIFFERENT = 3
-"""Terms that must differ from the most frequent one, or what is rare has hardly been seen."""
+"""Minimum number of terms that differ from the most frequent one; with fewer, rare values have
+hardly been observed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class TermGroup:
 
 @dataclass(frozen=True, slots=True)
 class MeanLimits:
-    """Means with two-sided limits and a one-sided upper limit; NaN where there is none."""
+    """Means with two-sided bounds and a one-sided upper bound; NaN if there is none."""
 
     value: Floats
     low: Floats
@@ -45,14 +46,14 @@ class MeanLimits:
 def studentised_bootstrap(
     parts: Sequence[TermGroup], *, level: float = 0.95, seed: int = 0, resamples: int = RESAMPLES
 ) -> MeanLimits:
-    """Limits of a weighted sum of means of independent parts, one per quantity.
+    """Return bounds of a weighted sum of means of independent parts, one per quantity.
 
     Args:
-        parts: usually one, with one term per prompt; several where terms come from several
+        parts: usually one, with one term per prompt; several if terms come from several
             populations, such as the completions of two models.
-        level: of the two-sided limits and of the upper one.
-        seed: of the draws.
-        resamples: how many draws.
+        level: level of the two-sided bounds and of the upper one.
+        seed: seed of the draws.
+        resamples: number of draws.
     """
     value, error = _sum(parts, None)
     unclear = _too_alike(parts)
@@ -77,7 +78,7 @@ def studentised_bootstrap(
 
 
 def _too_alike(parts: Sequence[TermGroup]) -> NDArray[np.bool_]:
-    """Of each quantity: whether nearly all terms are the same; then their spread says nothing."""
+    """Return for each quantity whether nearly all terms are equal, which makes spread unusable."""
     different = np.zeros(parts[0].terms.shape[0], int)
     for part in parts:
         for row, terms in enumerate(np.round(part.terms, 9)):
@@ -86,7 +87,7 @@ def _too_alike(parts: Sequence[TermGroup]) -> NDArray[np.bool_]:
 
 
 def cluster_terms(terms: Floats, cluster: NDArray[Any]) -> Floats:
-    """What each cluster adds to the means over items (quantity, cluster), clusters of any size."""
+    """Return the contribution of each cluster to the means over items (quantity, cluster)."""
     _, index = np.unique(cluster, return_inverse=True)
     sizes = np.bincount(index)
     totals = np.array([np.bincount(index, row) for row in terms])
@@ -97,20 +98,20 @@ def cluster_terms(terms: Floats, cluster: NDArray[Any]) -> Floats:
 
 @lru_cache(maxsize=4)
 def _draws(size: int, resamples: int, seed: tuple[int, int]) -> Floats:
-    """How often each cluster is drawn (cluster, resample)."""
+    """Return how often each cluster is drawn (cluster, resample)."""
     random = np.random.default_rng(seed)
     return random.multinomial(size, np.full(size, 1 / size), resamples).T.astype(float)
 
 
 def _sum(parts: Sequence[TermGroup], counts: Sequence[Floats] | None) -> tuple[Floats, Floats]:
-    """The weighted sum and its standard error (quantity, resample)."""
+    """Return the weighted sum and its standard error (quantity, resample)."""
     total, variance = 0.0, 0.0
     for number, part in enumerate(parts):
         size = part.terms.shape[1]
         drawn = np.ones((size, 1)) if counts is None else counts[number]
-        # Terms far from 0 with little spread would lose their variance to rounding.
+        # Otherwise rounding would destroy the variance of terms far from 0 with little spread.
         centre = part.terms.mean(axis=1, keepdims=True)
-        with np.errstate(invalid="ignore"):  # an infinite term has no mean that is a number
+        with np.errstate(invalid="ignore"):  # an infinite term has no finite mean
             gaps = part.terms - centre
             mean = gaps @ drawn / size
             squares = gaps**2 @ drawn / size - mean**2

@@ -11,16 +11,17 @@ from forgetmap.stats.mean_scores import ScoreSums
 from forgetmap.stats.results import Reals
 
 MIN_SKEWNESS = 1e-4
-"""A skewness so small that the gamma law would lose digits; a normal one is as good."""
+"""Smallest skewness for the gamma distribution; below it, digits are lost and a normal one is
+used."""
 
 
 def luck_p(successes: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> Reals:
-    """One-sided mid-p of so many successes by luck: P(X > x) + P(X = x) / 2, X binomial.
+    """Return the one-sided mid-p of x successes by luck: P(X > x) + P(X = x) / 2, X binomial.
 
     "Was anything lost": of the items wrong after, only one in k was right before if nothing was
     lost, so n10 of n10 + n00 is binomial with 1/k. With options logged: n10 of n10 + n00different
-    with 1/(k-1). Size at most .052. On sampled single runs a model's disagreement with itself alone
-    rejects: there the verdict comes from `excess` or `net`.
+    with 1/(k-1). Size at most .052. On sampled single runs the noise of a model alone rejects:
+    there the verdict comes from `excess` or `net`.
     """
     from scipy.special import betainc  # heavy, only here
 
@@ -33,13 +34,13 @@ def luck_p(successes: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> Reals:
 def mixed_luck_p(
     successes: Sequence[int], trials: Sequence[int], chances: Sequence[float]
 ) -> float:
-    """The same over items of different k: the binomials are convolved.
+    """Return the same over items of different k: the binomials are convolved.
 
-    Only the part of each that has any weight is summed, so millions of trials cost little.
+    Only the part of each with any weight is summed, so millions of trials cost little.
     """
     by_chance: dict[float, int] = {}
     for m, p in zip(trials, chances, strict=True):
-        if m:  # none of a kind is usual, and convolving it would cost as much as the rest
+        if m:  # kinds without trials are common, and convolving them would cost as much as the rest
             by_chance[p] = by_chance.get(p, 0) + m
     x = sum(successes)
     if len(by_chance) <= 1:
@@ -56,7 +57,7 @@ def mixed_luck_p(
 
 
 def binomial_weights(x: ArrayLike, m: ArrayLike, p: ArrayLike) -> Reals:
-    """Probability of x successes in m trials; scipy.stats has it, but takes a second to load."""
+    """Return the probability of x successes in m trials; importing scipy.stats takes a second."""
     from scipy.special import gammaln, xlog1py, xlogy
 
     x, m, p = (np.asarray(v, float) for v in (x, m, p))
@@ -65,14 +66,14 @@ def binomial_weights(x: ArrayLike, m: ArrayLike, p: ArrayLike) -> Reals:
 
 
 def _binomial(m: int, p: float) -> tuple[int, Reals]:
-    """First value and weights of a binomial, without tails that no double can hold."""
+    """Return the first value and the weights of a binomial, without negligible tails."""
     reach = 40 * (m * p * (1 - p)) ** 0.5 + 40
     first, last = max(0, int(m * p - reach)), min(m, int(m * p + reach))
     return first, binomial_weights(np.arange(first, last + 1), m, p)
 
 
 def _convolved(one: Reals, other: Reals) -> Reals:
-    """The distribution of a sum."""
+    """Return the distribution of a sum."""
     size = one.size + other.size - 1
     fast = 1 << (size - 1).bit_length()  # other lengths can take many times as long
     product = np.fft.rfft(one, fast) * np.fft.rfft(other, fast)
@@ -80,7 +81,7 @@ def _convolved(one: Reals, other: Reals) -> Reals:
 
 
 def at_least_p(successes: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> Reals:
-    """One-sided exact p of so many successes or more: P(X >= x), X binomial."""
+    """Return the one-sided exact p-value P(X >= x), X binomial."""
     from scipy.special import betainc  # heavy, only here
 
     x, m, p = (np.asarray(v, float) for v in (successes, trials, chance))
@@ -90,7 +91,7 @@ def at_least_p(successes: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> Re
 def score_p(
     sums: ScoreSums, *, inflate: ArrayLike, freedom: ArrayLike, value: ArrayLike = 0.0
 ) -> Reals:
-    """One-sided p that the mean is no more than a value, for clustered items.
+    """Return the one-sided p-value that the mean is at most a value, for clustered items.
 
     t = (mean - value) / sqrt(V(value)) with V of `score_interval`, times the design effect; t on
     the degrees of freedom of the clusters.
@@ -107,26 +108,28 @@ def score_p(
 
 
 def mcnemar_p(n10: ArrayLike, n01: ArrayLike) -> Reals:
-    """Exact two-sided McNemar test that accuracy did not change: binomial on n10 against n01.
+    """Return the p-value of the exact two-sided McNemar test that accuracy did not change.
 
-    It sees only the net change: equal losses and gains are invisible to it (McNemar 1947).
+    Binomial on n10 against n01. It detects only the net change: equal losses and gains cancel
+    (McNemar 1947).
     """
     from scipy.special import betainc
 
     n10, n01 = np.asarray(n10, float), np.asarray(n01, float)
     fewer, more = np.minimum(n10, n01), np.maximum(n10, n01)
-    # The chance of at most `fewer` heads; all of it where there is no flip.
+    # The probability of at most `fewer` heads; 1 if there is no flip.
     at_most = np.where(more > 0, betainc(np.maximum(more, 1.0), fewer + 1, 0.5), 1.0)
     return np.asarray(np.minimum(1.0, 2 * at_most))
 
 
 def change_p(total: ArrayLike, variance: ArrayLike, third: ArrayLike = 0.0) -> Reals:
-    """One-sided p that nothing was lost beyond noise, with repeats on both sides.
+    """Return the one-sided p-value of no loss beyond noise, with repeats on both sides.
 
-    z = sum e / sqrt(sum v), e the item scores of `excess` and v their variance over all ways of
-    dealing an item's right answers to the two sides, given their number. The scores are skewed, so
-    z is referred to a Pearson III law with the same skewness (Pearson 1895): where few items flip
-    at all a normal law rejects up to 7.3 % at 5 % and 3.2 % at 1 %; this one up to 6.3 % and 1.1 %.
+    z = sum e / sqrt(sum v), e the item scores of `excess` and v their variance over all divisions
+    of the right answers of an item between the two sides, given their number. The scores are
+    skewed, so z is compared with a Pearson III distribution of the same skewness (Pearson 1895): if
+    few items flip, a normal distribution rejects up to 7.3 % at 5 % and 3.2 % at 1 %; this one up
+    to 6.3 % and 1.1 %.
     """
     total, variance, third = (np.asarray(x, float) for x in (total, variance, third))
     some = variance > 0
@@ -136,7 +139,7 @@ def change_p(total: ArrayLike, variance: ArrayLike, third: ArrayLike = 0.0) -> R
 
 
 def _skewed_tail(z: Reals, skew: Reals) -> Reals:
-    """P(Z > z) of the standardised Pearson III law with this skewness, a shifted gamma law."""
+    """Return P(Z > z) of the standardised Pearson III law, a shifted gamma distribution."""
     from scipy.special import gammainc, gammaincc, ndtr
 
     straight = np.abs(skew) < MIN_SKEWNESS
@@ -148,15 +151,15 @@ def _skewed_tail(z: Reals, skew: Reals) -> Reals:
 
 
 def balance_p(counts: ArrayLike) -> float:
-    """P-value that right answers fall on all positions alike: chi-square against uniform.
+    """Return the p-value that right answers are uniform over positions, by a chi-square test.
 
-    `matched` and the bracket trust that gold is exchangeable with the other options. Where one
-    letter holds the answer too often (in some data sets always the first), they do not hold.
+    `matched` and the plausible range assume that gold is exchangeable with the other options. They
+    do not hold if one letter is right too often (in some data sets always the first).
     """
     from scipy.special import chdtrc
 
     counts = np.asarray(counts, float)
-    if counts.size < 2 or not counts.sum():  # one position is always balanced
+    if counts.size < 2 or not counts.sum():  # a single position is always balanced
         return 1.0
     even = counts.mean()
     return float(chdtrc(counts.size - 1, ((counts - even) ** 2 / even).sum()))
