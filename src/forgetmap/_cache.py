@@ -16,22 +16,22 @@ from typing import Literal
 from platformdirs import user_cache_path
 
 MAX_BYTES = 20 << 30
-"""Bytes kept; what was not used for longest goes first."""
+"""Size of the cache in bytes; beyond it, the least recently used entries are removed."""
 Kind = Literal["imports", "remote", "explorer", "scores", "lab", "scripts"]
 _numbers = itertools.count()
 
 
 def cache_root() -> Path:
-    """Where it is: FORGETMAP_CACHE, or the cache folder of the user."""
+    """Return the cache folder: FORGETMAP_CACHE, or the cache folder of the user."""
     folder = os.environ.get("FORGETMAP_CACHE")
     return Path(folder) if folder else user_cache_path("forgetmap")
 
 
 def cached_folder(key: str, kind: Kind = "imports") -> Path:
-    """The place of a run, a remote folder or tables in the cache; asking for it counts as use."""
+    """Return the folder of a run, a remote folder or tables in the cache, and mark it as used."""
     root = _writable_root(kind)
     folder = root / key
-    with suppress(OSError):  # another process makes room already, or it is of another user
+    with suppress(OSError):  # being removed by another process, or not ours
         if folder.is_dir():
             os.utime(folder)
         else:
@@ -40,7 +40,7 @@ def cached_folder(key: str, kind: Kind = "imports") -> Path:
 
 
 def _writable_root(kind: Kind) -> Path:
-    """The cache, or a folder for this process where there is none to write to."""
+    """Return the cache folder, or a temporary one of this process if it is not writable."""
     root = cache_root() / kind
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def _writable_root(kind: Kind) -> Path:
 
 
 def _make_room(root: Path) -> None:
-    """Forget what was not used for longest, once there is too much."""
+    """Remove the least recently used entries if the cache is too large."""
     kept = sorted(
         ((child.stat().st_mtime, child) for child in root.iterdir() if child.is_dir()),
         key=lambda pair: pair[0],
@@ -64,14 +64,14 @@ def _make_room(root: Path) -> None:
 
 
 def temporary_folder() -> Path:
-    """A folder for large intermediate files, gone when the process ends."""
+    """Return a folder for large intermediate files, removed when the process ends."""
     folder = _made_folder()
     folder.mkdir(exist_ok=True)  # the engine removes it when it is closed
     return folder
 
 
 def temporary_path(suffix: str = "") -> Path:
-    """A place for an intermediate file or folder that nobody else uses."""
+    """Return a new path for an intermediate file or folder."""
     return temporary_folder() / f"{next(_numbers)}{suffix}"
 
 

@@ -27,20 +27,20 @@ except ImportError:  # Windows
     fcntl = None
 
 CHECKSUM = "checksum"
-"""The last field of a line or a manifest."""
+"""Name of the last field of a line or a manifest."""
 READ_BYTES = 4 << 20
-"""Bytes that are read at once."""
+"""Bytes per read."""
 TURN_SECONDS = 0.05
-"""Between two looks at a lock that another process holds."""
+"""Seconds between two attempts to take a lock that another process holds."""
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 _HAS_FOLDER_HANDLES = hasattr(os, "O_DIRECTORY")
-"""Windows opens no folders, and brings only files to the disk that are open for writing."""
+"""Windows cannot open folders, and flushes only files that are open for writing."""
 _OWN = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 _AT_FDCWD, _RENAME_EXCHANGE, _RENAME_SWAP = -100, 2, 2
 
 
 def checksum_of(path: Path) -> str:
-    """XXH3 of all bytes of a file: finds damage, not malice."""
+    """Return the XXH3 checksum of a file; it detects damage, not manipulation."""
     digest = xxhash.xxh3_128()
     with path.open("rb", buffering=0) as file:
         while part := file.read(READ_BYTES):
@@ -49,17 +49,17 @@ def checksum_of(path: Path) -> str:
 
 
 def stamp_of(path: Path) -> str:
-    """The same only for the same file, unchanged.
+    """Return a text that changes whenever the file is changed or replaced.
 
-    A clock that was set back, or a program that copies times, can give a changed file its old time
-    of change; the time at which the system last touched its entry is nobody's to set.
+    The modification time alone is not enough: the clock may be set back, and programs copy times.
+    The change time of the inode (ctime) cannot be set by programs.
     """
     stat = path.stat()
     return f"{stat.st_dev}|{stat.st_ino}|{stat.st_size}|{stat.st_mtime_ns}|{stat.st_ctime_ns}"
 
 
 def make_line(content: Mapping[str, Any], fingerprint: str = "") -> bytes:
-    """A line of JSON whose last field is its checksum, which holds for this run only."""
+    """Return a line of JSON that ends with a checksum; the fingerprint ties it to one run."""
     body = (
         json.dumps(dict(content), ensure_ascii=False)
         .removesuffix("}")
@@ -69,7 +69,7 @@ def make_line(content: Mapping[str, Any], fingerprint: str = "") -> bytes:
 
 
 def read_line(raw: bytes, fingerprint: str = "") -> dict[str, Any] | None:
-    """What a line holds; None if it is not as it was written, or of another run."""
+    """Return the content of a line; None if it is damaged or belongs to another run."""
     body, mark, end = raw.rpartition(b', "%s": "' % CHECKSUM.encode())
     if not mark or end != _line_checksum(body, fingerprint) + b'"}\n':
         return None
@@ -87,7 +87,7 @@ def _line_checksum(body: bytes, fingerprint: str) -> bytes:
 
 
 def sync(path: Path) -> None:
-    """Bring a file, or the names in a folder, to the disk."""
+    """Flush a file, or the entries of a folder, to the disk."""
     if not _HAS_FOLDER_HANDLES and path.is_dir():
         return
     handle = os.open(path, os.O_RDONLY if _HAS_FOLDER_HANDLES else os.O_RDWR)
@@ -98,7 +98,7 @@ def sync(path: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Bring a folder with all that is in it to the disk; content before names."""
+    """Flush a folder and everything in it to the disk; files before their folders."""
     for root, _, names in os.walk(folder, topdown=False):
         for name in names:
             sync(Path(root, name))
@@ -107,7 +107,7 @@ def sync_tree(folder: Path) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A file to write that takes the name `path` only if nothing failed; on the disk before."""
+    """Yield a temporary file that is flushed and renamed to `path` if no error is raised."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(handle)
@@ -123,7 +123,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Exchange two names at once, so that neither is ever missing; False where systems cannot."""
+    """Exchange two names atomically; return False if the system does not support it."""
     if not _HAS_FOLDER_HANDLES:
         return False
     library = ctypes.CDLL(None, use_errno=True)
@@ -139,17 +139,17 @@ def exchange(one: Path, other: Path) -> bool:
 
 @contextmanager
 def only_writer(path: Path, *, of: Path) -> Iterator[None]:
-    """Hold a lock file while something is written; it goes when this ends, however it ends.
+    """Hold a lock file during a write; it is removed at the end, also after an error.
 
-    The system gives the lock back when a process dies, so a file that is left behind locks nothing.
-    Where a file system knows no locks, nothing is held.
+    The system releases the lock when a process dies, so a leftover file locks nothing. On file
+    systems without locks, nothing is locked.
 
     Args:
         path: the lock file.
-        of: what is written, as users know it.
+        of: the path that is written, for error messages.
 
     Raises:
-        OutputError: another process writes it, or nobody may write there.
+        OutputError: another process is writing it, or the folder is not writable.
     """
     try:
         handle = _lock(path, of)
@@ -170,7 +170,7 @@ def only_writer(path: Path, *, of: Path) -> Iterator[None]:
 
 @contextmanager
 def take_turn(path: Path) -> Iterator[None]:
-    """Hold a lock file once nobody else does; where a system knows no locks, hold nothing."""
+    """Wait for a lock file and hold it; on systems without locks, hold nothing."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | _OWN, 0o644)
     try:
         while _is_locked(handle) is False:
@@ -182,7 +182,7 @@ def take_turn(path: Path) -> Iterator[None]:
 
 def _lock(path: Path, of: Path) -> int | None:
     while True:
-        # Not through a link: what it leads to would be written over.
+        # Do not follow a link: its target would be overwritten.
         handle = os.open(path, os.O_RDWR | os.O_CREAT | _OWN, 0o644)
         is_locked = _is_locked(handle)
         if is_locked is False:
@@ -195,7 +195,8 @@ def _lock(path: Path, of: Path) -> int | None:
             os.ftruncate(handle, 0)
             os.pwrite(handle, json.dumps(owner).encode(), 0)
             return handle
-        # Whoever held it removed the file before the lock was ours: it locks nobody out.
+        # The previous holder removed the file before we got the lock, so this lock protects
+        # nothing.
         os.close(handle)
 
 
@@ -203,7 +204,7 @@ def _busy(handle: int, of: Path) -> OutputError:
     try:
         owner = json.loads(os.pread(handle, 1_000, 0))
         who = f" (process {int(owner['process'])}, since {owner['since']})"
-    except (ArithmeticError, KeyError, RecursionError, TypeError, ValueError):  # it has just begun
+    except (ArithmeticError, KeyError, RecursionError, TypeError, ValueError):  # not written yet
         who = ""
     finally:
         os.close(handle)
@@ -214,7 +215,7 @@ def _busy(handle: int, of: Path) -> OutputError:
 
 
 def is_there(handle: int, path: Path) -> bool:
-    """Whether an open file or folder still has this name."""
+    """Whether an open file or folder still exists under this name."""
     try:
         return os.path.samestat(os.fstat(handle), path.stat())
     except FileNotFoundError:
@@ -223,7 +224,7 @@ def is_there(handle: int, path: Path) -> bool:
 
 @contextmanager
 def in_use(folder: Path) -> Iterator[bool]:
-    """Mark a folder as used by this process; False where another took it for left over."""
+    """Mark a folder as used by this process; False if another process has removed or locked it."""
     if not _HAS_FOLDER_HANDLES:
         yield folder.is_dir()
         return
@@ -238,7 +239,7 @@ def in_use(folder: Path) -> Iterator[bool]:
 
 
 def remove_unused(folder: Path) -> None:
-    """Remove a folder that a process left behind, unless one uses it."""
+    """Remove a leftover folder, unless a process uses it."""
     handle = _open_folder(folder)
     if handle is None:
         return
@@ -250,7 +251,7 @@ def remove_unused(folder: Path) -> None:
 
 
 def _open_folder(folder: Path) -> int | None:
-    """None where there is none, or one of another user: it is not for us to use or remove."""
+    """Open a folder; None if it does not exist or belongs to another user."""
     if not _HAS_FOLDER_HANDLES:
         return None
     try:
@@ -260,7 +261,7 @@ def _open_folder(folder: Path) -> int | None:
 
 
 def _is_locked(handle: int) -> bool | None:
-    """Whether the lock is ours now; None where the file system knows no locks."""
+    """Try to take the lock: whether we hold it now; None if the file system has no locks."""
     if fcntl is None:
         return None
     try:

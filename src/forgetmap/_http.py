@@ -20,22 +20,22 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_MESSAGE = 300
 REDACTED = "***"
 MAX_REPLY_BYTES = 64 << 20
-"""Bytes of one reply, unpacked; the log-probabilities of a very long text take some ten million."""
+"""Maximum size of a decompressed reply; log-probabilities of a very long text take about 10 MB."""
 MAX_REPLY_VALUES = 4_000_000
-"""Values in it: an empty list takes two bytes in a reply, and thirty times as many when read."""
+"""Maximum number of values in a reply: an empty list takes two bytes as text, and 60 in memory."""
 ACCEPTED = {"Accept-Encoding": "gzip"}
-"""Header of every request: what replies may be packed with."""
+"""Header of every request: accepted compressions of the reply."""
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 _MIN_SECRET_LENGTH = 8
 
 
 class TransientError(Exception):
-    """A request that failed, and may work the next time.
+    """A request failed and may succeed when it is sent again.
 
     Attributes:
-        wait: seconds the server asks to wait for, if it does.
-        unreachable: there was no server at all.
-        status: of the reply, if there was one.
+        wait: seconds that the server asks to wait; None if it names none.
+        unreachable: the server could not be reached.
+        status: HTTP status of the reply, if there was one.
     """
 
     def __init__(
@@ -53,25 +53,25 @@ class TransientError(Exception):
 
 
 class RefusedError(Exception):
-    """A request that the server will never answer."""
+    """The server refuses a request for good: sending it again does not help."""
 
 
 class OversizedReplyError(RefusedError):
-    """A reply that is larger than any answer can be."""
+    """A reply exceeds the size limit."""
 
 
 class ReplyBody:
-    """The content of a reply, unpacked as it comes in.
+    """The content of a reply, decompressed in parts as they arrive.
 
-    A few packed bytes can stand for gigabytes, so that libraries must not unpack a reply, or a part
-    of it, before it is known how much it is.
+    A few compressed bytes can expand to gigabytes, so the HTTP library must not decompress a reply
+    before its size is known.
 
     Args:
         encoding: the header `Content-Encoding` of the reply.
-        limit: most bytes, unpacked.
+        limit: maximum number of decompressed bytes.
 
     Raises:
-        RefusedError: it is packed in a way that was not asked for.
+        RefusedError: the compression was not requested.
     """
 
     def __init__(self, encoding: str | None, limit: int | None = None) -> None:
@@ -84,11 +84,11 @@ class ReplyBody:
         self._unpacker = None if packed == "identity" else zlib.decompressobj(_GZIP_WINDOW)
 
     def add(self, part: bytes) -> None:
-        """Take what came in.
+        """Add a part of the reply.
 
         Raises:
-            OversizedReplyError: it is too much.
-            TransientError: it cannot be unpacked.
+            OversizedReplyError: the reply is larger than the limit.
+            TransientError: it cannot be decompressed.
         """
         if self._unpacker is None:
             self._keep(part)
@@ -101,11 +101,11 @@ class ReplyBody:
             part = self._unpacker.unconsumed_tail
 
     def content(self) -> bytes:
-        """All of it.
+        """Return the complete content.
 
         Raises:
-            OversizedReplyError: it holds too many values.
-            TransientError: it broke off.
+            OversizedReplyError: it has too many values.
+            TransientError: the reply is incomplete.
         """
         if self._unpacker is not None and self._parts and not self._unpacker.eof:
             raise TransientError("the reply ended early")
@@ -122,10 +122,10 @@ class ReplyBody:
 
 
 def read_key(variable: str) -> str:
-    """The key in the environment; nothing if there is none.
+    """Read a key from the environment; empty if the variable is not set.
 
     Raises:
-        UsageError: it has characters that no key has.
+        UsageError: the key contains invalid characters.
     """
     key = os.environ.get(variable, "").strip()
     if not (key.isascii() and (key.isprintable() or not key)):
@@ -137,25 +137,25 @@ def read_key(variable: str) -> str:
 
 
 def redact_url(url: str) -> str:
-    """An address without user, password and query, which may be secret."""
+    """Return an address without user, password and query, which may be secret."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def is_secret(key: str) -> bool:
-    """Whether a key is one: local servers take any short word for it."""
+    """Whether a key is long enough to be a secret; local servers accept any short word."""
     return len(key) >= _MIN_SECRET_LENGTH
 
 
 def redact_key(text: str, key: str) -> str:
-    """A reply without the key: servers like to repeat it."""
+    """Replace the key in a text: servers tend to repeat it."""
     return text.replace(key, REDACTED) if is_secret(key) else text
 
 
 def error_for_status(
     status: int, text: str, headers: Mapping[str, str], *, url: str, model: str, key_variable: str
 ) -> Exception:
-    """The error that a status other than OK stands for."""
+    """Return the error for an HTTP status other than 200."""
     message = server_message(text)
     sentence = f"{redact_url(url)} answers with status {status}: {message}"
     if status in _TRANSIENT_STATUSES or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -173,13 +173,13 @@ def error_for_status(
 
 
 def load_reply(text: str) -> Any:
-    """The content of a reply, without halves of characters: no table can hold them.
+    """Parse a reply, and replace halves of surrogate pairs, which no table can store.
 
-    Servers send them where a limit of tokens cuts a character in two.
+    Servers send them if a token limit cuts a character in two.
 
     Raises:
-        ValueError: it is no JSON.
-        RecursionError: it is nested too deep.
+        ValueError: it is not JSON.
+        RecursionError: it is nested too deeply.
     """
     content = json.loads(text)
     if "\\ud" not in text.lower():
@@ -188,7 +188,7 @@ def load_reply(text: str) -> Any:
 
 
 def server_message(text: str) -> str:
-    """What a server says in its own format, shortened."""
+    """Return the error message in a reply, shortened."""
     try:
         content = load_reply(text)
     except (ValueError, RecursionError):
@@ -201,11 +201,11 @@ def server_message(text: str) -> str:
 
 
 def parse_retry_after(value: str, date: str = "") -> float | None:
-    """Seconds to wait, from the header of that name: a number, or a date.
+    """Return the seconds to wait from a `Retry-After` header: a number or a date.
 
     Args:
-        value: of the header.
-        date: of the reply, by the clock of the server; ours may have been set back.
+        value: value of the header.
+        date: `Date` header of the reply, because the local clock may be wrong.
     """
     try:
         seconds = float(value)
@@ -225,12 +225,12 @@ def _seconds(date: str) -> float | None:
 
 
 def backoff_seconds(attempt: int, first: float, longest: float, spread: float) -> float:
-    """Seconds: twice as many each time, spread so that not all come back at once.
+    """Return seconds to wait: doubled each time, and spread so that retries do not coincide.
 
     Args:
-        attempt: the one that failed, counted from 1.
-        first: pause of the first.
-        longest: pause of any.
-        spread: between 0 and 1, another for each question; nothing here is left to chance.
+        attempt: number of the failed attempt, from 1.
+        first: pause after the first attempt.
+        longest: maximum pause.
+        spread: a fixed number between 0 and 1 per request, so that pauses are reproducible.
     """
     return min(first * 2.0 ** (attempt - 1) * (0.5 + spread), longest)

@@ -1,8 +1,8 @@
 """Deferred imports, and errors that name the package to install if an import fails.
 
-`import forgetmap` and `forgetmap --help` must cost nothing, although behind the names stand DuckDB,
-numpy and torch. A package lists its names in the usual two places: an import under `TYPE_CHECKING`,
-from which type checkers and this module learn where a name lives, and `__all__`.
+`import forgetmap` and `forgetmap --help` must be fast although the public names need DuckDB, numpy
+and torch. A package lists its names in the usual two places: in an import under `TYPE_CHECKING`,
+from which type checkers and this module read where a name is defined, and in `__all__`.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ EXTRAS = {
 }  # fmt: skip
 """Package -> the extra of forgetmap that installs it; `require` may name another one."""
 
-# A parser would understand more, but importing one is a tenth of what `--help` takes in all.
+# A parser would be more robust, but importing one takes a tenth of the time of `--help`.
 _IMPORT = re.compile(r"^ +from (forgetmap[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 
 
 def load_on_use(package: str, init_file: str) -> Callable[[str], object]:
-    """The `__getattr__` of a package whose `__init__.py` imports only under `TYPE_CHECKING`.
+    """Return `__getattr__` for a package whose `__init__.py` imports only under `TYPE_CHECKING`.
 
-    Values are not kept in the package: a test that replaces a function in its module is seen
-    through the package as well.
+    Values are not cached in the package, so that a function replaced in its module by a test is
+    also replaced in the package.
 
     Args:
         package: `__name__` of the package.
@@ -55,7 +55,7 @@ def load_on_use(package: str, init_file: str) -> Callable[[str], object]:
 
 
 def read_homes(init_file: str) -> dict[str, str]:
-    """Which module each name of a package is imported from, read from its source."""
+    """Read from the source of a package which module each name is imported from."""
     with open(init_file, encoding="utf-8") as file:  # noqa: PTH123  # pathlib takes 5 ms
         source = file.read()
     return {
@@ -68,7 +68,7 @@ def read_homes(init_file: str) -> dict[str, str]:
 class LazyModule:
     """A module that is imported when one of its names is first used.
 
-    For modules that only few functions of ours need, where the rest must load without it:
+    For modules that only a few functions need:
 
         if TYPE_CHECKING:
             import torch
@@ -81,7 +81,7 @@ class LazyModule:
 
     def __getattr__(self, name: str) -> object:
         value = getattr(require(self._name, "This"), name)
-        setattr(self, name, value)  # the next use does not come here
+        setattr(self, name, value)  # later uses do not call __getattr__
         return value
 
 
@@ -89,12 +89,12 @@ def require(package: str, feature: str, *, extra: str | None = None) -> Any:
     """Import an optional package.
 
     Args:
-        package: what is imported, such as `torch` or `transformers.utils`.
-        feature: what needs it, as the beginning of a sentence: `Running models`.
-        extra: the extra that installs it for this feature; that of `EXTRAS` if left out.
+        package: the package to import, such as `torch` or `transformers.utils`.
+        feature: the feature that needs it, as the beginning of a sentence: `Running models`.
+        extra: the extra that installs it for this feature; by default that of `EXTRAS`.
 
     Raises:
-        MissingPackageError: it, or a package it needs, is not installed.
+        MissingPackageError: the package, or one that it needs, is not installed.
     """
     try:
         return import_module(package)
@@ -105,7 +105,7 @@ def require(package: str, feature: str, *, extra: str | None = None) -> Any:
 
 
 def check_installed(package: str, feature: str, *, extra: str | None = None) -> None:
-    """As `require`, without importing it yet: for packages that are slow to load."""
+    """Like `require`, without the import: for packages that are slow to load."""
     from importlib.util import find_spec
 
     if find_spec(package) is None:
@@ -113,7 +113,7 @@ def check_installed(package: str, feature: str, *, extra: str | None = None) -> 
 
 
 def import_own(module: str, feature: str = "This") -> Any:
-    """Import a module of ours, which may import optional packages; else as `require`."""
+    """Import a module of forgetmap that may import optional packages; errors as in `require`."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

@@ -1,10 +1,10 @@
 """Registries of named objects: built-in ones, and those of installed packages by entry point.
 
-One `Registry` each holds log formats, scorers, merge methods, suites and whatever else a package
-may add. Nothing of ours or of others is imported before it is used: listing names reads only the
-metadata of installed packages. Ours come first, and no package replaces them: an entry of another
-package under the name of ours is left out, and one under a name that two packages use is refused.
-`forgetmap doctor` lists what packages add, and which of it is left out.
+There is one `Registry` each for log formats, scorers, merge methods, suites and so on. Nothing is
+imported before it is used: listing names reads only the metadata of installed packages. Built-in
+entries take precedence: an entry of another package with the name of a built-in one is ignored, and
+a name that two packages use is refused. `forgetmap doctor` lists the entries of other packages and
+those that are ignored.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 Entry = TypeVar("Entry")
 
 OURS = "forgetmap"
-"""Our own package, which adds some suites by entry point."""
+"""Name of our package, which registers some suites by entry point."""
 
 _PLUGIN_ERRORS = (
     ArithmeticError, AttributeError, ImportError, LookupError, NameError, OSError, RuntimeError,
     SyntaxError, TypeError, ValueError,
 )  # fmt: skip
-"""What modules of other people may raise when they are imported, and objects when they are made."""
+"""Errors that code of other packages may raise on import or when its objects are created."""
 
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What an installed package adds.
+    """An entry that an installed package adds.
 
     Attributes:
-        kind: what it is called in messages, such as `merge method`.
-        name: under which it is found.
+        kind: kind of entry in messages, such as `merge method`.
+        name: name of the entry.
         value: `module:attribute`.
-        package: that adds it.
-        version: of the package.
-        left_out: why it is not used; empty if it is.
+        package: name of the package.
+        version: version of the package.
+        left_out: why the entry is ignored; empty if it is used.
     """
 
     kind: str
@@ -57,17 +57,17 @@ class Addition:
     left_out: str = ""
 
 
-# Compared by identity: two registries of one group are still two caches.
+# Compared by identity: two registries of one group have separate caches.
 @dataclass(frozen=True, eq=False)
 class Registry(Generic[Entry]):
     """Objects of one kind by name.
 
     Attributes:
-        group: entry-point group in which packages add their own.
-        kind: what one object is called in messages, such as `merge method`.
-        built_in: name -> `module:attribute` of ours, in the order in which they are listed.
-        check: makes the entry from the object that is loaded; raises TypeError, with a sentence
-            about what is missing, if the object is something else.
+        group: entry-point group for entries of other packages.
+        kind: kind of entry in messages, such as `merge method`.
+        built_in: name -> `module:attribute` of built-in entries, in listing order.
+        check: converts the loaded object into an entry; raises TypeError with a sentence about what
+            is missing if the object is unsuitable.
     """
 
     group: str
@@ -77,15 +77,15 @@ class Registry(Generic[Entry]):
     _entries: dict[str, Entry] = field(default_factory=dict, init=False, repr=False)
 
     def names(self) -> list[str]:
-        """All names: ours in their order, those of other packages in alphabetical order."""
+        """Return all names: built-in ones in their order, then those of packages, sorted."""
         return [*self.built_in, *sorted(self._plugins.keys() - self.built_in.keys())]
 
     def get(self, name: str) -> Entry:
-        """The entry of this name, loaded if it is not yet.
+        """Return the entry of this name; load it on first use.
 
         Raises:
-            UsageError: there is none, or the package that adds it is broken.
-            MissingPackageError: it needs an extra.
+            UsageError: there is no such entry, or the package that adds it is broken.
+            MissingPackageError: the entry needs an extra.
         """
         if name not in self._entries:
             self._entries[name] = self._load(name)
@@ -96,7 +96,7 @@ class Registry(Generic[Entry]):
         return [self.get(name) for name in self.names()]
 
     def additions(self) -> list[Addition]:
-        """What other packages add, in alphabetical order, and what is left out of it."""
+        """Return the entries of other packages in alphabetical order, ignored ones included."""
         return [
             Addition(self.kind, name, point.value, *_package(point), self._why_left_out(name))
             for name, points in sorted(self._plugins.items())
@@ -106,7 +106,7 @@ class Registry(Generic[Entry]):
 
     @cached_property
     def _plugins(self) -> dict[str, list[EntryPoint]]:
-        """Entry points by name; where we have one ourselves, or another package too, several."""
+        """Entry points by name; several if a name is used more than once."""
         if not _is_mentioned(self.group):
             return {}
         from importlib.metadata import entry_points
@@ -117,7 +117,7 @@ class Registry(Generic[Entry]):
         return found
 
     def _why_left_out(self, name: str) -> str:
-        """Why nobody gets what packages add under this name, if so."""
+        """Return why entries of packages with this name are ignored; empty if they are not."""
         points = self._plugins[name]
         packages = [_package(point)[0] for point in points]
         if name in self.built_in or (OURS in packages and len(points) > 1):
@@ -153,7 +153,7 @@ class Registry(Generic[Entry]):
 
 
 def _package(point: EntryPoint) -> tuple[str, str]:
-    """Name and version of the package that an entry point is of."""
+    """Return name and version of the package of an entry point."""
     package = point.dist
     return (package.name, package.version) if package is not None else ("an unknown package", "")
 
@@ -161,9 +161,9 @@ def _package(point: EntryPoint) -> tuple[str, str]:
 def _is_mentioned(group: str) -> bool:
     """Whether an installed package may have entry points of this group.
 
-    Most people have none, and reading the files takes a tenth of importing `importlib.metadata`,
-    which would be a quarter of the time of `forgetmap merge --help`. Wherever files are not all
-    there is, `importlib.metadata` has to answer.
+    Most installations have none, and reading the files takes a tenth of the import of
+    `importlib.metadata`, which is a quarter of the time of `forgetmap merge --help`. If packages
+    are not plain folders, `importlib.metadata` decides.
     """
     finders = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
     if finders != [PathFinder]:
@@ -202,7 +202,7 @@ def _blame_package(kind: str, point: EntryPoint) -> Iterator[None]:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The beginning of a hint: the known word that is spelt most like this one, if one is."""
+    """Return the beginning of a hint with the most similar known word; empty if there is none."""
     from difflib import get_close_matches  # 2 ms
 
     near = get_close_matches(word, list(known), 1)

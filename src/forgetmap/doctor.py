@@ -1,7 +1,7 @@
 """Check of the installation: which features work on this machine, and how to enable the others.
 
-A part is tried by a function that says in a few words what it found, or raises; `all_parts` is the
-table of them.
+Each part has a function that tries it and returns a short description, or raises; `all_parts` lists
+them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from forgetmap.errors import ForgetmapError, ModelError
 from forgetmap.harness_runs import DRIVERS, require_locks
 
 State = Literal["works", "installed", "missing", "broken"]
-"""`installed` is there, but trying it would take long."""
+"""`installed` means present, but not tried because that takes long."""
 
 LIBRARY_ERRORS = (
     ImportError,
@@ -35,7 +35,7 @@ LIBRARY_ERRORS = (
     TypeError,
     KeyError,
 )
-"""What libraries raise that are there and do not work."""
+"""Errors of libraries that are installed but do not work."""
 
 MIN_JAVA = 17
 MIN_FREE_GIB = 1.0
@@ -52,16 +52,17 @@ CHART = {
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Something that may or may not work here.
+    """A feature that may or may not work here.
 
     Attributes:
-        group: what it is a part of.
-        name: what it is called.
-        serves: what it is good for.
-        trial: tries it and says what was found; raises if it does not work.
+        group: heading under which it is listed.
+        name: its name.
+        serves: its purpose.
+        trial: tries it and returns a description; raises if it does not work.
         todo: what to do if it is missing.
-        thorough: tries what takes long; what is found without it is not tried.
-        needed: nothing works without it.
+        thorough: a slow trial that runs on request; without it, a part that has one is only
+            `installed`.
+        needed: whether forgetmap cannot work without it.
     """
 
     group: str
@@ -75,7 +76,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What became of a part."""
+    """Result of trying a part."""
 
     group: str
     name: str
@@ -87,12 +88,12 @@ class Finding:
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """All of it."""
+        """Return all fields."""
         return asdict(self)
 
 
 def examine(part: Part, *, thorough: bool = False) -> Finding:
-    """Try one part; whatever goes wrong is a finding."""
+    """Try one part; errors become findings."""
     about = (part.group, part.name, part.serves)
     try:
         detail = part.trial()
@@ -113,7 +114,7 @@ def examine(part: Part, *, thorough: bool = False) -> Finding:
 
 
 def all_parts(servers: Sequence[str] = ()) -> list[Part]:
-    """What is tried, in the order it is shown; servers by address."""
+    """Return all parts in display order; servers are given by address."""
     return [
         *_core_parts(),
         *_model_parts(servers),
@@ -126,7 +127,7 @@ def all_parts(servers: Sequence[str] = ()) -> list[Part]:
 
 
 def _pip_install(name: str) -> str:
-    """How an optional part is installed."""
+    """Return the command that installs an extra."""
     return f'pip install "forgetmap[{name}]".'
 
 
@@ -208,7 +209,7 @@ def _report_parts() -> list[Part]:
 
 
 def _plugin_parts() -> list[Part]:
-    """One for each thing that another package adds, and how it is loaded."""
+    """Return one part for each entry that another package adds."""
     from forgetmap.comparison import ADDED_ESTIMATORS
     from forgetmap.evaluation import BACKENDS, SUITES
     from forgetmap.merge import METHODS
@@ -233,7 +234,7 @@ def _plugin_parts() -> list[Part]:
 
 
 def try_plugin(registry: Registry[Any], added: Addition) -> Callable[[], str]:
-    """A trial that loads what a package adds, unless it is left out."""
+    """Return a trial that loads an entry of a package, unless it is ignored."""
 
     def trial() -> str:
         about = f"{added.package} {added.version}, {added.value}"
@@ -248,12 +249,12 @@ def try_plugin(registry: Registry[Any], added: Addition) -> Callable[[], str]:
 
 
 def try_python() -> str:
-    """Which one runs this."""
+    """Return version and path of the running Python."""
     return f"{sys.version.split()[0]} at {sys.executable}"
 
 
 def try_duckdb() -> str:
-    """Count something."""
+    """Run a query that counts."""
     library = import_module("duckdb")
     with library.connect() as engine:
         (count,) = engine.execute("select count(*) from range(1000)").fetchone()
@@ -263,7 +264,7 @@ def try_duckdb() -> str:
 
 
 def try_resources() -> str:
-    """Processors, memory and disk."""
+    """Return processors, memory and free disk space."""
     free = shutil.disk_usage(Path.cwd()).free / 2**30
     if free < MIN_FREE_GIB:
         raise ForgetmapError(
@@ -275,7 +276,7 @@ def try_resources() -> str:
 
 
 def try_transformers() -> str:
-    """One pass through a model made on the spot."""
+    """Run one forward pass of a small new model."""
     torch, library = import_module("torch"), import_module("transformers")
     torch.manual_seed(0)
     config = library.LlamaConfig(
@@ -293,7 +294,7 @@ def try_transformers() -> str:
 
 
 def try_hub() -> str:
-    """Whether the hub can be reached."""
+    """Check that the hub can be reached."""
     import_module("huggingface_hub")
     if os.environ.get("HF_HUB_OFFLINE"):
         raise ForgetmapError(
@@ -310,7 +311,7 @@ def try_hub() -> str:
 
 
 def try_vllm() -> str:
-    """Which build, without loading it."""
+    """Return the installed build, without loading it."""
     if find_spec("vllm") is None:
         raise ModuleNotFoundError(name="vllm")
     names = {"vllm", *(name for name in _packages() if name.startswith("vllm-"))}
@@ -318,13 +319,13 @@ def try_vllm() -> str:
 
 
 def start_vllm() -> str:
-    """Load it in a process of its own."""
+    """Load vLLM in a separate process."""
     code = "import vllm; from vllm.platforms import current_platform as p; print(p.device_type)"
     return f"{try_vllm()} on {_in_process(code)}"
 
 
 def start_ray() -> str:
-    """A cluster on this machine, and one task on it."""
+    """Start a cluster on this machine and run one task on it."""
     code = (
         "from forgetmap.evaluation import connect_ray\n"
         "ray = connect_ray(None)\n"
@@ -337,7 +338,7 @@ def start_ray() -> str:
 
 
 def try_client() -> str:
-    """What servers are asked with; whether there is a key, and never which."""
+    """Return the version of the HTTP client and whether a key is set, but never the key."""
     import_module("aiohttp")
     from forgetmap.evaluation import KEY
 
@@ -346,7 +347,7 @@ def try_client() -> str:
 
 
 def try_server(address: str) -> Callable[[], str]:
-    """A trial of the server there: its model is found, and everything it claims is tried."""
+    """Return a trial that connects to a server and probes its abilities."""
 
     def trial() -> str:
         from forgetmap.evaluation import Traffic, connect_server, find_model
@@ -366,7 +367,7 @@ def try_server(address: str) -> Callable[[], str]:
 
 
 def try_sandbox() -> str:
-    """Lock a process in."""
+    """Check that a process can be isolated."""
     from forgetmap.scoring import require_sandbox
 
     require_sandbox()
@@ -374,7 +375,7 @@ def try_sandbox() -> str:
 
 
 def try_spark() -> str:
-    """The library, and a Java that runs it."""
+    """Check for the library and a Java version that it supports."""
     import_module("pyspark")
     java = _java()
     if java is None or java < MIN_JAVA:
@@ -387,7 +388,7 @@ def try_spark() -> str:
 
 
 def start_spark() -> str:
-    """A session, and one query."""
+    """Start a session and run one query."""
     code = (
         "from pyspark.sql import SparkSession\n"
         "session = SparkSession.builder.master('local[1]')"
@@ -401,7 +402,7 @@ def start_spark() -> str:
 
 
 def try_figures() -> str:
-    """Draw one."""
+    """Draw a figure."""
     svg = import_module("vl_convert").vegalite_to_svg(CHART, allowed_base_urls=[])
     if "<svg" not in svg:
         raise ForgetmapError("nothing was drawn", hint="reinstall vl-convert-python.")
@@ -409,7 +410,7 @@ def try_figures() -> str:
 
 
 def try_browser() -> str:
-    """A program that opens pages."""
+    """Look for a browser."""
     paths = filter(None, map(shutil.which, BROWSERS))
     path = next(paths, None)
     if path is None:
@@ -420,7 +421,7 @@ def try_browser() -> str:
 
 
 def try_imports(*modules: str) -> Callable[[], str]:
-    """A trial that loads these and says which versions they are."""
+    """Return a trial that imports modules and returns their versions."""
 
     def trial() -> str:
         for module in modules:
@@ -434,7 +435,7 @@ def try_imports(*modules: str) -> Callable[[], str]:
 
 
 def try_harness(name: str, module: str) -> Callable[[], str]:
-    """A trial of a harness: some systems cannot run it even where it is installed."""
+    """Return a trial of a harness; some systems cannot run it even if it is installed."""
     is_installed = try_package(name, module)
 
     def trial() -> str:
@@ -445,7 +446,7 @@ def try_harness(name: str, module: str) -> Callable[[], str]:
 
 
 def try_package(name: str, module: str) -> Callable[[], str]:
-    """A trial that only looks whether something is installed, as loading it takes long."""
+    """Return a trial that only checks for installation, for packages that are slow to load."""
 
     def trial() -> str:
         if find_spec(module) is None:
@@ -456,7 +457,7 @@ def try_package(name: str, module: str) -> Callable[[], str]:
 
 
 def version(module: str) -> str:
-    """Of the package that a module comes from."""
+    """Return the version of the package that a module belongs to."""
     names = metadata.packages_distributions().get(module, [module])
     try:
         return metadata.version(names[0])
@@ -480,7 +481,7 @@ def _java() -> int | None:
 
 
 def _in_process(code: str) -> str:
-    """What a fresh Python prints last; a library that takes it down takes nothing else along."""
+    """Run code in a new Python process and return its last line of output; a crash stays there."""
     try:
         process = subprocess.run(  # noqa: S603  # our own code
             [sys.executable, "-c", code],

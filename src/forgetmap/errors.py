@@ -1,37 +1,37 @@
 """Every error forgetmap raises on purpose.
 
     ForgetmapError
-    ├── InputError              something handed in cannot be used; knows file, line and field
+    ├── InputError              an input cannot be used; has file, line and field
     │   ├── MissingInputError       the path does not exist
-    │   ├── ForbiddenError          a remote path exists, but not for us
+    │   ├── ForbiddenError          access to a remote path is denied
     │   ├── NetworkError            a remote path cannot be reached
-    │   ├── UnknownFormatError      the path is something else than results
+    │   ├── UnknownFormatError      the path does not hold results
     │   ├── UnreadableError         the bytes are broken: truncated, corrupt, not UTF-8
-    │   │   └── ChecksumError           a file is not as it was written
+    │   │   └── ChecksumError           a file was changed after it was written
     │   ├── EmptyInputError         no rows
-    │   ├── ColumnError             a column is missing, doubled or of the wrong kind
+    │   ├── ColumnError             a column is missing, duplicated or of the wrong kind
     │   ├── FieldError              one value is wrong
-    │   ├── DuplicateKeyError       two rows claim to be the same result
+    │   ├── DuplicateKeyError       two rows have the same key
     │   └── ManifestError           the manifest of a run folder is wrong
-    ├── PairingError            the two sides must not be compared
+    ├── PairingError            the two sides cannot be compared
     │   ├── TooFewPairedError       too few items occur on both sides
     │   ├── TaskVersionError        same task name, other version
     │   ├── MetricError             no single metric to compare
-    │   └── BackendError            the two sides live in different dataframe libraries
+    │   └── BackendError            the two sides use different dataframe libraries
     ├── LineageError            the runs do not form a chain
-    ├── ModelError              a model cannot be found, loaded or used as asked
+    ├── ModelError              a model cannot be found, loaded or used as requested
     ├── HarnessError            another evaluation program cannot be run, or failed
-    ├── ConvergenceError        a computation did not come to an end that can be trusted
-    ├── ClusterError            a cluster cannot be reached, or broke
-    ├── WorkerError             a process that worked for this one ended without an answer
-    │   └── TaskTimeoutError        it was ended, because it took too long
-    ├── OutputError             the result cannot be written where it was asked for
-    └── UsageError              an option or argument makes no sense
-        └── MissingPackageError     an optional package is not installed; knows the extra
+    ├── ConvergenceError        a computation did not converge
+    ├── ClusterError            a cluster cannot be reached, or failed
+    ├── WorkerError             a worker process ended without a result
+    │   └── TaskTimeoutError        it was stopped after a timeout
+    ├── OutputError             the result cannot be written to this path
+    └── UsageError              an option or argument is invalid
+        └── MissingPackageError     an optional package is not installed; names the extra
 
 To add one: subclass the nearest branch, give the builtin it specialises as second parent, raise it
-with a sentence made of facts and a `hint` that says what to do. The command line prints both and
-exits with 2; nothing here ever reaches a user as a traceback.
+with a factual message and a `hint` that says what to do. The command line prints both and
+exits with code 2, without a traceback.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ForgetmapError(Exception):
 def _rebuild(
     kind: type[ForgetmapError], message: str, hint: str, state: dict[str, object]
 ) -> ForgetmapError:
-    # Python refuses to make one by a parent that has no room for what another parent keeps.
+    # An object must be created by the built-in parent with the largest memory layout.
     builtins = [parent for parent in kind.__mro__ if parent.__module__ == "builtins"]
     roomiest = max(builtins, key=lambda parent: parent.__basicsize__)
     make: Callable[..., ForgetmapError] = roomiest.__new__
@@ -72,7 +72,7 @@ def _rebuild(
 
 
 class InputError(ForgetmapError, ValueError):
-    """Something handed in cannot be used.
+    """An input cannot be used.
 
     Attributes:
         file: the path (or a name for a dataframe), if there is one.
@@ -120,7 +120,7 @@ class NetworkError(InputError, ConnectionError):
 
 
 class UnknownFormatError(InputError):
-    """The path exists, but is something else than evaluation results."""
+    """The path exists, but does not hold evaluation results."""
 
 
 class UnreadableError(InputError):
@@ -128,15 +128,15 @@ class UnreadableError(InputError):
 
 
 class ChecksumError(UnreadableError):
-    """A file is not as it was written: its bytes have another checksum."""
+    """A file was changed after it was written: its checksum differs."""
 
 
 class EmptyInputError(InputError):
-    """There is not a single result in it."""
+    """The input has no results."""
 
 
 class ColumnError(InputError, KeyError):
-    """A column is missing, named twice, or of the wrong kind."""
+    """A column is missing, duplicated, or of the wrong kind."""
 
 
 class FieldError(InputError):
@@ -144,15 +144,15 @@ class FieldError(InputError):
 
 
 class DuplicateKeyError(InputError):
-    """Two rows claim to be the same result."""
+    """Two rows have the same key."""
 
 
 class ManifestError(InputError):
-    """The manifest of a run folder is missing something or was written by a newer forgetmap."""
+    """The manifest of a run folder is incomplete, or was written by a newer version."""
 
 
 class PairingError(ForgetmapError, ValueError):
-    """The two sides must not be compared as they are."""
+    """The two sides cannot be compared as they are."""
 
 
 class TooFewPairedError(PairingError):
@@ -168,7 +168,7 @@ class MetricError(PairingError):
 
 
 class BackendError(PairingError, TypeError):
-    """The two sides live in different dataframe libraries or connections."""
+    """The two sides use different dataframe libraries or connections."""
 
 
 class LineageError(ForgetmapError, ValueError):
@@ -176,7 +176,7 @@ class LineageError(ForgetmapError, ValueError):
 
 
 class ModelError(ForgetmapError, ValueError):
-    """A model cannot be found, loaded or used as asked."""
+    """A model cannot be found, loaded or used as requested."""
 
 
 class HarnessError(ForgetmapError, RuntimeError):
@@ -196,35 +196,35 @@ class HarnessError(ForgetmapError, RuntimeError):
 
 
 class ConvergenceError(ForgetmapError, ArithmeticError):
-    """A computation did not come to an end that can be trusted."""
+    """A computation did not converge."""
 
 
 class ClusterError(ForgetmapError, RuntimeError):
-    """A cluster cannot be reached, has no room left, or is gone."""
+    """A cluster cannot be reached, is full, or has stopped."""
 
 
 class WorkerError(ForgetmapError, RuntimeError):
-    """A process that worked for this one ended without an answer."""
+    """A worker process ended without a result."""
 
 
 class TaskTimeoutError(WorkerError, TimeoutError):
-    """A process was ended, because what it did took too long."""
+    """A worker process was stopped after a timeout."""
 
 
 class OutputError(ForgetmapError, OSError):
-    """The result cannot be written where it was asked for."""
+    """The result cannot be written to the given path."""
 
 
 class UsageError(ForgetmapError, ValueError):
-    """An option or argument makes no sense."""
+    """An option or argument is invalid."""
 
 
 class MissingPackageError(UsageError, ImportError):
     """An optional package is not installed.
 
     Attributes:
-        package: which one.
-        extra: the extra of forgetmap that brings it.
+        package: the missing package.
+        extra: the extra of forgetmap that installs it.
     """
 
     def __init__(self, feature: str, package: str, extra: str) -> None:

@@ -2,8 +2,9 @@
 
     FORGETMAP_BASELINE=logs/base inspect eval tasks.py --model openai/tuned --log-dir logs/tuned
 
-Inspect loads this module by its entry point `inspect_ai`, so that it must cost nothing until it is
-asked for: only then is anything of forgetmap imported.
+Inspect loads this module through its entry point `inspect_ai`, so it must be cheap until it is
+used:
+forgetmap is only imported then.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from inspect_ai.hooks import Hooks, RunEnd, hooks
 BASELINE = "FORGETMAP_BASELINE"
 
 
-class ForgettingHooks(Hooks):  # type: ignore[misc]  # Inspect is not looked into
-    """Prints the verdict when a run of Inspect has ended."""
+class ForgettingHooks(Hooks):  # type: ignore[misc]  # Inspect is untyped
+    """Print the verdict at the end of a run of Inspect."""
 
     async def on_run_end(self, data: RunEnd) -> None:
         """Compare the logs of the run with those of the baseline."""
@@ -29,13 +30,13 @@ class ForgettingHooks(Hooks):  # type: ignore[misc]  # Inspect is not looked int
             sys.stderr.write(f"\n{verdict_of(os.environ[BASELINE], logs)}\n")
 
 
-# Inspect announces all hooks, also those that do nothing: without a baseline there is none.
+# Inspect announces all registered hooks, so none is registered without a baseline.
 if os.environ.get(BASELINE):
     hooks(name="forgetmap", description="What the model forgot")(ForgettingHooks)
 
 
 def verdict_of(baseline: str, logs: list[str]) -> str:
-    """The verdict with the commands that show more, or why there is none."""
+    """Return the verdict and commands for details, or the reason why there is none."""
     from forgetmap.comparison import compare
     from forgetmap.errors import ForgetmapError
 
@@ -54,7 +55,7 @@ def verdict_of(baseline: str, logs: list[str]) -> str:
 
 
 def common_path(locations: list[str]) -> str:
-    """The log of the run, or the folder where it has several."""
+    """Return the log of the run, or its folder if there are several logs."""
     paths = [_local_path(location) for location in locations]
     return paths[0] if len(paths) == 1 else os.path.dirname(paths[0])  # noqa: PTH120  # or an address
 

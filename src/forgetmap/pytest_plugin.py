@@ -1,7 +1,7 @@
 """Plugin for pytest: options for two runs, a fixture for gates, and a summary at the end.
 
-It is loaded by every pytest where forgetmap is installed, so it imports nothing of forgetmap before
-a test asks for it.
+Every pytest loads it if forgetmap is installed, so it imports nothing of forgetmap before a test
+uses it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from forgetmap.gate import GateResult
 
 PROPERTY = "forgetmap_gate"
-"""Name of the property that results have in reports, also in pytest's own JUnit file."""
+"""Name of the property of results in test reports, also in the JUnit file of pytest."""
 _OPTIONS = {
     "before": "Run of the model before training, for the fixture forgetmap_gate.",
     "after": "Run of the model after training, for the fixture forgetmap_gate.",
@@ -25,7 +25,7 @@ _OPTIONS = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--forgetmap-before`, `--forgetmap-after`, `--forgetmap-policy`."""
+    """Add `--forgetmap-before`, `--forgetmap-after` and `--forgetmap-policy`."""
     group = parser.getgroup("forgetmap", "forgetting of models")
     for name, text in _OPTIONS.items():
         group.addoption(f"--forgetmap-{name}", metavar="PATH", help=text)
@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def forgetmap_gate(request: pytest.FixtureRequest) -> Callable[..., GateResult]:
-    """`assert_no_forgetting` for the runs that the command line names."""
+    """Return `assert_no_forgetting` for the runs given on the command line."""
     paths = {name: request.config.getoption(f"--forgetmap-{name}") for name in _OPTIONS}
 
     def check(**options: Any) -> GateResult:
@@ -52,7 +52,7 @@ def forgetmap_gate(request: pytest.FixtureRequest) -> Callable[..., GateResult]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Keep the results of a test as properties of its report, which also other processes send."""
+    """Store the results of a test as properties of its report, which worker processes send on."""
     try:
         return (yield)
     finally:
@@ -63,7 +63,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """A line for every gate, also of tests that passed."""
+    """Print a line for each gate, also for tests that passed."""
     lines = [
         f"{report.nodeid}: {value}"
         for reports in terminalreporter.stats.values()

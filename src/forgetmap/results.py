@@ -14,45 +14,45 @@ _UNUSUAL = re.compile(r"[^\n\x20-\x7e]")
 
 
 class Value(BaseModel):
-    """A plain value that never changes and prints as JSON."""
+    """An immutable value that can be written as JSON."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """As JSON that is safe to print: what drives a terminal is escaped, letters are not."""
+        """Return JSON that is safe to print: control characters are escaped, letters are not."""
         return _UNUSUAL.sub(_escape, self.model_dump_json(indent=indent))
 
 
 class Presentable:
-    """A result that notebooks and papers show; `forgetmap` has the same as functions."""
+    """A result that notebooks and papers show; the functions of `forgetmap` do the same."""
 
     __slots__ = ()
 
     def plot(self, figure: str | None = None) -> Any:
-        """Draw one figure: an object that notebooks show, with `save(path)`.
+        """Draw one figure; notebooks show the returned object, and `save(path)` writes it.
 
         Args:
-            figure: its name; the most telling one by default.
+            figure: name of the figure; by default the most informative one.
         """
         return _top_package().plot(self, figure)
 
     def to_latex(self, *, caption: str | None = None, label: str = "tab:forgetmap") -> str:
-        """The main table as LaTeX, for the packages booktabs and graphicx.
+        """Return the main table as LaTeX for the packages booktabs and graphicx.
 
         Args:
-            caption: of the table; what the result is by default.
-            label: to refer to it.
+            caption: caption of the table; by default a description of the result.
+            label: label for references.
         """
         latex: str = _top_package().to_latex(self, caption=caption, label=label)
         return latex
 
     def to_frame(self) -> Any:
-        """All groups as one dataframe, of the library of the inputs; PyArrow for files."""
+        """Return all groups as a dataframe of the library of the inputs; PyArrow for files."""
         return _top_package().to_frame(self)
 
 
 def _top_package() -> Any:
-    """`forgetmap`, which knows what draws: it is there before any module of it, and above this."""
+    """Return `forgetmap`, which can draw; it is above this layer, so it cannot be imported."""
     return sys.modules[__name__.partition(".")[0]]
 
 
@@ -61,7 +61,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 class Estimate(Value):
-    """A number, how sure we are, and how it was made. Unknown is null, never 0."""
+    """A number with its interval and its method. An unknown value is null, never 0."""
 
     value: float | None
     low: float | None = None
@@ -71,7 +71,7 @@ class Estimate(Value):
 
     @classmethod
     def missing(cls, method: str, reason: str) -> Estimate:
-        """No value, and why."""
+        """Return an estimate without a value, with the reason."""
         return cls(value=None, method=method, reason=reason)
 
 
@@ -83,12 +83,12 @@ class Estimates(Value):
 
     @classmethod
     def missing(cls, method: str, reason: str) -> Self:
-        """No value of anything, and why."""
+        """Return estimates without values, with the reason."""
         return cls(**dict.fromkeys(cls.model_fields, Estimate.missing(method, reason)))
 
 
 def outer_ends(low: Estimates, high: Estimates) -> Estimates:
-    """Both ends of a range and the uncertainty of each."""
+    """Combine the estimates at both ends of a range, with their uncertainty."""
     return Estimates(
         forgetting=outer_end(low.forgetting, high.forgetting),
         backward_transfer=outer_end(low.backward_transfer, high.backward_transfer),
@@ -96,7 +96,7 @@ def outer_ends(low: Estimates, high: Estimates) -> Estimates:
 
 
 def outer_end(low: Estimate, high: Estimate) -> Estimate:
-    """From the lower limit of one estimate to the upper limit of the other."""
+    """Return the range from the lower bound of one estimate to the upper bound of the other."""
     reason = (
         low.reason or "guesses may be redrawn or repeated: the data allow a range, not one value"
     )
@@ -118,7 +118,7 @@ class PublishedResult(Estimates):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something a reader must know before believing the numbers.
+    """Something a reader must know before relying on the numbers.
 
     Attributes:
         code: stable name, for programs.

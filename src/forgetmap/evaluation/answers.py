@@ -26,7 +26,7 @@ from forgetmap.scoring import UNSCORED, Grade, grade_likelihoods, grade_response
 def graded_answers(
     backend: Backend, jobs: Sequence[Job], settings: ResolvedSettings
 ) -> Iterator[Answer]:
-    """Ask everything; answers come as they are ready, those compared by log-likelihood first."""
+    """Yield graded answers as they become ready, those compared by log-likelihood first."""
     weighed = [job for job in jobs if job.is_weighed(settings)]
     questions = [Question(job.prompt, continuations_of(job.item, job.task)) for job in weighed]
     for index, likelihoods in backend.loglikelihood(questions) if questions else ():
@@ -63,7 +63,7 @@ def _answer_by_weight(job: Job, result: Likelihoods | Failure) -> Answer:
 
 
 def _next_best(weights: Mapping[str, float], choice: str | None) -> float | None:
-    """The weight of the best option that was not chosen, where one was."""
+    """Return the weight of the best option other than the chosen one; None if none was chosen."""
     others = [weight for text, weight in weights.items() if text != choice]
     return None if choice is None else max(others, default=None)
 
@@ -84,7 +84,7 @@ def _answer_by_text(job: Job, result: Response | Failure, settings: ResolvedSett
 
 
 def _grade(job: Job, result: Response, settings: ResolvedSettings) -> Grade:
-    """What a response counts as; scorers have their say when the run is written."""
+    """Grade a response; scorers run later, when the run is written."""
     if job.task.scorers:
         return UNSCORED
     item = job.item
@@ -104,7 +104,7 @@ def _answer(job: Job, grade: Grade, **more: Any) -> Answer:
 
 
 def error_answer(job: Job, message: str) -> Answer:
-    """The entry of a job that got no answer."""
+    """Return the entry of a job without an answer."""
     return Answer(*job.key, score=None, outcome=Outcome.ERROR, error=message)
 
 

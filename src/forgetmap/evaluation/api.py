@@ -62,7 +62,7 @@ def evaluate(  # noqa: PLR0913  # as many as the command has
     name = Path(out).name
     asked = split_model(model)
     model, settings = asked.model, asked.settings(settings)
-    find_style(settings)  # what is not said is an error now, not after the model is loaded
+    find_style(settings)  # fail before the model is loaded
     with model_unchanged(model if tokenizer is not None else None):
         backend, identity = open_model(
             model, tokenizer=tokenizer, name=name, salt=salt, **load_options
@@ -77,12 +77,12 @@ def evaluate(  # noqa: PLR0913  # as many as the command has
 
 @contextmanager
 def model_unchanged(model: Any) -> Iterator[None]:
-    """Training goes on after an evaluation as if there had been none.
+    """Restore a model after an evaluation, so that training continues unaffected.
 
-    Restores which modules train, the `use_cache` setting and the random numbers of torch.
+    Restores the training mode of modules, the `use_cache` setting and the random state of torch.
 
     Args:
-        model: a live module; None where there is nothing to restore.
+        model: a live module; None if there is nothing to restore.
     """
     if model is None:
         yield
@@ -112,16 +112,16 @@ def open_model(
     models_at_once: int = 1,
     **load_options: Any,
 ) -> tuple[Backend, ModelIdentity]:
-    """Load a model, and say which one it is.
+    """Load a model and return its backend and its identity.
 
     Args:
         model: a path, a hub id, an address, a source, a live module, or any backend.
-        tokenizer: of a live module.
-        name: of the run.
-        salt: tells the random numbers of this run from those of other models.
+        tokenizer: tokenizer of a live module.
+        name: name of the run.
+        salt: separates the random numbers of this run from those of other models.
         engine: `local`, `ray`, or `ray:ADDRESS`.
-        actors: how many hold the model, with Ray.
-        models_at_once: how many models share the cluster of Ray.
+        actors: with Ray, number of actors that hold the model.
+        models_at_once: number of models that share the Ray cluster.
         load_options: dtype, device, trust_remote_code, rows, traffic and tensor_parallel, as in
             `LoadOptions`.
     """
@@ -154,7 +154,7 @@ def _open_on_engine(
     options: LoadOptions,
     models_at_once: int,
 ) -> Backend:
-    """The backend of a model, in this process or on a cluster."""
+    """Open the backend of a model, in this process or on a cluster."""
     kind, _, address = engine.partition(":")
     if kind not in {LOCAL, RAY} or (kind == LOCAL and address):
         raise UsageError(
@@ -178,7 +178,7 @@ def _open_on_engine(
 
 
 def _check_tensor_parallel(source: ModelSource, engine: str, options: LoadOptions) -> None:
-    """Refuse what would be lost without a word: only vLLM in this process spreads one model."""
+    """Refuse tensor_parallel where it would be ignored: only vLLM in this process uses it."""
     if options.tensor_parallel is None:
         return
     if source.via in {"transformers", "server"}:

@@ -5,8 +5,8 @@ from typing import Literal
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 """Number format of the weights."""
 ProtocolName = Literal["same", "published"]
-"""How models are asked: all alike, or as in Harmon et al. (2026)."""
+"""How models are prompted: all in the same way, or as in Harmon et al. (2026)."""
 Stage = Literal["base", "tuned"]
-"""What a model is: only pretrained, or trained to follow instructions."""
+"""Type of a model: only pretrained, or trained to follow instructions."""
 Scoring = Literal["auto", "loglikelihood", "generate"]
 """How multiple-choice answers are scored."""

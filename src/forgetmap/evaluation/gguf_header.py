@@ -1,7 +1,7 @@
 """The header of a GGUF file, validated before a library reads the file.
 
-Readers make one object per element that a header claims. Here nothing is made: sizes are added up
-and compared with the bytes that are there.
+Libraries create one object per element that a header claims. Here no objects are created: sizes are
+added up and compared with the size of the file.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from forgetmap.errors import ModelError
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 MAX_ENTRIES = 1_000_000
-"""Tensors, or entries of metadata; the largest models have some thousands."""
+"""Maximum number of tensors, or of metadata entries; the largest models have some thousands."""
 MAX_ELEMENTS = 20_000_000
-"""Elements of all arrays together; the largest vocabularies with their merges have a million."""
+"""Maximum number of array elements; the largest vocabularies with merges have a million."""
 MAX_DEPTH = 4
-"""Arrays in one another."""
+"""Maximum depth of nested arrays."""
 MAX_DIMENSIONS = 8
 MAX_VALUES_PER_BYTE = 8
-"""The smallest quantisation has more than one bit for each value."""
+"""The smallest quantisation uses more than one bit per value."""
 _STRING, _ARRAY = 8, 9
 _WIDTHS = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-"""Bytes of a value, by its type."""
+"""Size of a value in bytes, by type."""
 
 
 def check_gguf(path: Path) -> None:
-    """Refuse a file whose header claims what cannot be.
+    """Refuse a file with an impossible header.
 
     Raises:
-        ModelError: it is cut off, or sizes in its header are absurd.
+        ModelError: the file is truncated, or sizes in its header are absurd.
     """
     with (
         path.open("rb") as file,
@@ -42,7 +42,7 @@ def check_gguf(path: Path) -> None:
 
 
 class _GgufHeader:
-    """Walks through a header, behind its first four bytes, without keeping any of it."""
+    """Reads a header after its first four bytes, without storing its values."""
 
     def __init__(self, path: Path, data: mmap.mmap) -> None:
         self._path, self._data, self._size = path, data, len(data)

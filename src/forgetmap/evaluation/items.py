@@ -15,16 +15,16 @@ class Item:
     """One question.
 
     Attributes:
-        id: unique within its task, and the same in every run.
-        question: what is asked, without instruction, options or template.
-        gold: the right answer as text; with options, the text of the right one.
-        options: as shown, in order; none for an open-ended question.
-        also_right: further answers that count as right.
-        cluster: group of dependent items, such as the questions on one passage.
-        tags: further groups it belongs to.
-        reasoning: how the answer is found; only worked examples have it.
-        request: the user's turn word by word, where the task has scorers; the question without it.
-        material: what scorers need besides: `context`, `schema`, `tests`, ... (JSON values).
+        id: unique within the task, and the same in every run.
+        question: text of the question, without instruction, options or template.
+        gold: right answer as text; with options, the text of the right one.
+        options: options in display order; empty for an open-ended question.
+        also_right: further right answers.
+        cluster: group of dependent items, such as questions on one passage.
+        tags: further groups of the item.
+        reasoning: steps to the answer; only worked examples have it.
+        request: full user turn, for tasks with scorers; by default the question.
+        material: further inputs of scorers: `context`, `schema`, `tests`, ... (JSON values).
     """
 
     id: str
@@ -45,19 +45,19 @@ class Task:
 
     Attributes:
         name: unique within its suite, such as `mmlu:sociology`.
-        category: the group it is reported in.
-        kind: how an answer is read and judged.
-        load: makes or reads the items; nothing is read before it is called.
-        instruction: what to do, in a sentence; the form of the answer is added by the protocol.
-        lessons: worked examples that teach the form of an answer; never among the items.
+        category: group in which it is reported.
+        kind: how an answer is extracted and graded.
+        load: generates or reads the items; nothing is read before it is called.
+        instruction: instruction in one sentence; the protocol adds the answer format.
+        lessons: worked examples that show the answer format; never among the items.
         examples: worked examples of the task itself, for few-shot prompts; never among the items.
-        hides_options: options are weighed by their text and not shown in the question.
-        version: rises whenever an item or its wording changes.
-        scorers: who scores the responses, by name; then items are asked as they are, without a
-            demanded form, and every field of a scorer is a metric.
-        bare: a plain prompt is the question and nothing else, for models trained to go on from it.
-        follows: the task whose answers this one continues: its items are the second turns of the
-            items with the same ids.
+        hides_options: options are compared by their text and not shown in the question.
+        version: increased whenever an item or its wording changes.
+        scorers: names of the scorers of responses; items are then used as they are, without an
+            answer format, and every field of a scorer is a metric.
+        bare: a plain prompt is the question only, for models that were trained to continue it.
+        follows: task that this one continues: its items are second turns of the items with the same
+            ids.
     """
 
     name: str
@@ -79,9 +79,10 @@ class Suite:
     """Tasks that are run together.
 
     Attributes:
-        name: of the suite.
-        tasks: in the order they are asked.
-        left_out: items of each task that were left out because they do not fit into a context.
+        name: name of the suite.
+        tasks: tasks in order.
+        left_out: number of items per task that were left out because they exceed the context
+            length.
     """
 
     name: str
@@ -90,10 +91,10 @@ class Suite:
 
 
 def insert_gold(gold: str, wrong: Sequence[str], index: int) -> tuple[str, ...]:
-    """The right option at an index among the wrong ones, for suites that draw the index."""
+    """Insert the right option at an index, for suites that draw the index."""
     return (*wrong[:index], gold, *wrong[index:])
 
 
 def order_by_hash(seed: str, options: Iterable[str]) -> tuple[str, ...]:
-    """Options in an order that depends on the seed and their texts, not on how they are stored."""
+    """Return options in an order that depends only on the seed and their texts."""
     return tuple(sorted(options, key=lambda option: sha256(f"{seed}\n{option}".encode()).digest()))

@@ -18,7 +18,7 @@ from forgetmap.scoring import grade_response, load_scorer
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One answer to be had."""
+    """One prompt to be answered."""
 
     task: Task
     item: Item
@@ -29,7 +29,7 @@ class Job:
 
     @property
     def key(self) -> Key:
-        """What tells it from every other answer of the run."""
+        """Key of the answer: task, item and repeat."""
         return self.task.name, self.item.id, self.repeat
 
     def is_weighed(self, settings: ResolvedSettings) -> bool:
@@ -37,22 +37,22 @@ class Job:
         return settings.by_likelihood and bool(self.item.options) and not self.task.scorers
 
     def decoding(self, settings: ResolvedSettings) -> Decoding:
-        """How its answer is written."""
+        """Return the decoding of its answer."""
         return settings.free if self.task.scorers else settings.decoding
 
 
 def make_jobs(suite: Suite, settings: ResolvedSettings, backend: Backend, salt: str) -> list[Job]:
-    """One job per item and repeat, in the order of the suite.
+    """Create one job per item and repeat, in the order of the suite.
 
     Args:
-        suite: what is asked.
-        settings: how.
-        backend: what answers; renders chats and counts tokens.
-        salt: tells the random numbers of this run from those of others: two models must not
-            share them, or they would agree by chance.
+        suite: tasks and items.
+        settings: settings of the run.
+        backend: backend that formats chats and counts tokens.
+        salt: separates the random numbers of this run from those of others: two models that share
+            them would agree by chance.
 
     Raises:
-        UsageError: there are no items, two share an id, or one has no answer that can be right.
+        UsageError: there are no items, two have the same id, or one has no possible right answer.
     """
     jobs = []
     for task in suite.tasks:
@@ -74,11 +74,11 @@ def make_jobs(suite: Suite, settings: ResolvedSettings, backend: Backend, salt: 
 
 
 def check_lengths(jobs: Sequence[Job], settings: ResolvedSettings, backend: Backend) -> list[int]:
-    """Tokens of every prompt.
+    """Return the number of tokens of every prompt.
 
     Raises:
-        UsageError: some do not fit into the context with room for an answer. Who counts only about
-            right refuses what does not fit when it is asked.
+        UsageError: some prompts leave no room for an answer in the context. Backends that only
+            estimate token counts report this for each request instead.
     """
     lengths = _prompt_lengths(jobs, backend)
     long = _too_long_jobs(jobs, lengths, settings, backend)
@@ -100,13 +100,13 @@ def fit_suite(
     settings: Settings | Sequence[Settings] | None,
     backends: Iterable[Backend],
 ) -> Suite:
-    """The suite without the items that do not fit into the context of one of the models.
+    """Return the suite without items that exceed the context length of one of the models.
 
     Args:
-        suite: what is asked.
-        settings: how; one for all models, or one for each.
-        backends: the models; a generator may open one after the other. All of them get the same
-            items, so that they can be compared.
+        suite: tasks and items.
+        settings: settings of all models, or one per model.
+        backends: the models; a generator may open one after the other. All get the same items, so
+            that they can be compared.
     """
     too_long: dict[str, set[str]] = {}
     for index, backend in enumerate(backends):
@@ -120,7 +120,7 @@ def fit_suite(
 
 
 def _leave_out(suite: Suite, items: Mapping[str, set[str]]) -> Suite:
-    """The suite without these items, by task; a second turn goes with the first."""
+    """Return the suite without these items, by task; second turns are removed with the first."""
     tasks, left_out = [], {}
     for task in suite.tasks:
         ids = items.get(task.name, set()) | items.get(task.follows or "", set())
@@ -140,7 +140,7 @@ def _prompt_lengths(jobs: Sequence[Job], backend: Backend) -> list[int]:
 def _too_long_jobs(
     jobs: Sequence[Job], lengths: Sequence[int], settings: ResolvedSettings, backend: Backend
 ) -> list[tuple[int, Job]]:
-    """Jobs that do not fit, with their lengths; none where lengths are only about right."""
+    """Return jobs that do not fit, with their lengths; none if lengths are only estimates."""
     if not getattr(backend, "counts_exactly", True):
         return []
     pairs = zip(lengths, jobs, strict=True)
@@ -148,14 +148,14 @@ def _too_long_jobs(
 
 
 def _least(job: Job, settings: ResolvedSettings) -> int:
-    """Room that an answer needs at least."""
+    """Return the minimum number of tokens of an answer."""
     if job.is_weighed(settings):
         return max(len(text.split()) for text in continuations_of(job.item, job.task))
     return 1
 
 
 def _check(task: Task, item: Item) -> None:
-    """Judging nothing finds out whether anything could be judged."""
+    """Refuse an item with no possible right answer."""
     if task.scorers:
         return
     try:
@@ -172,7 +172,7 @@ def _check(task: Task, item: Item) -> None:
 
 
 def _check_scorers(task: Task, suite: Suite) -> None:
-    """All scorers are there, and so is the task that this one continues."""
+    """Check that all scorers and the task that this one continues exist."""
     for name in task.scorers:
         load_scorer(name)
     if task.follows is not None and all(other.name != task.follows for other in suite.tasks):
@@ -185,7 +185,7 @@ def _check_scorers(task: Task, suite: Suite) -> None:
 def second_turn(
     job: Job, first: Answer | None, settings: ResolvedSettings, backend: Backend
 ) -> Job | None:
-    """A second turn with the first one before it; None if that got no answer."""
+    """Return a second turn that follows the first; None if that has no answer."""
     if first is None or first.response is None:
         return None
     turns = job.item.material.get("turns") or [""]

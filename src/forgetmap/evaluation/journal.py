@@ -19,32 +19,32 @@ from forgetmap.records import writable
 Key = tuple[str, str, int]
 """Task, item and repeat."""
 SYNC_SECONDS = 0.025
-"""Seconds between two times that the file is brought to the disk; half of what is promised."""
+"""Seconds between two flushes of the file; half of the documented maximum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer and what it counts as.
+    """One answer with its grade.
 
     Attributes:
-        task: of the item.
-        item: its id.
-        repeat: which answer to it.
-        score: 1 or 0; None where nobody can say.
-        outcome: how it ended.
-        answer: what was taken for the answer.
-        choice: the chosen option by content.
-        strict: it stood in the demanded form.
-        response: all that was generated; None when options were weighed.
-        tokens_in: of the prompt.
-        tokens_out: of the response.
-        finish_reason: why it ended.
-        logprob_answer: of the option chosen.
-        logprob_gold: of the right option.
-        logprob_next: of the most likely option besides the chosen one.
-        seed: of a sampled answer.
-        error: what went wrong.
-        spent: on it by a server: requests, retries, tokens read and written.
+        task: task of the item.
+        item: id of the item.
+        repeat: number of the repeat.
+        score: 1 or 0; None if unknown.
+        outcome: outcome of the answer.
+        answer: extracted answer.
+        choice: text of the chosen option.
+        strict: whether the answer had the requested format.
+        response: generated text; None if options were compared by log-likelihood.
+        tokens_in: tokens of the prompt.
+        tokens_out: tokens of the response.
+        finish_reason: why the response ended.
+        logprob_answer: log-probability of the chosen option.
+        logprob_gold: log-probability of the right option.
+        logprob_next: log-probability of the most likely option other than the chosen one.
+        seed: random seed of a sampled answer.
+        error: error message.
+        spent: usage of a server: requests, retries, tokens read and written.
     """
 
     task: str
@@ -68,35 +68,35 @@ class Answer:
 
     @property
     def key(self) -> Key:
-        """What tells it from every other answer of the run."""
+        """Key of the answer: task, item and repeat."""
         return self.task, self.item, self.repeat
 
 
 class Entry(Protocol):
-    """A dataclass of JSON values that knows what tells it from the others."""
+    """A dataclass of JSON values with a key."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def key(self) -> Key:
-        """What tells it from every other entry."""
+        """Key that is unique in the journal."""
 
 
 Kept = TypeVar("Kept", bound=Entry)
 
 
 class Journal(Generic[Kept]):
-    """An append-only file beside the run folder to be; the first line says which run it is of.
+    """An append-only file beside the future run folder; the first line identifies the run.
 
-    What is added is with the system at once, so it survives whatever happens to this process; and
-    on the disk within `SYNC_SECONDS`, so it survives the machine. Every line ends in a checksum
-    that holds for this run only: a line that is damaged is not believed, and what it held is asked
-    again. The damaged file is kept beside.
+    An entry is passed to the system at once, so it survives a crash of the process, and flushed to
+    the disk within `SYNC_SECONDS`, so it survives a crash of the machine. Every line ends with a
+    checksum that is valid for this run only: damaged lines are ignored, and their answers are
+    generated again. The damaged file is kept beside the journal.
 
     Attributes:
         path: the file.
-        done: what it holds, by key.
-        damaged: lines that are not as they were written.
+        done: entries by key.
+        damaged: number of damaged lines.
     """
 
     def __init__(self, path: Path, fingerprint: str, kind: Callable[..., Kept]) -> None:
@@ -116,13 +116,13 @@ class Journal(Generic[Kept]):
                 sync(path.parent)
 
     def add(self, entry: Kept) -> None:
-        """Keep an answer."""
+        """Append an entry."""
         with writable(self.path):
             self._write(make_line(asdict(entry), self._fingerprint))
         self.done[entry.key] = entry
 
     def close(self) -> None:
-        """End, with everything on the disk; a journal without an answer is none."""
+        """Flush and close the file; remove it if it is empty."""
         with writable(self.path):
             self._syncer.end()
             self._file.close()
@@ -133,7 +133,7 @@ class Journal(Generic[Kept]):
         end = os.fstat(self._file.fileno()).st_size
         written = 0
         try:
-            while written < len(line):  # a disk with little room takes a part, and then fails
+            while written < len(line):  # an almost full disk accepts a part and then fails
                 written += self._file.write(line[written:])
         except OSError:
             with contextlib.suppress(OSError):
@@ -142,7 +142,7 @@ class Journal(Generic[Kept]):
         self._syncer.request()
 
     def _resume(self) -> None:
-        """Read what is there; only a last line without an end may go without a word."""
+        """Read the entries; an incomplete last line is dropped without a warning."""
         end, has_head = 0, True
         with self.path.open("rb") as file:
             for number, line in enumerate(file):
@@ -162,7 +162,7 @@ class Journal(Generic[Kept]):
             os.truncate(self.path, end)
 
     def _is_of_this_run(self, line: bytes) -> bool:
-        """Whether the first line says so; False if it is damaged: those after it tell as well."""
+        """Whether the first line matches this run; False if damaged: later lines show it too."""
         head = read_line(line)
         if head is not None and head.get("fingerprint") != self._fingerprint:
             raise OutputError(
@@ -184,7 +184,7 @@ class Journal(Generic[Kept]):
             raise self._unusable("its lines have other fields, so it has another version") from None
 
     def _mend(self) -> None:
-        """Leave only whole lines; the damaged file is kept beside."""
+        """Keep only complete lines; the damaged file is kept beside the journal."""
         partial = self.path.with_name(f"{self.path.name}.partial")
         with self.path.open("rb") as old, partial.open("wb") as new:
             new.write(make_line({"fingerprint": self._fingerprint}))
@@ -206,7 +206,7 @@ class Journal(Generic[Kept]):
 
 
 class _Syncer:
-    """Brings a file to the disk some time after it was written to, for all lines of that time."""
+    """Flushes a file to the disk in the background, for all lines of an interval at once."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
@@ -217,17 +217,17 @@ class _Syncer:
         self._thread.start()
 
     def request(self) -> None:
-        """Ask for what was written to be brought to the disk.
+        """Request a flush.
 
         Raises:
-            OSError: the last time it could not be done.
+            OSError: the previous flush failed.
         """
         if self._error is not None:
             raise self._error
         self._dirty.set()
 
     def end(self) -> None:
-        """Bring the last of it to the disk."""
+        """Flush for the last time."""
         self._ended.set()
         self._dirty.set()
         self._thread.join()

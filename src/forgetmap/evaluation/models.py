@@ -26,17 +26,17 @@ CAN_BE = (
 
 
 def find_model(name: str, *, adapter: str | None = None) -> ModelSource:
-    """Say what a name stands for, before anything large is read.
+    """Resolve the name of a model before anything large is read.
 
     Args:
-        name: a folder, a GGUF file, a hub id, `BASE+ADAPTER`, any of these behind `vllm:`,
-            `http://HOST/v1#MODEL`, or `BACKEND:NAME` for a backend that a package adds.
+        name: a folder, a GGUF file, a hub id, `BASE+ADAPTER`, any of these with the prefix `vllm:`,
+            `http://HOST/v1#MODEL`, or `BACKEND:NAME` for a backend of another package.
         adapter: folder or hub id of a LoRA adapter to put on top.
     """
     if is_address(name):
         return ModelSource(checked_address(name), via="server")
     backend, colon, rest = name.partition(":")
-    # Listing the names of plugins takes time: only names with a colon need it.
+    # Listing plugins takes time, and only names with a colon need it.
     if colon and backend in {VLLM, *BACKENDS.names()} - {"transformers", "server"}:
         source = find_model(rest, adapter=adapter) if backend == VLLM else ModelSource(rest)
         return replace(source, via=backend)
@@ -91,7 +91,7 @@ def _hub(name: str) -> ModelSource:
 
 
 def _on_hub(repo: str, file: str, revision: str | None) -> bool:
-    """Whether the cache or the hub has a file; one request, as the hub's own retries take long."""
+    """Whether the cache or the hub has a file; one request, as retries of the hub take long."""
     import huggingface_hub as hub
     from huggingface_hub import errors
 
@@ -112,7 +112,7 @@ def _on_hub(repo: str, file: str, revision: str | None) -> bool:
         ) from error
     except errors.EntryNotFoundError:
         return False
-    except Exception as error:  # the hub's HTTP library is another one in other versions
+    except Exception as error:  # the hub uses different HTTP libraries in different versions
         raise ModelError(
             f"{repo} is not a local folder, not in the cache, and the hub cannot be reached: "
             f"{error}.",
@@ -156,7 +156,7 @@ def _local_or_id(name: str) -> str:
 
 
 def weights_stamp(source: ModelSource) -> str:
-    """What changes when a local model is written again; nothing for one on the hub."""
+    """Return a text that changes when a local model is rewritten; empty for a model on the hub."""
     stamps = []
     for name in (source.base, source.adapter):
         folder = Path(name) if name else None
@@ -170,7 +170,7 @@ def weights_stamp(source: ModelSource) -> str:
 
 
 def run_names(models: Sequence[Any]) -> list[str]:
-    """A folder for the run of each model: its number, and what the model is called."""
+    """Return a folder name for the run of each model: its number and the name of the model."""
     names = []
     for number, model in enumerate(models):
         last = re.sub(r"[^\w.-]+", "-", _name_parts(model)[-1]).strip("-.")
@@ -179,7 +179,7 @@ def run_names(models: Sequence[Any]) -> list[str]:
 
 
 def model_labels(models: Sequence[Any]) -> list[str]:
-    """What people read as the name of each model: as much of what was typed as tells them apart."""
+    """Return a display name of each model: as much of the given name as makes it unique."""
     parts = [_name_parts(model) for model in models]
     depths = [1] * len(parts)
     while True:
@@ -196,7 +196,7 @@ def model_labels(models: Sequence[Any]) -> list[str]:
 
 
 def _name_parts(model: Any) -> list[str]:
-    """What was typed, in parts: folders of a path, owner and name of a hub id."""
+    """Split the given name: folders of a path, owner and name of a hub id."""
     if not isinstance(model, str | Path):
         raise UsageError(
             "expected paths, hub ids or addresses",
@@ -206,7 +206,7 @@ def _name_parts(model: Any) -> list[str]:
 
 
 def _numbered(labels: Sequence[str]) -> list[str]:
-    """One model given twice has no other name."""
+    """Number the labels of models that are given twice."""
     earlier = [labels[:index].count(label) for index, label in enumerate(labels)]
     return [
         f"{label} ({count + 1})" if count else label

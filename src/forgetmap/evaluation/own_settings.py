@@ -22,7 +22,7 @@ _READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "temperature": ("temperature", float),
     "top_p": ("top_p", float),
 }
-"""What can be set for one model: the field of the settings, and what its text is."""
+"""Settings of a single model: name -> field of `Settings`, and conversion of the text."""
 _CHOICES = {"stage": get_args(Stage), "style": get_args(Style)}
 _OPTIONS = {
     "stage": "--stage {}",
@@ -31,15 +31,15 @@ _OPTIONS = {
     "temperature": "--temperature {}",
     "top_p": "--top-p {}",
 }
-"""The same for all models; the style has an option for each of its values."""
+"""Options that set the same for all models; the style has one option per value."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedModel:
-    """A model, and what is set for it alone.
+    """A model with its own settings.
 
     Attributes:
-        model: its name without these settings, or the live model.
+        model: name without the settings, or a live model.
         own: values by the names that users type.
     """
 
@@ -47,10 +47,10 @@ class AskedModel:
     own: Mapping[str, Any] = field(default_factory=dict)
 
     def settings(self, common: Settings | None) -> Settings:
-        """The settings for all models, with those for this one in their place.
+        """Return the common settings, overridden by those of this model.
 
         Raises:
-            UsageError: the protocol has no such style.
+            UsageError: the protocol does not have this style.
         """
         settings = common or Settings()
         fields = {_READERS[name][0]: value for name, value in self.own.items()}
@@ -60,14 +60,15 @@ class AskedModel:
 
 
 def split_model(model: Any) -> AskedModel:
-    """Tell the name of a model from what is set for it alone.
+    """Separate the name of a model from its own settings.
 
     Args:
-        model: `MODEL,stage=base,style=few-shot,shots=3,max_tokens=4096,temperature=0,top_p=1`, any
-            of these; a folder whose name looks like that stays one; whatever is no name stays.
+        model: `MODEL,stage=base,style=few-shot,shots=3,max_tokens=4096,temperature=0,top_p=1`, with
+            any of these settings. An existing folder of that name, or a value that is not a name,
+            is not split.
 
     Raises:
-        UsageError: there is no such setting, or no such value, or it is set twice.
+        UsageError: there is no such setting or value, or it is set twice.
     """
     if not isinstance(model, str) or "," not in model or Path(model).expanduser().exists():
         return AskedModel(model)
@@ -84,14 +85,14 @@ def split_model(model: Any) -> AskedModel:
 
 
 def refuse_own_settings(models: Iterable[Any], why: str) -> None:
-    """Refuse settings of one model alone, and say what sets them for all.
+    """Refuse settings of single models, and name the option that sets them for all.
 
     Args:
-        models: as users name them.
+        models: models as given by the user.
         why: the reason, for the message.
 
     Raises:
-        UsageError: something is set for one of them.
+        UsageError: a model has its own settings.
     """
     for model in models:
         asked = split_model(model)

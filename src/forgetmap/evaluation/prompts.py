@@ -27,7 +27,7 @@ def prompt_of(
     backend: Backend,
     before: Sequence[Message] = (),
 ) -> str:
-    """The whole prompt of an item, ready for its answer; `before` are the turns that went ahead."""
+    """Return the whole prompt of an item; `before` are the previous turns."""
     if settings.style == "chat":
         return backend.chat(messages_of(item, task, settings, before))
     if task.bare:
@@ -42,7 +42,7 @@ def prompt_of(
 def messages_of(
     item: Item, task: Task, settings: ResolvedSettings, before: Sequence[Message] = ()
 ) -> tuple[Message, ...]:
-    """The turns of a chat up to the answer; none where the model is not asked in one."""
+    """Return the turns of a chat up to the answer; empty if prompts are not chats."""
     if settings.style != "chat":
         return ()
     system = settings.system_prompt
@@ -51,7 +51,7 @@ def messages_of(
 
 
 def worked_examples(item: Item, task: Task, settings: ResolvedSettings) -> Sequence[Item]:
-    """Format lessons under `same`; examples of the task itself under `published`."""
+    """Return format lessons with `same`, or examples of the task with `published`."""
     if not settings.shots:
         return ()
     if settings.style == "few-shot":
@@ -66,19 +66,19 @@ def worked_examples(item: Item, task: Task, settings: ResolvedSettings) -> Seque
 
 
 def continuations_of(item: Item, task: Task) -> tuple[str, ...]:
-    """What could follow the prompt: the texts of the options, or their letters if shown."""
+    """Return the possible continuations: texts of the options, or their letters if shown."""
     if task.hides_options:
         return tuple(f" {option}" for option in item.options)
     return tuple(f" {letter}" for letter in ascii_uppercase[: len(item.options)])
 
 
 def request_text(item: Item) -> str:
-    """The user's turn of an item whose task has scorers."""
+    """Return the user turn of an item of a task with scorers."""
     return item.request or item.question
 
 
 def full_response(response: str, settings: ResolvedSettings) -> str:
-    """The response as it is judged: a prompt that ended in `Answer:` is part of its first line."""
+    """Return the text to grade: if the prompt ended with `Answer:`, that is prepended."""
     return f"{ANSWER}{response}" if _ends_open(settings) else response
 
 
@@ -114,7 +114,7 @@ def _open_question(item: Item, task: Task, settings: ResolvedSettings) -> str:
 
 
 def _request(item: Item, task: Task, settings: ResolvedSettings) -> str:
-    """The user's turn: what to do, the form of the answer, the question."""
+    """Return the user turn: instruction, answer format and question."""
     if task.scorers:
         return request_text(item)
     form = f'End with a line that is nothing but "{ANSWER} " and {FORMS[task.kind]}.'

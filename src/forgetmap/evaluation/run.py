@@ -36,21 +36,21 @@ from forgetmap.records import (
 
 BYTES_PER_TOKEN = 8
 SAMPLE_ITEMS = 8
-"""Items of each kind that are tried to measure the speed."""
+"""Number of items per kind that are run to measure the speed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How far a run is.
+    """Progress of a run.
 
     Attributes:
-        done: answers so far, those of an earlier attempt included.
-        total: answers of the whole run.
-        tokens: read and written since the start of this attempt.
-        seconds: since then.
-        failed: answers that are errors.
-        damaged: lines of the journal that were damaged, so that what they held is asked again.
-        written: of the tokens, those that the model wrote.
+        done: number of answers so far, including earlier attempts.
+        total: number of answers of the whole run.
+        tokens: tokens read and written in this attempt.
+        seconds: duration of this attempt.
+        failed: number of answers that are errors.
+        damaged: number of damaged lines of the journal, whose answers are generated again.
+        written: tokens that the model generated, of `tokens`.
     """
 
     done: int
@@ -63,7 +63,7 @@ class Step:
 
 
 OnProgress = Callable[[Step], None]
-"""Called after every answer with how far the run is."""
+"""Callback that receives the progress after every answer."""
 
 
 def run_model(
@@ -79,16 +79,16 @@ def run_model(
     """Evaluate a model on a suite and write a run folder; resume an earlier attempt.
 
     Args:
-        backend: what the answers come from.
-        suite: what is asked.
-        out: the run folder; a journal stands beside it until it is complete.
-        model: which model answers.
-        settings: how the model is asked.
-        overwrite: start anew, whatever is there.
+        backend: backend that answers.
+        suite: tasks and items.
+        out: the run folder; until it is complete, a journal is kept beside it.
+        model: identity of the model.
+        settings: settings of the evaluation.
+        overwrite: start again, whatever exists.
         on_progress: called after every answer.
 
     Returns:
-        The run folder. If it is already there and complete, nothing is done.
+        The run folder. If it already exists and is complete, nothing is done.
     """
     resolved = resolve(settings or Settings(), backend)
     jobs = make_jobs(suite, resolved, backend, model.salt)
@@ -100,7 +100,7 @@ def run_model(
     with writable(out):
         out.parent.mkdir(parents=True, exist_ok=True)
     with only_writer(out.parent / f".{out.name}.lock", of=out):
-        if is_complete(out, fingerprint, overwrite=overwrite):  # another was quicker
+        if is_complete(out, fingerprint, overwrite=overwrite):  # another process was faster
             return out
         journal_path = out.parent / f".{out.name}.journal.jsonl"
         if overwrite:
@@ -121,10 +121,10 @@ def run_model(
 
 
 def is_complete(out: Path, fingerprint: str, *, overwrite: bool) -> bool:
-    """Whether this very run is there already.
+    """Whether the same run already exists.
 
     Raises:
-        OutputError: there is something else.
+        OutputError: the folder has other content.
     """
     if overwrite or not is_run_folder(out):
         refuse_to_replace(out, overwrite=overwrite)
@@ -156,7 +156,7 @@ def _answer_turns(
     journal: Journal[Answer],
     on_progress: OnProgress | None,
 ) -> list[Job]:
-    """All answers, second turns last; the jobs with the prompts that were sent."""
+    """Generate all answers, second turns last; return the jobs with their final prompts."""
     progress = _progress_counter(len(jobs), journal, on_progress)
     first_turns = [job for job in jobs if job.task.follows is None]
     _answer_all(backend, first_turns, settings, journal, progress)
@@ -179,7 +179,7 @@ def _answer_turns(
 def _progress_counter(
     total: int, journal: Journal[Answer], on_progress: OnProgress | None
 ) -> Callable[[Answer], None]:
-    """Counts the answers of this attempt on top of those before it."""
+    """Return a function that counts answers and reports progress, including earlier attempts."""
     start, tokens, written = time.perf_counter(), 0, 0
     failed = sum(answer.outcome == Outcome.ERROR for answer in journal.done.values())
 
@@ -210,7 +210,7 @@ def _answer_all(
 
 
 def _check_room(out: Path, tokens: int) -> None:
-    """Refuse a disk on which not even the prompts fit."""
+    """Raise an error if even the prompts do not fit on the disk."""
     folder = out.absolute().parent
     while not folder.exists():
         folder = folder.parent
@@ -225,14 +225,14 @@ def _check_room(out: Path, tokens: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RunEstimate:
-    """What a run would take.
+    """Estimated cost of a run.
 
     Attributes:
-        answers: to be had.
-        tokens_in: to be read; a server reads a question again for each option it weighs.
-        most_tokens_out: to be written, if every answer is as long as it may be.
-        seconds: at the speed of a few items.
-        most_cost: of a server with prices.
+        answers: number of answers.
+        tokens_in: tokens to read; servers read a question again for each option they score.
+        most_tokens_out: tokens to generate if every answer has the maximum length.
+        seconds: duration at the measured speed of a few items.
+        most_cost: maximum price on a server with prices.
     """
 
     answers: int
@@ -243,7 +243,7 @@ class RunEstimate:
 
 
 def estimate_run(backend: Backend, suite: Suite, settings: Settings | None = None) -> RunEstimate:
-    """What a run would take, from counting its tokens and trying a few items."""
+    """Estimate the cost of a run by counting tokens and running a few items."""
     resolved = resolve(settings or Settings(), backend)
     jobs = make_jobs(suite, resolved, backend, "")
     lengths = check_lengths(jobs, resolved, backend)
@@ -271,7 +271,7 @@ def estimate_run(backend: Backend, suite: Suite, settings: Settings | None = Non
 
 
 def _server_tokens_in(backend: Backend, answers: Sequence[Answer]) -> int:
-    """Tokens that a server counted, which knows better than we; 0 if none did."""
+    """Return the input tokens counted by the server; 0 if it does not count."""
     if not isinstance(backend, ServerBacked) or not backend.service.abilities["counts"]:
         return 0
     return sum(Usage(*answer.spent).tokens_in for answer in answers if answer.spent)

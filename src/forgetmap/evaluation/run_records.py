@@ -40,15 +40,15 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ModelIdentity:
-    """Which model answers.
+    """Identity of the evaluated model.
 
     Attributes:
-        name: of the run.
-        info: which weights.
-        stamp: changes when the weights do.
-        salt: tells the random numbers of this run from those of other models.
-        parent: name of the run of the checkpoint before, where there is one.
-        training: how far its training is, where it is in the middle of it.
+        name: name of the run.
+        info: description of the weights.
+        stamp: text that changes with the weights.
+        salt: separates the random numbers of this run from those of other models.
+        parent: name of the run of the previous checkpoint, if any.
+        training: training progress of a checkpoint, if any.
     """
 
     name: str
@@ -62,7 +62,7 @@ class ModelIdentity:
 def record_columns(
     jobs: Sequence[Job], journal: Journal[Answer], settings: ResolvedSettings
 ) -> dict[str, list[Any]]:
-    """The records of a run; what was written is scored leniently and strictly."""
+    """Return the records of a run; generated answers are scored leniently and strictly."""
     columns: dict[str, list[Any]] = {}
     for job in jobs:
         for row in _rows(job, journal.done[job.key], settings):
@@ -80,7 +80,7 @@ def _rows(job: Job, answer: Answer, settings: ResolvedSettings) -> Iterator[dict
 
 
 def _scored_rows(job: Job, answer: Answer, settings: ResolvedSettings) -> Iterator[dict[str, Any]]:
-    """One row per field of each scorer; what needs a judge or a sandbox stays unscored."""
+    """Yield one row per field of each scorer; fields that need a judge or sandbox stay unscored."""
     row = _row(job, answer, "", settings)
     for name in job.task.scorers:
         scorer = load_scorer(name)
@@ -89,7 +89,7 @@ def _scored_rows(job: Job, answer: Answer, settings: ResolvedSettings) -> Iterat
 
 
 def _values(job: Job, answer: Answer, scorer: Scorer) -> dict[str, dict[str, Any]]:
-    """What differs between the rows of one answer: nothing if there is none."""
+    """Return the values that differ between rows of one answer; unscored if there is no answer."""
     if answer.response is None:
         return {field_name: {} for field_name in scorer.fields}
     sample = _sample(job.item, answer.response, answer.finish_reason)
@@ -148,7 +148,7 @@ def _row(job: Job, answer: Answer, scorer: str, settings: ResolvedSettings) -> d
 def run_info(
     identity: ModelIdentity, suite: Suite, settings: ResolvedSettings, fingerprint: str
 ) -> RunInfo:
-    """The manifest of the run."""
+    """Return the manifest of the run."""
     tasks = {
         task.name: TaskInfo(
             version=task.version,
@@ -180,7 +180,7 @@ def run_info(
 
 
 def _shots(task: Task, settings: ResolvedSettings) -> int:
-    """Worked examples that the items of a task are shown with."""
+    """Return the number of worked examples before the items of a task."""
     if task.scorers:
         return 0
     own = len(task.examples) if settings.style == "few-shot" else settings.shots
@@ -188,9 +188,9 @@ def _shots(task: Task, settings: ResolvedSettings) -> int:
 
 
 def _decoding(suite: Suite, settings: ResolvedSettings) -> dict[str, Any]:
-    """How answers were written; of a suite of both kinds also how long those in free form may be.
+    """Return the decoding; in a mixed suite also the maximum length of free-form answers.
 
-    Whatever else is said of the short ones is the same.
+    The other parameters are the same for both kinds.
     """
     free = [bool(task.scorers) for task in suite.tasks]
     used = settings.free if all(free) else settings.decoding
@@ -199,7 +199,7 @@ def _decoding(suite: Suite, settings: ResolvedSettings) -> dict[str, Any]:
 
 
 def _main_metric(task: Task, *, weighed: bool) -> dict[str, str]:
-    """The metric a task is compared by."""
+    """Return the main metric of a task."""
     if not task.scorers:
         by_weight = weighed and task.kind == "option"
         return {"main_metric": "acc", "main_scorer": WEIGHTS if by_weight else LENIENT}
@@ -208,7 +208,7 @@ def _main_metric(task: Task, *, weighed: bool) -> dict[str, str]:
 
 
 def _ranges(suite: Suite) -> dict[str, MetricInfo]:
-    """What the values of scorers' fields can be."""
+    """Return the ranges of the fields of scorers."""
     names = {name for task in suite.tasks for name in task.scorers}
     return {
         field_name: MetricInfo(low=scale.low, high=scale.high)
@@ -218,7 +218,7 @@ def _ranges(suite: Suite) -> dict[str, MetricInfo]:
 
 
 def service_info(service: Service, usage: Sequence[Sequence[int]]) -> ServiceInfo:
-    """What the server took for all answers, those of earlier attempts included."""
+    """Return the total usage of the server, including earlier attempts."""
     total = Usage(*map(sum, zip(*usage, strict=True))) if usage else Usage()
     counts = service.abilities.get("counts", True)
     cost = cost_of(service, total.tokens_in, total.tokens_out) if counts else None
@@ -232,7 +232,7 @@ def service_info(service: Service, usage: Sequence[Sequence[int]]) -> ServiceInf
 
 
 def cost_of(service: Service, tokens_in: float, tokens_out: int) -> float | None:
-    """Price of so many tokens; None without prices."""
+    """Return the price of tokens; None without prices."""
     if service.price_in is None and service.price_out is None:
         return None
     return (tokens_in * (service.price_in or 0) + tokens_out * (service.price_out or 0)) / MILLION

@@ -13,12 +13,12 @@ from forgetmap.evaluation.backends.base import Backend, Decoding
 from forgetmap.evaluation.choices import ProtocolName, Scoring, Stage
 
 Style = Literal["plain", "chat", "few-shot"]
-"""A plain prompt with format lessons; the chat template; worked examples of the task itself."""
+"""Plain prompt with format lessons; chat template; worked examples of the task itself."""
 
 SHORT, FREE, LONG = 64, 1024, 32_768
-"""New tokens of an answer in a line, of one in free form, and of one with reasoning before it."""
+"""Maximum number of new tokens: of a one-line answer, of free form, and with reasoning."""
 SHOTS: dict[Style, int] = {"plain": 3, "chat": 0, "few-shot": 5}
-"""Worked examples before a question; a task shows at most those it has, most of the study three."""
+"""Worked examples before a question, if the task has as many; most of the study have three."""
 NEXT_QUESTION = ("\nQuestion:",)
 
 
@@ -84,7 +84,7 @@ class Settings:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know: the model is asked otherwise than models of its stage."""
+        """Warnings for readers: the prompt style is unusual for the stage of the model."""
         if self.stage == "base" and self.chat:
             return (BASE_IN_CHAT,)
         if self.stage == "tuned" and self.protocol == "published" and self.chat is False:
@@ -94,10 +94,10 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedSettings:
-    """Settings made definite for one model: nothing is left open.
+    """Settings of one model with all defaults filled in.
 
-    Items of tasks with scorers are asked as they are and answered in free form: `free` decodes
-    these, `decoding` the others.
+    Items of tasks with scorers are used as they are and answered in free form: `free` is their
+    decoding, `decoding` that of the others.
     """
 
     protocol: ProtocolName
@@ -115,12 +115,12 @@ class ResolvedSettings:
 
     @property
     def reasons(self) -> bool:
-        """Whether the model is to think before it answers."""
+        """Whether the model is to reason before it answers."""
         return self.protocol == "published"
 
     def fingerprint(self, **more: Any) -> str:
-        """The same for the same way of asking."""
-        # What was not said is left out, so that runs from before it could be said stay the same.
+        """Return a fingerprint of the settings."""
+        # Unset values are left out, so that fingerprints of older runs do not change.
         facts = {name: value for name, value in asdict(self).items() if name != "notes"}
         if self.stage is None:
             del facts["stage"]
@@ -129,11 +129,11 @@ class ResolvedSettings:
 
 
 def resolve(settings: Settings, backend: Backend) -> ResolvedSettings:
-    """Fill in what the protocol says, for this model.
+    """Fill in the defaults of the protocol for this model.
 
     Raises:
-        UsageError: a chat was asked for, and the model has no chat template; or the protocol
-            depends on the stage of the model, and nobody says it.
+        UsageError: chat was requested, but the model has no chat template; or the protocol needs
+            the stage of the model, and it is not given.
     """
     published = settings.protocol == "published"
     style = find_style(settings)
@@ -168,16 +168,16 @@ def resolve(settings: Settings, backend: Backend) -> ResolvedSettings:
 
 
 def find_style(settings: Settings, model: str = "the model", *, alike: bool = False) -> Style:
-    """How questions are put: as it is said, else as the protocol asks models of this stage.
+    """Return the prompt style: as given, else that of the protocol for models of this stage.
 
     Args:
-        settings: how the model is asked.
-        model: what it is called, for the complaint.
-        alike: nothing can be set for one model alone.
+        settings: settings of the evaluation.
+        model: name of the model, for the error.
+        alike: whether all models must have the same settings.
 
     Raises:
-        UsageError: the protocol depends on the stage, and nobody says it. A chat template tells
-            nothing: base models may have one.
+        UsageError: the protocol needs the stage, and it is not given. A chat template does not show
+            it: base models may have one.
     """
     if settings.protocol == "same":
         return "chat" if settings.chat else "plain"
@@ -202,13 +202,13 @@ def _decoding(settings: Settings, style: Style, *, published: bool) -> Decoding:
 
 
 def _free(decoding: Decoding, settings: Settings) -> Decoding:
-    """No line ends an answer in free form, and it has room for more than one."""
+    """Return the decoding of free-form answers: no stop text, and more tokens."""
     room = _or(settings.max_new_tokens, max(FREE, decoding.max_new_tokens))
     return replace(decoding, stop=(), max_new_tokens=room)
 
 
 def _check_sampling(resolved: ResolvedSettings) -> ResolvedSettings:
-    """Greedy answers repeat themselves, and so do likelihoods: one of each is enough."""
+    """Refuse repeats of greedy answers or log-likelihoods, which would all be the same."""
     if resolved.repeats > 1 and resolved.decoding.temperature == 0:
         raise UsageError(
             f"{resolved.repeats} greedy answers to an item would be identical",

@@ -16,10 +16,10 @@ BEST = "best"
 
 
 def check_action(on_alarm: str, lr_factor: float) -> None:
-    """Refuse an action that does not exist.
+    """Refuse an unknown action or a factor that does not lower the learning rate.
 
     Raises:
-        UsageError: it does not, or the factor would not lower anything.
+        UsageError: the action is unknown, or the factor is out of range.
     """
     if on_alarm not in get_args(OnAlarm):
         raise UsageError(
@@ -34,10 +34,10 @@ def check_action(on_alarm: str, lr_factor: float) -> None:
 
 
 def lower_learning_rate(optimizer: Any, scheduler: Any, factor: float) -> None:
-    """Multiply the learning rate, now and in all that a scheduler makes of it later.
+    """Multiply the learning rate, now and in the later values of the scheduler.
 
-    Schedulers compute each rate from rates of their own (`base_lrs`) or from that of the step
-    before, so both are scaled; they are saved with a checkpoint, so a resumed training has them.
+    Schedulers compute each rate from `base_lrs` or from the previous rate, so both are scaled; they
+    are saved with a checkpoint, so a resumed training has them.
     """
     for group in optimizer.param_groups:
         group["lr"] *= factor
@@ -51,7 +51,7 @@ def lower_learning_rate(optimizer: Any, scheduler: Any, factor: float) -> None:
 
 
 def _all_schedulers(scheduler: Any) -> list[Any]:
-    """A scheduler with those it consists of; accelerate and SequentialLR wrap others."""
+    """Return a scheduler with its parts; accelerate and SequentialLR wrap others."""
     if scheduler is None:
         return []
     inner = getattr(scheduler, "scheduler", None)
@@ -64,9 +64,9 @@ def _all_schedulers(scheduler: Any) -> list[Any]:
 def is_better(total: WatchGroup, best: KeptCheckpoint | None, margin: float) -> bool:
     """Whether the checkpoint of a look replaces the one that is kept.
 
-    The latest look that forgot at most the margin, as measured, and raised no alarm: the most
-    trained model that keeps what it could. As long as there is none, the look that forgot least;
-    of equals the more accurate, then the later one.
+    Kept is the latest look with measured forgetting of at most the margin and no alarm. If there is
+    none, it is the look with the least forgetting; ties go to the more accurate, then to the later
+    one.
     """
     if total.forgotten is None or total.accuracy is None:
         return False
@@ -80,9 +80,9 @@ def is_better(total: WatchGroup, best: KeptCheckpoint | None, margin: float) -> 
 
 
 def save_best(model: Any, tokenizer: Any, folder: Path) -> None:
-    """Write model (an adapter alone where there is one) and tokenizer; whole or not at all.
+    """Write model (or only its adapter) and tokenizer atomically.
 
-    The one that was kept before goes only once the new one is on the disk.
+    The previous checkpoint is removed only after the new one is on the disk.
     """
     best, partial = folder / BEST, folder / f".{BEST}.partial"
     shutil.rmtree(partial, ignore_errors=True)

@@ -1,9 +1,9 @@
 """Results of a look by category, and the decision on an alarm.
 
-The same items are asked at each look, so looks are no new evidence: look l is tested by itself, at
-alpha / (l (l + 1)). Half of that belongs to the total, the other half is shared evenly by the
-categories. So a training that never forgets more than the margin raises any alarm, at any look
-and anywhere, with a chance of at most alpha.
+Every look uses the same items, so looks add no independent evidence: look l is tested alone, at
+level alpha / (l (l + 1)). Half of that is for the total, the other half is split evenly between the
+categories. So a training that never forgets more than the margin raises a false alarm, at any look
+and in any group, with a probability of at most alpha.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from forgetmap.train.history import WatchGroup
 Key = tuple[str, str]
 """Task and item."""
 Scores = Mapping[Key, bool | None]
-"""Whether each item is right; None where there is no answer."""
+"""Whether each item is right; None without an answer."""
 TOTAL = "total"
 
 
 @dataclass(frozen=True, slots=True)
 class AlarmRule:
-    """When there is an alarm.
+    """Rule for alarms.
 
     Attributes:
-        margin: share of all items that may be forgotten.
+        margin: share of all items that may be forgotten without an alarm.
         noise_floor: share of answers that batching and hardware flip one way.
-        alpha: chance of any false alarm in a training.
+        alpha: probability of any false alarm in a training.
     """
 
     margin: float
@@ -36,7 +36,7 @@ class AlarmRule:
     alpha: float
 
     def group_alpha(self, look: int, categories: int, *, is_total: bool) -> float:
-        """Error rate that is left to one group at one look."""
+        """Return the test level of one group at one look."""
         rate = look_alpha(look, self.alpha)
         if categories < 2:
             return rate
@@ -45,7 +45,7 @@ class AlarmRule:
 
 @dataclass(frozen=True, slots=True)
 class KlMeans:
-    """KL to and from the start of one group."""
+    """KL to and from the start model in one group."""
 
     to_start: float | None = None
     from_start: float | None = None
@@ -59,15 +59,15 @@ def judge_look(
     rule: AlarmRule,
     kl: Mapping[str, KlMeans] | None = None,
 ) -> dict[str, WatchGroup]:
-    """Every group of one look, the total first.
+    """Return the results of all groups of one look, the total first.
 
     Args:
-        look: its number; 0 is the start, which is not tested.
-        start: at step 0.
-        now: at this step.
-        categories: of each task; one category alone is the total and not listed.
-        rule: when there is an alarm.
-        kl: of each group.
+        look: number of the look; 0 is the start, which is not tested.
+        start: scores at step 0.
+        now: scores at this step.
+        categories: category of each task; a single category equals the total and is not listed.
+        rule: rule for alarms.
+        kl: KL of each group.
     """
     groups: dict[str, list[Key]] = {TOTAL: list(start)}
     for key in start:

@@ -49,7 +49,7 @@ class ForgettingCallback(TrainerCallback):  # type: ignore[misc]
         self._looked = -1
 
     def report_through(self, handler: Any) -> None:
-        """Pass values to the callbacks of a trainer instead of loggers made here."""
+        """Pass values to the callbacks of a trainer instead of new loggers."""
         self._reporters = Reporters(handler)
 
     @property
@@ -63,7 +63,7 @@ class ForgettingCallback(TrainerCallback):  # type: ignore[misc]
         return self._first.folder
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Look at the start, or take up what an earlier part of the training left."""
+        """Look at the start model, or resume the history of an interrupted training."""
         self._loss, self._looked = None, state.global_step
         model, tokenizer = given["model"], self._tokenizer(given)
         self._watcher = None
@@ -77,7 +77,7 @@ class ForgettingCallback(TrainerCallback):  # type: ignore[misc]
         self._act(begin, args, state, control, given)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Look if it is time."""
+        """Look if a look is due."""
         if state.global_step < min(self._next, state.max_steps):
             return
         self._looked = state.global_step
@@ -87,7 +87,7 @@ class ForgettingCallback(TrainerCallback):  # type: ignore[misc]
     def on_log(
         self, _args: Any, state: Any, _control: Any, logs: dict[str, Any] | None = None, **_: Any
     ) -> None:
-        """Remember the loss of training."""
+        """Store the training loss."""
         loss = (logs or {}).get("loss")
         if not isinstance(loss, int | float):
             return
@@ -96,7 +96,7 @@ class ForgettingCallback(TrainerCallback):  # type: ignore[misc]
             self._watcher.miss(state.global_step, "loss", f"the training loss is {loss}")
 
     def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Look once more where training ended early, unless other weights were loaded since."""
+        """Look once more if training ended early, unless other weights were loaded."""
         if self._looked < state.global_step and not args.load_best_model_at_end:
             moment = self._moment(state, given)
             self._act(lambda: self._first.look_at_end(moment), args, state, control, given)
@@ -105,7 +105,7 @@ class ForgettingCallback(TrainerCallback):  # type: ignore[misc]
         self._reporters.close()
 
     def _act(self, decide: Any, args: Any, state: Any, control: Any, given: dict[str, Any]) -> None:
-        """Decide in the first process, act in all of them, and count the time."""
+        """Decide in the first process, act in all processes, and measure the time."""
         began = time.perf_counter()
         is_first = state.is_world_process_zero
         decision: WatchDecision = decide_together(decide, args.world_size, is_first=is_first)
@@ -126,7 +126,7 @@ class ForgettingCallback(TrainerCallback):  # type: ignore[misc]
 
     @property
     def _first(self) -> Watcher:
-        """Of the first process, the only one that looks."""
+        """The watcher, which exists only in the first process."""
         if self._watcher is None:
             raise UsageError(
                 "this process has no history yet",
@@ -141,7 +141,7 @@ class ForgettingCallback(TrainerCallback):  # type: ignore[misc]
                 "the trainer has no tokenizer, which the probe needs",
                 hint="pass processing_class= to the trainer, or tokenizer= here.",
             )
-        return getattr(found, "tokenizer", found)  # a processor has one for texts
+        return getattr(found, "tokenizer", found)  # processors contain a tokenizer
 
     def _moment(self, state: Any, given: dict[str, Any]) -> Moment:
         optimizer = given.get("optimizer")

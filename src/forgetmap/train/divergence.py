@@ -1,9 +1,8 @@
 """Divergence from the start model: KL on the right answers of the probe's items.
 
-At every token of a right answer, behind its prompt, the distribution over the next token is
-compared with that of the start model, which is kept on disk. Of a large vocabulary only the
-likeliest tokens of the start are kept, and all others count as one: what is merged cannot differ,
-so each KL is then a lower limit.
+At every token of a right answer, the distribution of the next token is compared with that of the
+start model, which is stored on disk. If the vocabulary is large, only the most likely tokens of the
+start model are stored, and all others are merged into one: the KL is then a lower bound.
 """
 
 from __future__ import annotations
@@ -29,22 +28,22 @@ from forgetmap.train.alarm import TOTAL, Key, KlMeans
 
 START_FILE = "start.npz"
 KEPT_TOKENS = 512
-"""Likeliest tokens of the start model that are kept."""
+"""Number of most likely tokens of the start model that are stored."""
 KL_ITEMS = 100
-"""Most items that the KL is computed on."""
+"""Maximum number of items for the KL."""
 MOST_LOGITS = 2**25
-"""Most logits of one pass."""
+"""Maximum number of logits per pass."""
 SHORTEST_HEAD = 16
-"""Tokens that several prompts must begin with to be read apart."""
+"""Minimum length of a common prefix that is computed separately."""
 MOST_PADDING = 1.5
-"""The longest row of a pass against the shortest."""
+"""Maximum ratio of the longest to the shortest row of a pass."""
 Reals = np.ndarray
 Tokens = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerPath:
-    """A prompt with its right answer; the answer begins at `start`."""
+    """A prompt with its right answer, which starts at index `start`."""
 
     key: Key
     tokens: Tokens
@@ -56,10 +55,10 @@ class AnswerDistributions:
     """Log-probabilities of the start model, one row per token of an answer.
 
     Attributes:
-        paths: of the answers, in order.
-        ids: tokens that are kept.
+        paths: the answers, in order.
+        ids: stored tokens.
         logs: their log-probabilities.
-        is_exact: the whole vocabulary is kept.
+        is_exact: whether the whole vocabulary is stored.
     """
 
     paths: tuple[AnswerPath, ...]
@@ -71,7 +70,7 @@ class AnswerDistributions:
 def answer_paths(
     backend: TransformersBackend, jobs: Sequence[Job], settings: ResolvedSettings
 ) -> list[AnswerPath]:
-    """The right answers of items that have one and fit into the context."""
+    """Return the right answers of items that have one and fit into the context."""
     asked = [(job, job.prompt.rstrip(), _answer(job, settings)) for job in jobs]
     asked = [one for one in asked if one[2] and one[1]]
     wholes = backend.encode([job.prompt + answer for job, _, answer in asked])
@@ -91,7 +90,7 @@ def _answer(job: Job, settings: ResolvedSettings) -> str:
 
 
 def keep_start(network: Network, paths: Sequence[AnswerPath]) -> AnswerDistributions:
-    """The distributions of the model as it is now."""
+    """Return the distributions of the current model."""
     kept = min(KEPT_TOKENS, network.vocabulary)
     ids: dict[Key, Reals] = {}
     logs: dict[Key, Reals] = {}
@@ -110,7 +109,7 @@ def keep_start(network: Network, paths: Sequence[AnswerPath]) -> AnswerDistribut
 def measure_kl(
     network: Network, start: AnswerDistributions, chosen: set[Key]
 ) -> dict[Key, tuple[float, float]]:
-    """KL(now || start) and KL(start || now) of each item, per token; without what is not finite."""
+    """Return KL(now || start) and KL(start || now) per token of each item, if finite."""
     lengths = [len(path.tokens) - path.start for path in start.paths]
     ends = np.cumsum(lengths)
     places = {path.key: slice(end - n, end) for path, end, n in zip(
@@ -133,7 +132,7 @@ def measure_kl(
 def mean_kl(
     values: Mapping[Key, tuple[float, float]], categories: Mapping[str, str]
 ) -> dict[str, KlMeans]:
-    """Means over the items of each group, the total included."""
+    """Return the means over the items of each group and of the total."""
     groups: dict[str, list[tuple[float, float]]] = {TOTAL: []}
     for (task, _), both in values.items():
         groups[TOTAL].append(both)
@@ -146,7 +145,7 @@ def mean_kl(
 
 
 def write_start(start: AnswerDistributions, folder: Path) -> None:
-    """Keep distributions on disk."""
+    """Write distributions to the disk."""
     with whole_file(folder / START_FILE) as partial, partial.open("wb") as file:
         np.savez(
             file,
@@ -159,7 +158,7 @@ def write_start(start: AnswerDistributions, folder: Path) -> None:
 
 
 def read_start(folder: Path, paths: Sequence[AnswerPath]) -> AnswerDistributions | None:
-    """The distributions that were kept for these answers; None if there are none for all."""
+    """Read the distributions of these answers; None if they are incomplete."""
     if not (folder / START_FILE).is_file():
         return None
     with np.load(folder / START_FILE) as kept:
@@ -174,14 +173,14 @@ def read_start(folder: Path, paths: Sequence[AnswerPath]) -> AnswerDistributions
 
 
 def _kl(one: Reals, other: Reals) -> float:
-    """Mean over rows; a token that cannot be has no part in it. Not a number if one is not."""
+    """Return the mean KL over rows; tokens with probability 0 add nothing. NaN if a row is NaN."""
     with np.errstate(invalid="ignore"):
         terms = np.where(np.exp(one) == 0, 0.0, np.exp(one) * (one - other))
     return float(np.maximum(terms.sum(-1).mean(), 0.0))
 
 
 def _with_rest(logs: Reals) -> Reals:
-    """One more column: all tokens that were not kept."""
+    """Append a column with the probability of all tokens that are not stored."""
     rest = np.log(np.maximum(1 - np.exp(logs).sum(-1, keepdims=True), 1e-12))
     return np.concatenate([logs, rest], axis=-1)
 
@@ -190,9 +189,9 @@ def _with_rest(logs: Reals) -> Reals:
 def _log_probabilities(
     network: Network, paths: Sequence[AnswerPath]
 ) -> Iterator[tuple[AnswerPath, torch.Tensor]]:
-    """Rows over the vocabulary, one per token of each answer; in any order.
+    """Yield log-probabilities over the vocabulary, one row per token of each answer; in any order.
 
-    What several prompts begin with, such as worked examples, is read once.
+    Common prefixes of prompts, such as worked examples, are computed once.
     """
     longest = max((len(path.tokens) for path in paths), default=0)
     families = _families(paths) if network.shares_heads(longest) else [((), list(paths))]
@@ -201,7 +200,7 @@ def _log_probabilities(
 
 
 def _families(paths: Sequence[AnswerPath]) -> Iterator[tuple[Tokens, list[AnswerPath]]]:
-    """Paths that begin alike, each family with what all of it begins with; last, all others."""
+    """Yield groups of paths with their common prefix, and at the end all other paths."""
     apart: list[AnswerPath] = []
     family: list[AnswerPath] = []
     head: Tokens = ()
@@ -234,7 +233,7 @@ def _common_head(one: Tokens, other: Tokens) -> Tokens:
 def _passes(
     network: Network, paths: Sequence[AnswerPath], head: Tokens
 ) -> Iterator[tuple[AnswerPath, torch.Tensor]]:
-    """All paths that begin with the head, in passes of like length."""
+    """Run all paths that start with the head, in passes of similar length."""
     cache = network.read_head(head) if head else None
     skipped = len(head)
     for batch in _batches(sorted(paths, key=lambda path: len(path.tokens)), network.vocabulary):
@@ -260,7 +259,7 @@ def _passes(
 
 
 def _batches(paths: Sequence[AnswerPath], vocabulary: int) -> Iterator[list[AnswerPath]]:
-    """Neighbours together, within the limits."""
+    """Group neighbours within the limits."""
     batch: list[AnswerPath] = []
     for path in paths:
         width = max(len(one.tokens) for one in [*batch, path])

@@ -1,6 +1,6 @@
 """Old prompts and examples of mitigations: read from files and tokenized.
 
-A row is what `forgetmap export replay` writes and TRL reads:
+Rows have the format that `forgetmap export replay` writes and TRL reads:
 
     {"prompt": "What is 2 + 2?", "completion": " 4"}       text, or lists of chat messages
     {"messages": [{"role": "user", ...}, {"role": "assistant", ...}]}
@@ -30,9 +30,9 @@ from forgetmap.errors import (
 
 ExampleRow = Mapping[str, Any]
 ExampleSource = str | Path | Sequence[ExampleRow]
-"""A file of JSON lines, or the rows themselves."""
+"""A file of JSON lines, or a sequence of rows."""
 IGNORED = -100
-"""Label of a token that counts for no loss."""
+"""Label of a token that is excluded from the loss."""
 FORMS = (
     "add `prompt`, `prompt` and `completion`, `messages`, or `input_ids` and `labels` to each row."
 )
@@ -40,7 +40,7 @@ FORMS = (
 
 @dataclass(frozen=True)
 class Place:
-    """Where a row stands, for errors."""
+    """Position of a row, for errors."""
 
     file: str
     line: int
@@ -51,9 +51,9 @@ class TokenExample:
     """A sequence of tokens.
 
     Attributes:
-        ids: of the prompt and the completion.
-        begin: where the completion begins; as long as `ids` if there is none.
-        place: where it was read.
+        ids: tokens of prompt and completion.
+        begin: index at which the completion begins; the length of `ids` if there is none.
+        place: position in the source.
     """
 
     ids: tuple[int, ...]
@@ -62,24 +62,24 @@ class TokenExample:
 
     @property
     def is_answered(self) -> bool:
-        """Has a completion."""
+        """Whether it has a completion."""
         return self.begin < len(self.ids)
 
     @property
     def labels(self) -> list[int]:
-        """The completion's tokens; what is before them is ignored."""
+        """Tokens of the completion; those before it are ignored."""
         return [IGNORED] * self.begin + list(self.ids[self.begin :])
 
 
 def read_examples(
     source: ExampleSource, tokenizer: Any, *, context: int | None = None, eos: bool = True
 ) -> list[TokenExample]:
-    """All rows of a source as tokens.
+    """Read all rows of a source as tokens.
 
     Args:
         source: a file of JSON lines, or rows.
-        tokenizer: of the model; None will do where rows are tokens already.
-        context: the most tokens the model takes.
+        tokenizer: tokenizer of the model; None if rows are tokens already.
+        context: maximum number of tokens of the model.
         eos: end completions with the end-of-sequence token, as TRL does.
 
     Raises:
@@ -102,7 +102,7 @@ def read_examples(
 
 
 def read_rows(source: ExampleSource) -> list[tuple[Place, ExampleRow]]:
-    """Rows with their places; at least one.
+    """Read rows with their positions; at least one.
 
     Raises:
         InputError: there is no such file, it is not JSON lines, or it has no rows.
@@ -146,7 +146,7 @@ def _lines(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def check_vocabulary(examples: Sequence[TokenExample], size: int) -> None:
-    """All tokens must be known to the model.
+    """Check that the model knows all tokens.
 
     Raises:
         ModelError: the tokenizer belongs to another model.
@@ -161,13 +161,13 @@ def check_vocabulary(examples: Sequence[TokenExample], size: int) -> None:
 
 
 def context_of(model: Any, tokenizer: Any) -> int | None:
-    """The most tokens a model takes, if it says so."""
+    """Return the context length of a model, if stated."""
     config = model.config.get_text_config()
     limits = [
         getattr(config, "max_position_embeddings", None),
         getattr(tokenizer, "model_max_length", None),
     ]
-    known = [int(limit) for limit in limits if limit and limit < 1e9]  # 1e30 says "unknown"
+    known = [int(limit) for limit in limits if limit and limit < 1e9]  # 1e30 means unknown
     return min(known) if known else None
 
 
@@ -202,7 +202,7 @@ def _encode_text(row: ExampleRow, tokenizer: Any, place: Place, *, eos: bool) ->
     if row.get("completion") is None:
         end = tokenizer.eos_token_id
         if len(start) > 1 and start[-1] == end:
-            start = start[:-1]  # some tokenizers end whatever they are given
+            start = start[:-1]  # some tokenizers always append an end token
         return _checked(start, len(start), place)
     whole = _ids(tokenizer, prompt + _text(row, "completion", place))
     if eos and tokenizer.eos_token_id is not None and whole[-1:] != [tokenizer.eos_token_id]:
@@ -256,7 +256,7 @@ def _given_tokens(row: ExampleRow, place: Place) -> TokenExample:
     if not counted:
         return _checked(ids, len(ids), place)
     last = counted[-1] + 1
-    return _checked(ids[:last], counted[0], place)  # what follows is padding
+    return _checked(ids[:last], counted[0], place)  # the rest is padding
 
 
 def _checked(ids: list[int], begin: int, place: Place) -> TokenExample:
@@ -276,7 +276,7 @@ def _ids(tokenizer: Any, text: str) -> list[int]:
 
 
 def _shared(first: list[int], second: list[int]) -> int:
-    """Length of what both begin with; a token that spans the border belongs to the completion."""
+    """Return the length of the common prefix; a token across the border is in the completion."""
     for at, (one, other) in enumerate(zip(first, second, strict=False)):
         if one != other:
             return at

@@ -6,13 +6,12 @@ import sys
 
 from forgetmap.errors import ForgetmapError
 
-# A look that worked at step 0 fails later for what the machine or the training did: memory or disk
-# used up, a file taken away, weights that are not numbers, a scorer of another package that chokes
-# on a strange answer. All of these must not cost a week of training, and they are what is listed.
-# Not listed, and so passed on: KeyboardInterrupt, SystemExit and warnings that a user turned into
-# errors, who wants the process to end; and errors of names and syntax (NameError, ImportError),
-# which are faults of a program that the first look would have shown: nothing fails at step 0
-# without ending the training at once, where nothing is lost yet.
+# If a look works at step 0, later failures are due to the machine or the training: memory or disk
+# full, a deleted file, weights that are not numbers, a plugin scorer that fails on a strange
+# answer. These errors are listed, because they must not end a week of training. Not listed are
+# KeyboardInterrupt, SystemExit and warnings turned into errors, where the user wants the process to
+# end; and errors of names and imports (NameError, ImportError), which are bugs that the first look
+# would have shown: any failure at step 0 ends the training at once, when nothing is lost yet.
 LOOK_FAULTS: tuple[type[Exception], ...] = (
     ForgetmapError,
     OSError,
@@ -28,16 +27,16 @@ LOOK_FAULTS: tuple[type[Exception], ...] = (
 
 
 def save_faults() -> tuple[type[Exception], ...]:
-    """The same, with what writing weights raises on a full disk."""
+    """Return LOOK_FAULTS and the error of writing weights to a full disk."""
     from safetensors import SafetensorError
 
     return (*LOOK_FAULTS, SafetensorError)
 
 
 def reporter_faults() -> tuple[type[Exception], ...]:
-    """The same, with what loggers raise that cannot reach their server.
+    """Return LOOK_FAULTS and the errors of loggers that cannot reach their server.
 
-    Only of packages that are loaded: others cannot have raised anything.
+    Only of packages that are loaded: others cannot raise anything.
     """
     named = (("wandb.errors", "Error"), ("httpx", "HTTPError"), ("requests", "RequestException"),
              ("mlflow.exceptions", "MlflowException"))  # fmt: skip

@@ -7,7 +7,7 @@
       step-000050/
       best/             the kept checkpoint, with keep_best
 
-The file is written whole and exchanged at once, so a reader never sees half of it.
+The file is replaced atomically, so a reader never sees a partial one.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from forgetmap.results import Value
 WATCH_FILE = "watch.json"
 WATCH_VERSION = 1
 GapKind = Literal["probe", "items", "budget", "save", "logger", "loss"]
-"""What is missing: a look, answers, a look for lack of budget, a file, a report, a loss."""
+"""What is missing: a look, answers, a look beyond the budget, a file, logged values, a loss."""
 
 
 class WatchGroup(Value):
-    """One look at a category, or at all items."""
+    """Results of one look for a category, or for all items."""
 
     items: int = Field(
         description="Number of items scored at the start and now; shares refer to these."
@@ -79,12 +79,12 @@ class WatchLook(Value):
 
     @property
     def cost(self) -> float | None:
-        """Time in the probe per time in training so far; None at the start."""
+        """Time in the probe divided by training time so far; None at the start."""
         return self.probed_seconds / self.trained_seconds if self.step else None
 
 
 class WatchAlarm(Value):
-    """More than the margin was forgotten."""
+    """An alarm: more than the margin was forgotten."""
 
     step: int
     look: int
@@ -93,7 +93,7 @@ class WatchAlarm(Value):
 
 
 class WatchGap(Value):
-    """Something that should be here and is not."""
+    """A missing result, and the reason."""
 
     step: int
     kind: GapKind
@@ -109,7 +109,7 @@ class KeptCheckpoint(Value):
 
 
 class WatchRule(Value):
-    """What was asked for."""
+    """Options of the watch."""
 
     cost: float | None = Field(
         description="Maximum time in the probe, as a share of training time."
@@ -123,7 +123,7 @@ class WatchRule(Value):
 
 
 class WatchHistory(Value):
-    """All that was seen in one training, with its resumed parts."""
+    """The history of one training, including resumed parts."""
 
     version: int = WATCH_VERSION
     suite: str
@@ -145,20 +145,20 @@ class WatchHistory(Value):
 
     @property
     def curve(self) -> list[WatchLook]:
-        """Looks at the training as it went on, in order of steps."""
+        """Looks that were not abandoned, in order of steps."""
         return [look for look in self.looks if not look.abandoned]
 
 
 def read_history(path: str | Path) -> WatchHistory:
-    """What was seen in a training.
+    """Read the history of a training.
 
     Args:
         path: `watch.json`, the folder it is in, or the output folder of the trainer.
 
     Raises:
-        MissingInputError: nothing was watched there.
+        MissingInputError: there is no history.
         UnreadableError: the file cannot be read.
-        FieldError: it is not such a file, or of a newer version.
+        FieldError: it is another file, or has a newer version.
     """
     file = _find(Path(path))
     try:
@@ -191,7 +191,7 @@ def read_history(path: str | Path) -> WatchHistory:
 
 
 def write_history(history: WatchHistory, folder: Path) -> None:
-    """Write `watch.json`, whole or not at all."""
+    """Write `watch.json` atomically."""
     with whole_file(folder / WATCH_FILE) as partial:
         partial.write_text(history.model_dump_json(indent=1) + "\n", encoding="utf-8")
 

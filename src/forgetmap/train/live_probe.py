@@ -51,19 +51,19 @@ RightOrWrong = dict[Key, bool | None]
 
 
 class LiveProbe:
-    """Items, the model that answers them, and the folder that keeps the answers.
+    """A probe on a live model, with a folder for its answers.
 
     Args:
         model: the live module, in any mode.
-        tokenizer: of the model.
-        suite: what is asked.
-        settings: how.
-        folder: for the run folders.
-        seed: draws the items that the KL is computed on.
+        tokenizer: tokenizer of the model.
+        suite: tasks and items.
+        settings: settings of the evaluation.
+        folder: folder of the run folders.
+        seed: random seed for choosing the items of the KL.
 
     Attributes:
-        asked: tells apart what is asked and how.
-        tokens: tells apart what tokens that is for the model.
+        asked: fingerprint of the items, prompts and settings.
+        tokens: fingerprint of the tokens of prompts and answers.
     """
 
     def __init__(
@@ -92,11 +92,11 @@ class LiveProbe:
 
     @property
     def kl_is_exact(self) -> bool:
-        """Whether the start's whole distributions are kept."""
+        """Whether complete distributions of the start model are stored."""
         return self._start is None or self._start.is_exact
 
     def answer(self, training: TrainingInfo, parent: str | None) -> str:
-        """Ask everything and write a run folder, in place of an abandoned one; its name."""
+        """Evaluate all items and write a run folder, over an abandoned one; return its name."""
         name = run_name(training.step)
         identity = ModelIdentity(name, parent=parent, training=training)
         with model_unchanged(self._model):
@@ -108,7 +108,7 @@ class LiveProbe:
         return name
 
     def warm_up(self) -> None:
-        """Ask one item of each kind, so that the time of the first look is that of the others."""
+        """Evaluate one item of each kind, so that the first look is not slower than the others."""
         kinds = {(task.kind, task.scorers): task for task in reversed(self.suite.tasks)}
         first = [task for task in self.suite.tasks if task in kinds.values() and not task.follows]
         few = {(task.name, item.id) for task in first for item in task.load()[:1]}
@@ -122,19 +122,19 @@ class LiveProbe:
         shutil.rmtree(aside)
 
     def keep_start(self) -> None:
-        """Keep the distributions of the model as it is now: it is the start."""
+        """Store the distributions of the current model as those of the start model."""
         with model_unchanged(self._model):
             self._model.eval()
             self._start = keep_start(self._network, self._paths)
         write_start(self._start, self._folder)
 
     def recall_start(self) -> bool:
-        """Read the distributions that were kept; False if they are gone."""
+        """Read the stored distributions; return False if they are missing."""
         self._start = read_start(self._folder, self._paths)
         return self._start is not None
 
     def kl(self) -> dict[str, KlMeans]:
-        """KL to and from the start of every group."""
+        """Return the KL to and from the start model of every group."""
         if self._start is None:
             return {}
         chosen = {(task.name, item.id) for task in self.suite.tasks for item in task.load()}
@@ -144,7 +144,7 @@ class LiveProbe:
         return mean_kl(values, categories_of(self.suite))
 
     def forget_attempt(self, step: int) -> None:
-        """Remove what a look that failed has left."""
+        """Remove the files of a failed look."""
         (self._folder / f".{run_name(step)}.journal.jsonl").unlink(missing_ok=True)
 
     def _fingerprints(
@@ -165,7 +165,7 @@ class LiveProbe:
 
 
 def run_name(step: int) -> str:
-    """Name of the run folder of a step."""
+    """Return the name of the run folder of a step."""
     return f"step-{step:06d}"
 
 
@@ -183,7 +183,7 @@ def read_scores(folder: Path) -> RightOrWrong:
 
 
 def keep_items(folder: Path, suite: Suite) -> None:
-    """Leave only the items of a suite in a run folder."""
+    """Keep only the items of a suite in a run folder."""
     kept = {(task.name, item.id) for task in suite.tasks for item in task.load()}
     info = read_manifest(folder / MANIFEST)
     tables = {file.name: pq.read_table(file) for file in sorted(folder.glob("*.parquet"))}
@@ -194,7 +194,7 @@ def keep_items(folder: Path, suite: Suite) -> None:
 
 
 def move_away(folder: Path, name: str) -> None:
-    """Put the run folder of an abandoned look aside."""
+    """Move the run folder of an abandoned look aside."""
     if not (folder / name).exists():
         return
     aside = folder / "abandoned" / name
@@ -211,10 +211,10 @@ def _rows_of(table: pa.Table, kept: set[Key]) -> pa.Table:
 
 
 def _answering_module(model: Any) -> Any:
-    """The module of the transformers library, with adapters in its layers where there are any.
+    """Return the transformers module, with adapters in its layers if there are any.
 
-    A wrapper of PEFT hides which inputs the model takes, and with it the quicker ways to ask it.
-    Prompts that an adapter puts before the text are added by the wrapper, so there it stays.
+    A PEFT wrapper hides the inputs of the model, which faster evaluation needs. The wrapper is kept
+    only for prompt learning, where it prepends the learned prompt.
     """
     if not hasattr(model, "peft_config"):
         return model
@@ -224,7 +224,7 @@ def _answering_module(model: Any) -> Any:
 
 
 def _refuse_parts(model: Any) -> None:
-    """A model whose weights are spread over processes answers only where all of them ask."""
+    """Refuse a model with sharded weights, which only answers if all processes take part."""
     for parameter in model.parameters():
         if hasattr(parameter, "ds_id") or type(parameter).__name__ == "DTensor":
             raise UsageError(

@@ -19,7 +19,7 @@ COST, ALPHA, LR_FACTOR = 0.05, 0.05, 0.5
 
 
 class WatchOptions(TypedDict, total=False):
-    """How to watch; see `fm.watch`."""
+    """Options of `fm.watch`."""
 
     cost: float
     every: int | None
@@ -40,7 +40,7 @@ class WatchOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class WatchSettings:
-    """Options with nothing left open, and the items read."""
+    """Options with all defaults filled in, and the items."""
 
     suite: Suite
     settings: Settings
@@ -58,12 +58,12 @@ class WatchSettings:
     quiet: bool
 
     def schedule(self) -> LookSchedule:
-        """When to look."""
+        """Schedule of looks."""
         return LookSchedule(cost=self.cost, every=self.every)
 
     @property
     def rule(self) -> WatchRule:
-        """What is kept of it with what was seen."""
+        """Options as stored in the history."""
         return WatchRule(
             cost=self.cost,
             every=self.every,
@@ -80,7 +80,7 @@ def make_watch_settings(suite: str | Path | Suite, options: WatchOptions) -> Wat
 
     Raises:
         FieldError: an item has no right answer.
-        UsageError: an option makes no sense.
+        UsageError: an option is invalid.
     """
     unknown = set(options) - set(WatchOptions.__annotations__)
     if unknown:

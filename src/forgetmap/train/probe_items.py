@@ -14,11 +14,11 @@ from forgetmap.train.alarm import Key
 
 
 def watched_suite(suite: str | Path | Suite, settings: Settings) -> Suite:
-    """The suite with its items read, all of which can be judged.
+    """Return the suite with its items loaded, all of which can be graded.
 
     Raises:
         FieldError: an item has no right answer.
-        UsageError: there are no items, or several answers to each are asked for.
+        UsageError: there are no items, or the settings ask for repeats.
     """
     if (settings.repeats or 1) > 1 or settings.protocol == "published":
         raise UsageError(
@@ -48,20 +48,20 @@ def _check_gold(task: Task, item: Item, source: str | Path | Suite) -> None:
 
 
 def categories_of(suite: Suite) -> dict[str, str]:
-    """The category of each task; a task without one is its own."""
+    """Return the category of each task; a task without one is its own."""
     return {task.name: task.category or task.name for task in suite.tasks}
 
 
 def count_items(suite: Suite) -> int:
-    """Items of all tasks."""
+    """Return the number of items of all tasks."""
     return sum(len(task.load()) for task in suite.tasks)
 
 
 def part_of_suite(suite: Suite, items: int, seed: int) -> Suite:
-    """About so many items, the same share of each task, drawn by a seed; at least one of each.
+    """Return about this many items, the same share of each task, and at least one of each.
 
-    Which items these are depends on the seed and their ids, not on their order. Tasks that belong
-    together, as turns of a conversation do, keep the same items.
+    The choice depends on the seed and the ids of items, not on their order. Related tasks, such as
+    turns of a conversation, keep the same items.
     """
     total = count_items(suite)
     if items >= total:
@@ -75,12 +75,12 @@ def part_of_suite(suite: Suite, items: int, seed: int) -> Suite:
 
 
 def draw_keys(keys: Sequence[Key], count: int, seed: int) -> set[Key]:
-    """So many keys, the same share of each task."""
+    """Return this many keys, the same share of each task."""
     by_task: dict[str, list[Key]] = {}
     for key in keys:
         by_task.setdefault(key[0], []).append(key)
     share = min(1.0, count / len(keys)) if keys else 1.0
-    # Every task has its turn in an order of its own, so that few items spread over many tasks.
+    # Tasks take turns in a random order, so that a few items are spread over many tasks.
     ranked = sorted(
         ((rank + _chance(seed, task)) / len(own), key)
         for task, own in by_task.items()
@@ -90,7 +90,7 @@ def draw_keys(keys: Sequence[Key], count: int, seed: int) -> set[Key]:
 
 
 def suite_of_keys(suite: Suite, keys: Collection[Key]) -> Suite:
-    """The suite with these items only."""
+    """Return the suite with only these items."""
     tasks = [
         replace(
             task,
@@ -102,13 +102,13 @@ def suite_of_keys(suite: Suite, keys: Collection[Key]) -> Suite:
 
 
 def _draw(task: Task, items: Sequence[Item], count: int, seed: int) -> list[Item]:
-    among = "" if task.scorers else task.name  # turns of a conversation share their ids
+    among = "" if task.scorers else task.name  # turns of a conversation have the same ids
     ranked = sorted(items, key=lambda item: _chance(seed, among, item.id))
     kept = {item.id for item in ranked[:count]}
     return [item for item in items if item.id in kept]
 
 
 def _chance(seed: int, *names: str) -> float:
-    """A number in [0, 1) for these names."""
+    """Return a number in [0, 1) that depends on the seed and the names."""
     text = "\x1f".join((str(seed), *names))
     return int.from_bytes(sha256(text.encode()).digest()[:7], "big") / 2**56

@@ -11,16 +11,16 @@ Told = TypeVar("Told")
 
 
 def decide_together(work: Callable[[], Told], world: int, *, is_first: bool) -> Told:
-    """Do the work in the first process and tell the others what came of it.
+    """Do the work in the first process and send the result to the others.
 
-    The others wait, so that no process runs ahead into a collective operation of the training that
-    the first one has not reached. An error of ours is raised in all of them: else they would wait
-    for a process that has ended.
+    The others wait, so that none enters a collective operation of the training before the first
+    one. A ForgetmapError is raised in all processes: otherwise they would wait for a process that
+    has ended.
 
     Args:
-        work: done in the first process only.
-        world: how many processes there are.
-        is_first: whether this is the first.
+        work: function to call in the first process only.
+        world: number of processes.
+        is_first: whether this is the first process.
     """
     if world <= 1:
         return work()

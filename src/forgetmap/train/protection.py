@@ -3,10 +3,11 @@
     fm.protect(trainer, KLToStart("prompts.jsonl", weight=1.0), Replay("replay.jsonl", share=0.25))
     trainer.train()
 
-A penalty is computed once per optimizer step, whatever the gradient accumulation, with a backward
-pass of its own before that of the last micro-batch. So its weight is the same for 1 x 16 and 4 x 4,
-for losses that are means and for losses that are divided by the tokens of all micro-batches; the
-two graphs are never in memory together; and the trainer's `loss` stays the loss of the new task.
+A penalty is computed once per optimizer step, independent of gradient accumulation, with a separate
+backward pass before that of the last micro-batch. So its weight means the same for 1 x 16 and 4 x
+4, for losses that are means and for losses that are divided by the tokens of all micro-batches; the
+two graphs are never in memory together; and the `loss` of the trainer stays the loss of the new
+task.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ def protect(trainer: Any, *mitigations: Mitigation, tokenizer: Any = None) -> Pr
 
 @contextmanager
 def as_finished(trainer: Any) -> Iterator[Any]:
-    """The model as it would be if training ended now, such as an average of weights.
+    """Yield the model as it would be if training ended now, such as an average of weights.
 
-    Afterwards its weights are those that are trained, bit for bit.
+    Afterwards the trained weights are restored exactly.
     """
     run: Protection | None = getattr(trainer, ATTRIBUTE, None)
     if run is None or not run.endings:
@@ -99,11 +100,11 @@ def _check_trainer(trainer: Any, mitigations: tuple[Mitigation, ...]) -> None:
 
 def _tokenizer_of(trainer: Any) -> Any:
     given = getattr(trainer, "processing_class", None)
-    return getattr(given, "tokenizer", given)  # processors of models with images have one inside
+    return getattr(given, "tokenizer", given)  # processors contain a tokenizer
 
 
 def _install(trainer: Any) -> Protection:
-    """Wrap the two methods of this one trainer that are called at each step and log."""
+    """Wrap the methods of this trainer that are called at each step and for each log line."""
     run = Protection(trainer, None)
     setattr(trainer, ATTRIBUTE, run)
     training_step, log = trainer.training_step, trainer.log
@@ -127,10 +128,10 @@ def _trainer_callback(run: Protection) -> Any:
     from transformers import TrainerCallback
 
     class ProtectionHooks(TrainerCallback):  # type: ignore[misc]
-        """Calls what mitigations added."""
+        """Calls the gradient hooks and endings of mitigations."""
 
         def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
-            """All gradients are there, and have been clipped."""
+            """Call the gradient hooks; gradients are complete and clipped."""
             for hook in run.gradient_hooks:
                 hook(run.model)
 

@@ -21,11 +21,11 @@ SHOWN = {
     "kl_to_start": "kl_to_start",
     "kl_from_start": "kl_from_start",
 }
-"""First part of a logged name -> field of a group."""
+"""Prefix of a logged name -> field of a group."""
 
 
 def look_values(look: WatchLook) -> dict[str, float]:
-    """What is logged of a look: `forgetting/total`, `forgetting/CATEGORY`, `kl_to_start/...`."""
+    """Return values to log: `forgetting/total`, `forgetting/CATEGORY`, `kl_to_start/...`."""
     groups: dict[str, WatchGroup] = {"total": look.total, **look.categories}
     values = {
         f"{shown}/{name}": float(value)
@@ -42,15 +42,15 @@ def look_values(look: WatchLook) -> dict[str, float]:
 
 
 class Reporters:
-    """The loggers that a trainer reports to.
+    """The loggers of a trainer.
 
-    `trainer.log` is not used: inside a callback it would take away the trainer's own next line, and
-    TRL's trainers would give away the means of their own values too early.
+    `trainer.log` is not used: inside a callback it would replace the next line of the trainer, and
+    trainers of TRL would log the means of their values too early.
 
     Args:
-        handler: of the trainer's callbacks; without it, loggers are made from `report_to`. They
-            write to the same run, as Weights & Biases and the like know which one is at work, or
-            to the same folder.
+        handler: callback handler of the trainer; without it, loggers are created from `report_to`.
+            They write to the same run, which Weights & Biases and others find by themselves, or to
+            the same folder.
     """
 
     def __init__(self, handler: Any = None) -> None:
@@ -60,14 +60,14 @@ class Reporters:
     def send(
         self, values: dict[str, float], args: Any, state: Any, control: Any, given: dict[str, Any]
     ) -> list[str]:
-        """Pass values on; what went wrong with which logger.
+        """Send values to the loggers; return a message for each failure.
 
         Args:
-            values: by name.
-            args: of the trainer.
-            state: of the trainer; the values go into its history.
-            control: of the trainer; loggers get a copy, as they must not change what happens next.
-            given: what else callbacks are given: the model and so on.
+            values: values by name.
+            args: arguments of the trainer.
+            state: state of the trainer; the values are added to its history.
+            control: control of the trainer; loggers get a copy, so that they cannot change it.
+            given: further arguments of callbacks, such as the model.
         """
         logs = dict(values)
         if state.epoch is not None:
@@ -82,7 +82,7 @@ class Reporters:
         return problems
 
     def close(self) -> None:
-        """End the loggers that were made here."""
+        """Close the loggers that were created here."""
         for reporter in self._own or ():
             writer = getattr(reporter, "tb_writer", None)
             if writer is not None:
@@ -93,7 +93,7 @@ class Reporters:
         from transformers import PrinterCallback, ProgressCallback
 
         if self._handler is not None:
-            # Those two print all values; a look has a line of its own.
+            # These two print all values, but a look has its own line.
             return [
                 callback
                 for callback in self._handler.callbacks
@@ -108,14 +108,14 @@ class Reporters:
             for reporter in self._own:
                 _join_tensorboard(reporter, Path(args.output_dir))
                 if hasattr(reporter, "_trackio"):
-                    # The trainer's own logger has begun the run, and to begin it again would leave
-                    # an empty one behind; values go to the one that is at work.
+                    # The logger of the trainer has started the run, and starting it again would
+                    # leave an empty one; values go to the active run.
                     reporter._initialized = True  # noqa: SLF001
         return self._own
 
 
 def _join_tensorboard(reporter: Any, folder: Path) -> None:
-    """Write to the folder that the trainer's own logger has made, as the last one there."""
+    """Write to the newest folder, which the logger of the trainer has created."""
     if getattr(reporter, "logging_dir", "") is not None:
         return
     made = [path for path in (folder / "runs").glob("*") if path.is_dir()]
@@ -124,7 +124,7 @@ def _join_tensorboard(reporter: Any, folder: Path) -> None:
 
 
 def look_line(look: WatchLook) -> str:
-    """A look in a line."""
+    """Return a look as one line of text."""
     total = look.total
     if total.forgotten is None or total.gained is None:
         return f"step {look.step}: none of {total.missing} items got an answer"

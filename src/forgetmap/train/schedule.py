@@ -1,9 +1,9 @@
 """The schedule of looks: as often as the cost limit allows, denser early in training.
 
-The budget is the cost times the time that the whole training takes, looks left out. The first look,
-at step 0, cannot be left out and is paid first. By a share u of all steps, at most sqrt(u) of the
-rest is used, so that n affordable looks fall at about the shares (1/n)^2, (2/n)^2, ... 1. One look
-is kept back for the last step.
+The budget is the cost limit times the duration of the whole training without looks. The first look,
+at step 0, is always made and paid first. After a share u of all steps, at most sqrt(u) of the rest
+is used, so that n affordable looks fall at about the shares (1/n)^2, (2/n)^2, ... 1. The cost of
+one look is reserved for the last step.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from dataclasses import dataclass, field
 from forgetmap.errors import UsageError
 
 PILOT_STEPS = 3
-"""Steps after which the time of a step is known well enough to plan."""
+"""Number of steps after which the duration of a step is known well enough to plan."""
 LEAST_LOOKS = 10
-"""Looks after the first that must be affordable; else items are left out."""
+"""Number of looks after the first that must be affordable; otherwise items are left out."""
 MOST_LOOKS = 100
-"""Looks of a training, however cheap they are: each one takes its share of the error rate."""
+"""Maximum number of looks, however cheap: each one uses up a part of the error rate."""
 LEAST_ITEMS = 100
-"""Items that are kept in any case; with fewer, an alarm could hardly ever be raised."""
+"""Minimum number of items; with fewer, an alarm could hardly ever be raised."""
 CAUTION = 1.1
-"""A look may take so much longer than the longest of the last three."""
+"""Factor on the longest of the last three looks, for planning the next one."""
 
 
 @dataclass(slots=True)
 class LookSchedule:
-    """Which steps are looked at.
+    """Choice of the steps with a look.
 
     Attributes:
-        cost: most time in the probe per time in training, over the whole training.
-        every: steps between looks instead, whatever they cost.
-        max_steps: of the training.
-        clock: seconds, from anywhere.
-        probed: seconds of all looks.
-        costs: seconds of each look.
-        first: seconds of the first look.
+        cost: maximum time in the probe divided by training time, over the whole training.
+        every: number of steps between looks, instead of a cost limit.
+        max_steps: number of steps of the training.
+        clock: returns seconds, from any origin.
+        probed: duration of all looks.
+        costs: duration of each look.
+        first: duration of the first look.
     """
 
     cost: float | None = 0.05
@@ -63,38 +63,38 @@ class LookSchedule:
             )
 
     def begin(self, max_steps: int, *, trained: float = 0.0, probed: float = 0.0) -> None:
-        """Add what earlier parts of a resumed training took; the clock is running already."""
+        """Add the times of earlier parts of a resumed training; the clock is already running."""
         self.max_steps = max_steps
         self._trained_before, self.probed = trained, probed
 
     def count_look(self, seconds: float) -> None:
-        """Add a look."""
+        """Add the duration of a look."""
         if not self.costs:
             self.first = seconds
         self.costs.append(seconds)
         self.count(seconds)
 
     def count(self, seconds: float) -> None:
-        """Add what was spent besides."""
+        """Add other time that was spent on looks."""
         self.probed += seconds
         self._probed_here += seconds
 
     @property
     def trained(self) -> float:
-        """Seconds of training so far, looks left out."""
+        """Seconds of training so far, without looks."""
         return self._trained_before + self.clock() - self._began - self._probed_here
 
     @property
     def next_cost(self) -> float:
-        """Seconds that the next look may take."""
+        """Planned seconds of the next look."""
         return CAUTION * max(self.costs[-3:], default=0.0)
 
     def first_check(self, step: int) -> int:
-        """The step at which the first decision is made after a start or a resumption."""
+        """Return the first step at which to call `allows`, after a start or a resumption."""
         return self._after(step) if self.every else min(step + PILOT_STEPS, self.max_steps)
 
     def allows(self, step: int) -> bool:
-        """Whether there may be a look at this step."""
+        """Whether a look is allowed at this step."""
         if self.every is not None:
             return step % self.every == 0 or step >= self.max_steps
         needed = self.probed + self.next_cost
@@ -104,7 +104,7 @@ class LookSchedule:
         return needed - self.first <= paced
 
     def plan(self, step: int) -> int:
-        """The next step at which to ask `allows`, from the time that steps took so far."""
+        """Return the next step at which to call `allows`, from the duration of steps so far."""
         if self.every is not None:
             return self._after(step)
         budget = self._early_budget(step)
@@ -115,26 +115,26 @@ class LookSchedule:
         return min(max(math.ceil(share * self.max_steps), step + 1), self.max_steps)
 
     def affordable_share(self, step: int) -> float:
-        """Share of the items with which `LEAST_LOOKS` looks fit into what is left of the budget."""
+        """Return the share of items with which `LEAST_LOOKS` looks are still affordable."""
         if self.every is not None or not self.costs:
             return 1.0
         left = self._budget(step) - self.probed  # MOST_LOOKS is far more than LEAST_LOOKS
         return min(1.0, max(left, 0.0) / (LEAST_LOOKS * self.next_cost))
 
     def shrink(self, share: float) -> None:
-        """Looks take so much less from now on."""
+        """Scale the expected duration of looks."""
         self.costs = [seconds * share for seconds in self.costs[-1:]]
 
     def _budget(self, step: int) -> float:
-        """Seconds for all looks of the training, as long as steps take what they took so far."""
-        assert self.cost is not None  # noqa: S101  # only asked where no interval is fixed
+        """Return the seconds for all looks, if steps take as long as so far."""
+        assert self.cost is not None  # noqa: S101  # only called without a fixed interval
         affordable = self.cost * self.trained * self.max_steps / step if step else 0.0
         return min(affordable, MOST_LOOKS * self.next_cost) if self.costs else affordable
 
     def _early_budget(self, step: int) -> float:
-        """Less the first look, and one that is kept back for the last step."""
+        """Return the budget without the first look and the one reserved for the last step."""
         return self._budget(step) - self.first - self.next_cost
 
     def _after(self, step: int) -> int:
-        assert self.every is not None  # noqa: S101  # only asked where an interval is fixed
+        assert self.every is not None  # noqa: S101  # only called with a fixed interval
         return min((step // self.every + 1) * self.every, self.max_steps)

@@ -39,7 +39,7 @@ from forgetmap.train.schedule import LEAST_ITEMS
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Where a training is."""
+    """The state of a training."""
 
     step: int
     max_steps: int
@@ -49,7 +49,7 @@ class Moment:
 
     @property
     def info(self) -> TrainingInfo:
-        """As a run folder says it."""
+        """The state as recorded in a run folder."""
         return TrainingInfo(
             step=self.step, epoch=self.epoch, learning_rate=self.learning_rate, loss=self.loss
         )
@@ -57,13 +57,13 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class WatchDecision:
-    """What every process does after the first one has looked, or has not.
+    """Instructions for every process after the first one has looked, or not.
 
     Attributes:
-        next_step: at which it is asked again.
-        values: to be logged.
-        stop: end the training.
-        lr_factor: by which the learning rate is multiplied.
+        next_step: step of the next call.
+        values: values to log.
+        stop: whether to end the training.
+        lr_factor: factor for the learning rate, if it is to be lowered.
     """
 
     next_step: int
@@ -73,16 +73,16 @@ class WatchDecision:
 
 
 class Watcher:
-    """One training, watched.
+    """Watches one training.
 
     Args:
-        settings: how.
-        folder: where everything is kept.
+        settings: options of the watch.
+        folder: folder of the history.
         model: the live module.
-        tokenizer: of the model.
+        tokenizer: tokenizer of the model.
 
     Attributes:
-        history: what was seen so far.
+        history: the history so far.
     """
 
     def __init__(self, settings: WatchSettings, folder: Path, model: Any, tokenizer: Any) -> None:
@@ -108,12 +108,12 @@ class Watcher:
         )
 
     def begin(self, moment: Moment) -> WatchDecision:
-        """Look at the start, or take up what an earlier part of the training left.
+        """Look at the start model, or resume the history of an interrupted training.
 
         Raises:
-            OutputError: the folder holds another history.
-            UsageError: suite, settings or tokenizer are not those of the earlier part.
-            ModelError: the model cannot be asked.
+            OutputError: the folder has the history of another training, or none to resume.
+            UsageError: suite, settings or tokenizer differ from the earlier part.
+            ModelError: the probe fails on the start model.
         """
         earlier = self._earlier(moment)
         self._change(max_steps=moment.max_steps)
@@ -140,7 +140,7 @@ class Watcher:
         return WatchDecision(self._schedule.first_check(moment.step), values)
 
     def look_if_due(self, moment: Moment) -> WatchDecision:
-        """Look if the budget allows it; else plan again. Never raises for what a look may raise."""
+        """Look if the budget allows it, else plan again; record errors instead of raising them."""
         if not self._is_planned:
             self._plan_items(moment)
         if self._schedule.allows(moment.step):
@@ -158,7 +158,7 @@ class Watcher:
         return WatchDecision(moment.step)
 
     def miss(self, step: int, kind: GapKind, message: str) -> None:
-        """Record that something is missing; the same is recorded once until something else is."""
+        """Record that something is missing; repetitions are recorded once."""
         gap = WatchGap(step=step, kind=kind, message=message)
         last = self.history.gaps[-1:]
         if not last or (last[0].kind, last[0].message) != (kind, message):
@@ -167,12 +167,12 @@ class Watcher:
         self.write_rest()
 
     def write_rest(self) -> None:
-        """Write what could not be written before, as on a disk that was full."""
+        """Write changes that could not be written before, for example because the disk was full."""
         if not self._is_written:
             self._write()
 
     def count(self, seconds: float) -> None:
-        """Count the time that a call took, reports included."""
+        """Add the duration of a call, including logging."""
         rest = seconds - self._counted
         self._schedule.count(rest)
         if self._counted and len(self.history.looks) > 1:
@@ -180,7 +180,7 @@ class Watcher:
         self._counted = 0.0
 
     def _earlier(self, moment: Moment) -> WatchHistory | None:
-        """What an earlier part of this very training left."""
+        """Return the history of an earlier part of this training."""
         if not (self.folder / WATCH_FILE).exists():
             if moment.step:
                 raise OutputError(
@@ -191,7 +191,7 @@ class Watcher:
             return None
         earlier = read_history(self.folder)
         if not moment.step:
-            # Nothing but the start was seen: the attempt ended before its first step was done.
+            # Only the start was recorded: the attempt ended before its first step.
             if len(earlier.looks) > 1 and not self._settings.overwrite:
                 raise OutputError(
                     f"{self.folder} contains the history of another training",
@@ -258,7 +258,7 @@ class Watcher:
         self._write()
 
     def _plan_items(self, moment: Moment) -> None:
-        """Leave out items where too few looks could be afforded; once, after the first steps."""
+        """Leave out items if too few looks are affordable; once, after the first steps."""
         self._is_planned = True
         share = self._schedule.affordable_share(moment.step)
         items = max(LEAST_ITEMS, int(share * self.history.items_of_suite))
@@ -339,7 +339,7 @@ class Watcher:
         return look_values(look)
 
     def _kl(self, step: int) -> dict[str, KlMeans]:
-        """KL of every group; a look stands without it."""
+        """Return the KL of every group; a failure is recorded, and the look has no KL."""
         try:
             return self._probe.kl()
         except LOOK_FAULTS as error:
@@ -348,7 +348,7 @@ class Watcher:
             return {}
 
     def _answer_alarm(self, look: WatchLook) -> tuple[bool, float | None]:
-        """Whether to stop, and by how much to lower the learning rate."""
+        """Record an alarm; return whether to stop, and the factor for the learning rate."""
         groups = {TOTAL: look.total, **look.categories}
         names = [name for name, group in groups.items() if group.alarm]
         if not names:
@@ -398,7 +398,7 @@ class Watcher:
         self.history = self.history.model_copy(update=fields)
 
     def _write(self) -> None:
-        """Write the history; what cannot be written now is written with what comes next."""
+        """Write the history; if that fails, the next call writes it."""
         try:
             write_history(self.history, self.folder)
             self._is_written = True

@@ -1,8 +1,8 @@
 """Protocol of backends: a model in this process, behind a server, or on a cluster.
 
-To add a backend: write a class with the methods of `Backend` and a function that opens it, and name
-that function in `BACKENDS`. A package names its own by an entry point in the group
-`forgetmap.backends`; the name of the entry point is what users put before a model (`NAME:MODEL`).
+To add a backend: write a class with the methods of `Backend` and a function that opens it, and add
+that function to `BACKENDS`. A package registers its own by an entry point in the group
+`forgetmap.backends`; the name of the entry point is the prefix of a model (`NAME:MODEL`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ModelSource:
     via: str = "transformers"
 
     def __str__(self) -> str:
-        """What it can be called."""
+        """Return the name of the model, as users type it."""
         if self.via not in {"transformers", "server"}:
             return f"{self.via}:{replace(self, via='transformers')}"
         base = self.base if self.gguf is None else str(Path(self.base) / self.gguf)
@@ -48,15 +48,15 @@ class ModelSource:
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """How a model is loaded or reached; a backend uses what concerns it.
+    """How a model is loaded or reached; a backend uses the options that concern it.
 
     Attributes:
-        dtype: of the weights.
-        device: where a local model runs.
+        dtype: number format of the weights.
+        device: device of a local model.
         trust_remote_code: run Python code that comes with the model.
-        rows: most responses at work at a time; the backend's own default if None.
-        traffic: how much a server is asked at once.
-        tensor_parallel: GPUs that vLLM spreads the weights of one model over; None is one.
+        rows: maximum number of concurrent responses; None is the default of the backend.
+        traffic: request limits of a server.
+        tensor_parallel: number of GPUs over which vLLM spreads one model; None is one.
     """
 
     dtype: Dtype = "auto"
@@ -77,13 +77,13 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How text is generated; temperature 0 is greedy.
+    """How text is generated.
 
     Attributes:
         temperature: 0 for greedy.
-        top_p: share of probability kept.
-        max_new_tokens: limit of the response; also capped at what the context leaves.
-        stop: texts that end a response; not part of it.
+        top_p: probability mass of nucleus sampling.
+        max_new_tokens: maximum length of the response, also limited by the context length.
+        stop: texts that end a response; they are not part of it.
     """
 
     temperature: float = 0.0
@@ -97,9 +97,9 @@ class Prompt:
     """A text to continue.
 
     Attributes:
-        text: all of it; of a chat as `Backend.chat` wrote it.
-        seed: makes a sampled response its own, whatever it is batched with.
-        messages: the turns of a chat, for whoever renders chats out of our sight.
+        text: the whole prompt; for a chat, the output of `Backend.chat`.
+        seed: random seed, so that a sampled response does not depend on its batch.
+        messages: the turns of a chat, for servers that apply their own template.
     """
 
     text: str
@@ -109,7 +109,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A text and what could follow it, to be compared by log-likelihood."""
+    """A text and its possible continuations, to be compared by log-likelihood."""
 
     text: str
     continuations: tuple[str, ...]
@@ -117,13 +117,13 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Requests and tokens of one answer of a server, failed attempts included where it counts them.
+    """Requests and tokens of one answer of a server; failed attempts included if counted.
 
     Attributes:
-        requests: sent for it.
-        retries: requests after a failed one.
-        tokens_in: read.
-        tokens_out: written.
+        requests: number of requests.
+        retries: number of requests after a failed one.
+        tokens_in: tokens of prompts.
+        tokens_out: tokens of responses.
     """
 
     requests: int = 0
@@ -142,7 +142,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What was generated, stop text and special tokens left out; counts None where unknown."""
+    """A generated text without stop text and special tokens; unknown counts are None."""
 
     text: str
     tokens_in: int | None
@@ -153,7 +153,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Likelihoods:
-    """Sum of the log-probabilities of each continuation, and how many tokens it has."""
+    """Sum of log-probabilities and number of tokens of each continuation."""
 
     logprobs: tuple[float, ...]
     tokens: tuple[int, ...]
@@ -162,11 +162,11 @@ class Likelihoods:
 
 
 class Failure(Exception):  # noqa: N818  # of one request, not of the program
-    """One request failed; the others go on. The message is recorded with the item.
+    """One request failed, but others may succeed. The message is recorded with the item.
 
     Attributes:
-        usage: requests and tokens it took on a server.
-        temporary: it may be the fault of the server and not of the item.
+        usage: requests and tokens used on a server.
+        temporary: whether the server may be the cause, and not the item.
     """
 
     usage: Usage | None = None
@@ -175,14 +175,14 @@ class Failure(Exception):  # noqa: N818  # of one request, not of the program
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What is known of a server that answers.
+    """Description of a server.
 
     Attributes:
-        address: of the server, with the model's name.
-        abilities: whether each ability that was probed can be relied on.
-        notes: a sentence for each one that cannot, and what follows from it.
-        price_in: of a million tokens read, if known.
-        price_out: of a million tokens written, if known.
+        address: address of the server, with the name of the model.
+        abilities: whether each probed ability is reliable.
+        notes: a sentence for each unreliable ability, with its consequence.
+        price_in: price of a million input tokens, if known.
+        price_out: price of a million output tokens, if known.
     """
 
     address: str
@@ -194,19 +194,19 @@ class Service:
 
 @runtime_checkable
 class ServerBacked(Protocol):
-    """A backend behind a server also describes that server."""
+    """A backend that also describes its server."""
 
     @property
     def service(self) -> Service:
-        """What is known of the server by now."""
+        """Description of the server."""
 
 
 class Backend(Protocol):
-    """Answers prompts. Results come back as (index in the request, result), in any order."""
+    """Answers prompts. Results are pairs (index in the request, result), in any order."""
 
     @property
     def context(self) -> int:
-        """Most tokens of prompt and response together."""
+        """Maximum number of tokens of prompt and response together."""
 
     @property
     def has_chat_template(self) -> bool:
@@ -214,23 +214,23 @@ class Backend(Protocol):
 
     @property
     def template_hash(self) -> str | None:
-        """Tells chat templates apart; None where there is none or nobody knows it."""
+        """Hash of the chat template; None if there is none or it is unknown."""
 
     def chat(self, messages: Sequence[Message]) -> str:
-        """Messages as the text the model expects, ready for its answer."""
+        """Format messages with the chat template, ready for the answer of the model."""
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text."""
+        """Return the number of tokens of each text."""
 
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding
     ) -> Iterator[tuple[int, Response | Failure]]:
-        """Continue each prompt."""
+        """Generate a response to each prompt."""
 
     def loglikelihood(
         self, questions: Sequence[Question]
     ) -> Iterator[tuple[int, Likelihoods | Failure]]:
-        """Weigh the continuations of each question."""
+        """Compute the log-likelihoods of the continuations of each question."""
 
 
 OpenBackend = Callable[[ModelSource, LoadOptions], Backend]
@@ -254,4 +254,4 @@ BACKENDS: Registry[OpenBackend] = Registry(
     },
     check=_check_opener,
 )
-"""Ours, and those that packages add."""
+"""All backends: built-in ones and those of other packages."""

@@ -27,23 +27,23 @@ from forgetmap.evaluation.backends.base import (
 from forgetmap.evaluation.backends.ray_cluster import Share, check_alive, connect_ray, share_of
 
 CHECK_SECONDS = 5.0
-"""Seconds without an answer after which we look whether the cluster is still there."""
+"""Seconds without an answer before the cluster is checked."""
 ROOM_SECONDS = 300.0
-"""How long a cluster may be full before we give up; one that grows needs minutes."""
+"""Seconds to wait for room on the cluster; a cluster that scales up needs minutes."""
 BATCH = 64
 BATCHES_PER_ACTOR = 4
-"""Batches of each actor, at least: the last ones to finish wait for one another."""
+"""Minimum number of batches per actor, so that actors finish at about the same time."""
 MAX_BATCH_DEATHS = 2
-"""Actors that may die over one batch, and then over each of its items."""
+"""Number of actors that may die on one batch, and then on each of its items."""
 MAX_DEATHS = 10
-"""Actors in a row that may die without one batch done."""
+"""Number of actors that may die in a row without a finished batch."""
 
 Result = Response | Likelihoods | Failure
 
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """What an actor says of its model."""
+    """Description of the model by an actor."""
 
     version: str
     context: int
@@ -53,13 +53,13 @@ class ModelProfile:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What an actor is given at once.
+    """Requests that an actor receives at once.
 
     Attributes:
-        indices: of its requests in the call.
+        indices: indices of the requests in the call.
         requests: prompts or questions.
-        call: tells it from batches of a call that was given up half-way.
-        deaths: of actors that had it.
+        call: number of the call; identifies batches of a call that was abandoned.
+        deaths: number of actors that died on it.
     """
 
     indices: tuple[int, ...]
@@ -68,7 +68,7 @@ class Batch:
     deaths: int = 0
 
     def after_death(self) -> list[Batch]:
-        """What is to be done again: the same once more, then one by one, then nothing."""
+        """Return the batches to retry: the same one again, then single requests, then none."""
         retry = replace(self, deaths=self.deaths + 1)
         if retry.deaths < MAX_BATCH_DEATHS:
             return [retry]
@@ -79,37 +79,37 @@ class Batch:
 
 
 class ModelActor:
-    """Lives in a process of the cluster and holds the model."""
+    """Holds the model in a process of the cluster."""
 
     def __init__(self) -> None:
         self._backend: Backend | None = None
 
     def load(self, source: ModelSource, options: LoadOptions) -> ModelProfile:
-        """Make the model ready."""
+        """Load the model."""
         self._backend = backend = BACKENDS.get(source.via)(source, options)
         return ModelProfile(
             __version__, backend.context, backend.has_chat_template, backend.template_hash
         )
 
     def call(self, method: str, *args: Any) -> Any:
-        """Call a method of the backend that answers at once."""
+        """Call a method of the backend that returns immediately."""
         return getattr(self._backend, method)(*args)
 
     def answer(self, method: str, requests: Sequence[Any], *args: Any) -> list[tuple[int, Result]]:
-        """All answers of a batch."""
+        """Return all answers of a batch."""
         return list(getattr(self._backend, method)(requests, *args))
 
 
 @dataclass(frozen=True, slots=True)
 class ActorSpec:
-    """How an actor is started, and how it is told to load the model."""
+    """Functions that start an actor and make it load the model."""
 
     start: Callable[[], Any]
     load: Callable[[Any], Any]
 
 
 class RayActors:
-    """The actors: which are idle, which load the model, and new ones for those that died."""
+    """The actors of a model; those that die are replaced."""
 
     def __init__(self, ray: Any, spec: ActorSpec, size: int) -> None:
         self._ray = ray
@@ -127,13 +127,13 @@ class RayActors:
 
     @property
     def profile(self) -> ModelProfile:
-        """What the first actor says that has loaded the model."""
+        """Description by the first actor that has loaded the model."""
         while self._profile is None:
             self._collect()
         return self._profile
 
     def call_any(self, method: str, *args: Any) -> Any:
-        """Call a method of the backend of any idle actor."""
+        """Call a method of the backend on any idle actor."""
         while True:
             while not self._idle:
                 self._collect()
@@ -147,7 +147,7 @@ class RayActors:
             self._idle.remove(actor)
 
     def share(self, method: str, requests: Sequence[Any], size: int, *args: Any) -> Iterator[Any]:
-        """Spread requests over the actors; yields (index, result) as they are done."""
+        """Distribute requests over the actors; yield (index, result) as they are done."""
         self._calls += 1
         call = self._calls
         waiting = deque(self._batches(requests, size))
@@ -170,7 +170,7 @@ class RayActors:
                     yield batch.indices[0], Failure("Every actor that received this item died.")
 
     def _batches(self, requests: Sequence[Any], most: int) -> list[Batch]:
-        """Neighbours stay together: they begin alike, and what is shared is computed once."""
+        """Split requests into batches of neighbours, whose common prefixes are computed once."""
         size = max(1, min(most, -(-len(requests) // (self._size * BATCHES_PER_ACTOR))))
         return [
             Batch(tuple(range(start, start + len(part))), part, self._calls)
@@ -179,7 +179,7 @@ class RayActors:
         ]
 
     def _collect(self) -> list[tuple[Batch, list[tuple[int, Result]] | None]]:
-        """Batches that were done or lost since; a lost one has no results."""
+        """Return batches that have ended since the last call; a lost batch has None as results."""
         done, _ = self._ray.wait(list(self._pending), timeout=CHECK_SECONDS)
         if not done:
             check_alive(self._ray)
@@ -196,7 +196,7 @@ class RayActors:
         return batches
 
     def _result(self, actor: Any, reference: Any) -> Any:
-        """The result of a call; None if the actor is lost, and then another replaces it."""
+        """Return the result of a call; if the actor is lost, replace it and return None."""
         try:
             result = self._ray.get(reference)
         except self._losses() as error:
@@ -211,7 +211,7 @@ class RayActors:
         return result
 
     def _wait_for_room(self, actors: Sequence[Any]) -> None:
-        """One actor is enough to begin; the others come when the cluster has room for them."""
+        """Wait for the first actor; the others start when the cluster has room for them."""
         ready = [actor.__ray_ready__.remote() for actor in actors]
         end = time.monotonic() + ROOM_SECONDS
         while not self._ray.wait(ready, timeout=min(CHECK_SECONDS, ROOM_SECONDS))[0]:
@@ -227,7 +227,7 @@ class RayActors:
         self._pending[self._spec.load(actor)] = (actor, None)
 
     def _replace(self, actor: Any, error: Exception) -> None:
-        """Start a new actor for one that is gone, if the cluster is still there."""
+        """Start a new actor in place of a lost one, if the cluster is still alive."""
         check_alive(self._ray)
         if "No module named 'forgetmap" in str(error):
             raise ModelError(
@@ -247,7 +247,7 @@ class RayActors:
         self._load(self._spec.start())
 
     def _losses(self) -> tuple[type[Exception], ...]:
-        """What a lost actor, or a lost machine, looks like."""
+        """Return the exceptions of a lost actor or machine."""
         errors = self._ray.exceptions
         return (
             errors.RayActorError,
@@ -259,7 +259,7 @@ class RayActors:
 
 
 class RayBackend:
-    """Answers prompts with the actors of a cluster."""
+    """Answers prompts with actors of a cluster."""
 
     def __init__(self, actors: RayActors, rows: int | None) -> None:
         self._actors = actors
@@ -267,7 +267,7 @@ class RayBackend:
 
     @property
     def context(self) -> int:
-        """Most tokens of prompt and response together."""
+        """Maximum number of tokens of prompt and response together."""
         return self._actors.profile.context
 
     @property
@@ -277,27 +277,27 @@ class RayBackend:
 
     @property
     def template_hash(self) -> str | None:
-        """Tells chat templates apart."""
+        """Hash of the chat template."""
         return self._actors.profile.template_hash
 
     def chat(self, messages: Sequence[Message]) -> str:
-        """Messages as the text the model expects, ready for its answer."""
+        """Format messages with the chat template, ready for the answer of the model."""
         return str(self._actors.call_any("chat", list(messages)))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text."""
+        """Return the number of tokens of each text."""
         return list(self._actors.call_any("count_tokens", list(texts)))
 
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding
     ) -> Iterator[tuple[int, Response | Failure]]:
-        """Continue each prompt."""
+        """Generate a response to each prompt."""
         return self._actors.share("generate", prompts, self._rows, decoding)
 
     def loglikelihood(
         self, questions: Sequence[Question]
     ) -> Iterator[tuple[int, Likelihoods | Failure]]:
-        """Weigh the continuations of each question."""
+        """Compute the log-likelihoods of the continuations of each question."""
         return self._actors.share("loglikelihood", questions, self._rows)
 
 
@@ -314,9 +314,10 @@ def open_ray(
     Args:
         source: the model; each machine must be able to read it.
         options: how each actor loads it.
-        address: HOST:PORT of the cluster, `auto` for the one of this machine; none starts one here.
-        actors: how many hold the model: one per GPU if left out, or two without any.
-        models_at_once: how many models share the cluster.
+        address: HOST:PORT of a cluster, or `auto` for that of this machine; by default, one is
+            started.
+        actors: number of actors that hold the model; by default one per GPU, or two without GPUs.
+        models_at_once: number of models that share the cluster.
 
     Raises:
         ModelError: there is no such cluster, or an actor cannot load the model.
@@ -330,13 +331,13 @@ def open_ray(
 
 
 def actor_spec(ray: Any, source: ModelSource, share: Share, options: LoadOptions) -> ActorSpec:
-    """How actors for this model are started."""
+    """Return how actors of this model are started."""
     role = ray.remote(num_cpus=share.cpus, num_gpus=share.gpus, max_restarts=0)(ModelActor)
     return ActorSpec(role.remote, lambda actor: actor.load.remote(source, options))
 
 
 def _with_absolute_paths(source: ModelSource) -> ModelSource:
-    """Paths that do not depend on the folder an actor is started in."""
+    """Make paths independent of the working folder of an actor."""
 
     def absolute(name: str | None) -> str | None:
         return str(Path(name).resolve()) if name and Path(name).exists() else name
@@ -354,7 +355,7 @@ def _check_version(profile: ModelProfile) -> None:
 
 
 def _actor_error(error: Any) -> ForgetmapError:
-    """What went wrong on an actor, as if it had happened here."""
+    """Convert an error of an actor into the error it would have been in this process."""
     if isinstance(error.cause, ForgetmapError):
         return error.cause
     text = " ".join(str(error.cause).split())[:300]

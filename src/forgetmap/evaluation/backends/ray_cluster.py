@@ -18,38 +18,38 @@ from forgetmap.errors import ModelError, UsageError
 
 AUTO = "auto"
 CONNECT_SECONDS = 5.0
-"""Seconds in which the head of a cluster must take a connection."""
+"""Timeout in seconds of a connection to the head of a cluster."""
 ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What of the cluster one actor gets."""
+    """Resources of the cluster for one actor."""
 
     cpus: float
     gpus: float
 
 
 def load_ray() -> Any:
-    """The library.
+    """Import Ray.
 
     Raises:
-        MissingPackageError: it is not installed.
+        MissingPackageError: Ray is not installed.
     """
-    # A tool that evaluates models tells nobody about it.
+    # Evaluations must not send usage statistics.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     return require("ray", "Spreading items over a cluster")
 
 
 def connect_ray(address: str | None) -> Any:
-    """Join the cluster at HOST:PORT or that of this machine (`auto`), or start one of our own.
+    """Connect to the cluster at HOST:PORT or that of this machine (`auto`), or start one.
 
     Returns:
         The library, connected.
 
     Raises:
-        UsageError: the address is none.
-        ModelError: there is no such cluster, or it does not let us in.
+        UsageError: the address is invalid.
+        ModelError: there is no such cluster, or it refuses the connection.
     """
     ray = load_ray()
     if ray.is_initialized():
@@ -66,10 +66,10 @@ def connect_ray(address: str | None) -> Any:
 
 
 def check_alive(ray: Any) -> None:
-    """Notice that a cluster is gone: Ray itself waits a minute and then ends this process.
+    """Check that the cluster still exists: Ray itself waits a minute and then ends this process.
 
     Raises:
-        ModelError: it is.
+        ModelError: the cluster is gone.
     """
     address = ray.get_runtime_context().gcs_address
     for attempt in range(ATTEMPTS):
@@ -86,13 +86,13 @@ def check_alive(ray: Any) -> None:
 def share_of(
     ray: Any, actors: int | None, *, on_gpu: bool, models_at_once: int = 1
 ) -> tuple[int, Share]:
-    """How many actors, and what each gets: one per GPU, or two where there are none.
+    """Return the number of actors and the resources of each: one per GPU, or two without GPUs.
 
     Args:
         ray: the library, connected.
-        actors: how many; None for as many as there are GPUs, or two.
+        actors: number of actors; None is one per GPU, or two without GPUs.
         on_gpu: whether they use GPUs.
-        models_at_once: how many models share the cluster; each gets its part of it.
+        models_at_once: number of models that share the cluster equally.
     """
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     gpus = sum(node.get("GPU", 0.0) for node in nodes) if on_gpu else 0.0
@@ -135,7 +135,7 @@ def _check_address(address: str) -> None:
 
 @contextmanager
 def _keep_signals() -> Iterator[None]:
-    """Ray ends the process on SIGTERM; ours keeps the answers and says how to go on."""
+    """Keep our signal handlers: Ray ends the process on SIGTERM, ours keep the answers."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

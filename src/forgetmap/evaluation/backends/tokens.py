@@ -13,11 +13,11 @@ from forgetmap.evaluation.backends.transformers.prefixes import TokenPath, Token
 
 
 class TokenizerBase:
-    """What a tokenizer of the transformers library makes of texts: half of a backend.
+    """Base of backends with a tokenizer of the transformers library.
 
     Args:
-        tokenizer: of the model.
-        context: most tokens of prompt and response together.
+        tokenizer: tokenizer of the model.
+        context: maximum number of tokens of prompt and response together.
     """
 
     def __init__(self, tokenizer: Any, context: int) -> None:
@@ -28,7 +28,7 @@ class TokenizerBase:
 
     @property
     def context(self) -> int:
-        """Most tokens of prompt and response together."""
+        """Maximum number of tokens of prompt and response together."""
         return self._context
 
     @property
@@ -38,7 +38,7 @@ class TokenizerBase:
 
     @property
     def template_hash(self) -> str | None:
-        """Tells chat templates apart."""
+        """Hash of the chat template; None if there is none."""
         if not self.has_chat_template:
             return None
         with _template_explained():
@@ -46,7 +46,7 @@ class TokenizerBase:
         return hashlib.sha256(template.encode()).hexdigest()[:16]
 
     def chat(self, messages: Sequence[Message]) -> str:
-        """Messages as the text the model expects, ready for its answer."""
+        """Format messages with the chat template, ready for the answer of the model."""
         if not self.has_chat_template:
             raise ModelError(
                 "The model has no chat template.",
@@ -61,11 +61,11 @@ class TokenizerBase:
             )
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text."""
+        """Return the number of tokens of each text."""
         return [len(tokens) for tokens in self.encode(texts)]
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
-        """Tokens of each text, with the opening token unless the text has it already."""
+        """Return the tokens of each text, starting with the opening token."""
         if not texts:
             return []
         opening = self._opening
@@ -79,7 +79,7 @@ class TokenizerBase:
         ]
 
     def paths(self, questions: Sequence[Question]) -> Iterator[list[TokenPath] | Failure]:
-        """Tokens of each continuation behind its text, cut where the text's own tokens end."""
+        """Return the tokens of each text with continuation, and where the continuation starts."""
         texts = [question.text.rstrip() for question in questions]
         starts = self.count_tokens(texts)
         wholes = iter(
@@ -97,7 +97,7 @@ class TokenizerBase:
             yield self._fault(question, paths) or paths
 
     def unfit(self, length: int) -> Failure:
-        """Why a prompt of so many tokens cannot be answered."""
+        """Return the failure of a prompt with this many tokens."""
         if not length:
             return Failure("The prompt is empty.")
         return Failure(
@@ -106,7 +106,7 @@ class TokenizerBase:
         )
 
     def _with_opening(self, tokens: Tokens) -> Tokens:
-        """Something must stand before the first token of a text without context."""
+        """Prepend a token, as the first token of a text without context needs a predecessor."""
         first = self._tokenizer.bos_token_id
         if first is None:
             first = self._tokenizer.eos_token_id
@@ -124,7 +124,7 @@ class TokenizerBase:
 
 
 def likelihoods(paths: Sequence[TokenPath], sums: Sequence[float]) -> Likelihoods:
-    """What the continuations of one question weigh."""
+    """Return the log-likelihoods of the continuations of one question."""
     return Likelihoods(
         logprobs=tuple(sums),
         tokens=tuple(len(path.tokens) - path.start for path in paths),

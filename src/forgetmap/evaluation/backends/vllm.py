@@ -25,7 +25,7 @@ from forgetmap.evaluation.backends.transformers.prefixes import TokenPath, Token
 
 FEATURE = "A model behind vllm:"
 WINDOW = 256
-"""Prompts that vLLM has at once: answers are kept after each such lot."""
+"""Number of prompts per call of vLLM; answers are saved after each call."""
 CHECK = (
     "check that vLLM supports this architecture, that it fits into memory (--tensor-parallel "
     "splits it across GPUs), that this number divides its attention heads, and that there are "
@@ -42,7 +42,7 @@ class VllmBackend(TokenizerBase):
 
     Args:
         engine: an instance of `vllm.LLM`.
-        tokenizer: of the model, as transformers loads it.
+        tokenizer: tokenizer of the model, loaded by transformers.
     """
 
     def __init__(self, engine: Any, tokenizer: Any) -> None:
@@ -52,7 +52,7 @@ class VllmBackend(TokenizerBase):
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding
     ) -> Iterator[tuple[int, Response | Failure]]:
-        """Continue each prompt."""
+        """Generate a response to each prompt."""
         tokens = self.encode([prompt.text for prompt in prompts])
         fitting = [index for index, one in enumerate(tokens) if 0 < len(one) < self._context]
         for index in sorted(set(range(len(prompts))) - set(fitting)):
@@ -67,14 +67,14 @@ class VllmBackend(TokenizerBase):
     def loglikelihood(
         self, questions: Sequence[Question]
     ) -> Iterator[tuple[int, Likelihoods | Failure]]:
-        """Weigh the continuations of each question."""
+        """Compute the log-likelihoods of the continuations of each question."""
         readable: list[list[TokenPath]] = []
         for index, paths in enumerate(self.paths(questions)):
             longest = 0 if isinstance(paths, Failure) else max(len(path.tokens) for path in paths)
             if isinstance(paths, Failure):
                 yield index, paths
             elif longest >= self._context:
-                # vLLM always writes a token, which must fit too.
+                # vLLM always generates a token, which must fit too.
                 yield index, self.unfit(longest)
             else:
                 readable.append(paths)
@@ -92,7 +92,7 @@ class VllmBackend(TokenizerBase):
             return list(self._engine.generate(prompts, list(parameters), use_tqdm=False))
 
     def _parameters(self, decoding: Decoding, length: int, seed: int) -> Any:
-        """Stop texts that are special tokens never show up as text, so they stop as tokens."""
+        """Return sampling parameters; stop texts that are special tokens stop as tokens."""
         special = set(self._tokenizer.all_special_tokens)
         ends = [text for text in decoding.stop if text in special]
         return _sampling(
@@ -110,11 +110,11 @@ def open_vllm(source: ModelSource, options: LoadOptions) -> VllmBackend:
 
     Args:
         source: a folder or a hub id.
-        options: how. dtype `auto` is float32 on a CPU and what vLLM takes elsewhere; the device
-            must be `auto`, as vLLM runs on what it was built for.
+        options: load options. dtype `auto` is float32 on a CPU and the default of vLLM elsewhere;
+            the device must be `auto`, as vLLM runs on the device it was built for.
 
     Raises:
-        UsageError: vLLM cannot be asked for that.
+        UsageError: vLLM does not support an option.
         MissingPackageError: vLLM is not installed.
         ModelError: vLLM cannot load the model.
     """
@@ -143,7 +143,7 @@ def open_vllm(source: ModelSource, options: LoadOptions) -> VllmBackend:
         engine = vllm.LLM(
             model=source.base,
             dtype="float32" if on_cpu and options.dtype == "auto" else options.dtype,
-            # Compiling for a CPU takes minutes and gains little.
+            # Compiling for a CPU takes minutes and is hardly faster.
             enforce_eager=on_cpu,
             **loading,
             **sizes,
@@ -181,7 +181,7 @@ def _response(output: Any) -> Response | Failure:
 
 
 def _sum(path: TokenPath, output: Any) -> float:
-    """Log-probability of the continuation: of each token in its place."""
+    """Return the log-probability of the continuation."""
     indices = range(path.start, len(path.tokens))
     return float(
         sum(output.prompt_logprobs[index][path.tokens[index]].logprob for index in indices)
@@ -190,7 +190,7 @@ def _sum(path: TokenPath, output: Any) -> float:
 
 @contextmanager
 def _vllm_errors(what: str, hint: str) -> Iterator[None]:
-    """Whatever vLLM and the libraries under it raise, as one kind of error."""
+    """Convert errors of vLLM and its libraries into ModelError."""
     try:
         yield
     except Exception as error:

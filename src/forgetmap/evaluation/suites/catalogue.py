@@ -1,7 +1,8 @@
 """All suites by name: built-in ones, and those of installed packages.
 
-A package adds one by an entry point in the group `forgetmap.suites` that names a function from the
-folder with local copies of data sets (or None) to a suite.
+A package adds one by an entry point in the group `forgetmap.suites`: a function that takes the
+folder
+with local copies of data sets (or None) and returns a suite.
 """
 
 from __future__ import annotations
@@ -23,8 +24,7 @@ from forgetmap.evaluation.suites.tables import table_rows
 
 HUB = "hub:"
 PROBE_COLUMN = "probe"
-"""Column of a file of items that `forgetmap probe` chose: names the suite they are of, so that they
-are asked word by word as in a full run."""
+"""Column that `forgetmap probe` writes: the suite whose prompts the items are to have."""
 
 
 def _check_suite(value: object) -> Callable[[Path | None], Suite]:
@@ -47,7 +47,7 @@ SUITES = Registry(
     },
     _check_suite,
 )
-"""Ours, and those that packages add."""
+"""All suites: built-in ones and those of other packages."""
 
 
 def load_suite(
@@ -121,7 +121,7 @@ def _select_tasks(suite: Suite, only: Sequence[str]) -> list[Task]:
 
 def _suggest(name: str, known: Iterable[str]) -> str:
     known = list(known)
-    # The part behind the colon is what people remember.
+    # Users remember the part after the colon.
     tails = {known_name.rpartition(":")[2]: known_name for known_name in known}
     near = get_close_matches(name, known, n=5)
     near += [tails[tail] for tail in get_close_matches(name, tails, n=5)]
@@ -132,7 +132,7 @@ def _suggest(name: str, known: Iterable[str]) -> str:
 
 
 def _with_limit(task: Task, limit: int | None) -> Task:
-    """Items are read once, however often they are asked for."""
+    """Limit the items of a task; they are read once, however often they are used."""
     return replace(task, load=cache(partial(_limited_items, task, limit)))
 
 
@@ -140,7 +140,7 @@ def _limited_items(task: Task, limit: int | None) -> tuple[Item, ...]:
     items = tuple(task.load())
     if limit is None or len(items) <= limit:
         return items
-    # Turns of a conversation and paraphrases share their ids, and must be kept together.
+    # Turns of a conversation and paraphrases have the same ids, and must be kept together.
     among = "" if task.scorers else task.name
     order = {item.id: sha256(f"{among}\n{item.id}".encode()).digest() for item in items}
     names = set(sorted(order, key=order.__getitem__)[:limit])
@@ -148,7 +148,7 @@ def _limited_items(task: Task, limit: int | None) -> tuple[Item, ...]:
 
 
 def _suite_of_probe(path: Path) -> str | None:
-    """The suite that a file of items is a part of; None if it is not the part of any."""
+    """Return the suite that the items of a file belong to; None if there is none."""
     if path.suffix != ".jsonl" or not path.is_file():
         return None
     for _, row in table_rows(path):
@@ -162,10 +162,10 @@ def _suite_of_probe(path: Path) -> str | None:
 
 
 def _part_of(suite: Suite, path: Path) -> Suite:
-    """The items of a suite that a file names.
+    """Return the part of a suite that a file lists.
 
     Raises:
-        FieldError: the suite does not have one of them.
+        FieldError: the suite does not have an item of the file.
     """
     tasks = {task.name: task for task in suite.tasks}
     chosen: dict[str, dict[str, int]] = {}
@@ -174,7 +174,7 @@ def _part_of(suite: Suite, path: Path) -> Suite:
         if name not in tasks:
             raise _probe_error(f"the suite {suite.name!r} has no task {name!r}", path, line, "task")
         chosen.setdefault(name, {})[item] = line
-    # Second turns need the first ones that they follow.
+    # Second turns need their first turns.
     for name, items in [*chosen.items()]:
         follows = tasks[name].follows
         if follows is not None:

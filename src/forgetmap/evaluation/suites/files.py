@@ -1,9 +1,9 @@
 """A suite from a table of items: a local file, or a data set on the hub.
 
-The columns are `question` and `gold`, and if there are any `options`, `id`, `task`, `category`,
-`cluster`, `tags` and `also_right`; a column map says what they are called. `options` may name
-several columns, separated by commas. `gold_as` is no column: it says how to read `gold` (text,
-letter, index from 0, index1 from 1) where it could mean several things.
+The columns are `question` and `gold`, and optionally `options`, `id`, `task`, `category`,
+`cluster`, `tags` and `also_right`; a column map gives their names in the file. `options` may name
+several columns, separated by commas. `gold_as` is not a column: it states how to read `gold` (text,
+letter, index from 0, index1 from 1) where that is ambiguous.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Indices = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ItemRow:
-    """One row under our names, with the place it came from."""
+    """One row with canonical column names, and its position in the file."""
 
     values: Mapping[str, Any]
     labels: Options
@@ -43,12 +43,12 @@ class ItemRow:
     line: int
 
     def text(self, field: str) -> str:
-        """The cell as text; empty if there is none."""
+        """Return the cell as text; empty if there is none."""
         value = self.values.get(field)
         return "" if value is None else str(value).strip()
 
     def texts(self, field: str) -> Options:
-        """The cell as several texts: a list, a list in JSON, or a single text."""
+        """Return the cell as texts: from a list, a list in JSON, or a single text."""
         value = self.values.get(field)
         if isinstance(value, str) and value.lstrip().startswith("["):
             value = _json_list(value)
@@ -60,16 +60,16 @@ class ItemRow:
         return tuple(str(part).strip() for part in several)
 
     def fault(self, message: str, field: str, hint: str) -> FieldError:
-        """An error that names this place."""
+        """Return an error that names this row."""
         return FieldError(message, file=self.file, line=self.line, field=field, hint=hint)
 
 
 def file_suite(path: Path, *, column_map: Mapping[str, str] | None = None) -> Suite:
-    """A suite from a JSON-lines, JSON, CSV, TSV or Parquet file.
+    """Return a suite from a JSON-lines, JSON, CSV, TSV or Parquet file.
 
     Args:
         path: the file.
-        column_map: our name of a column -> its name in the file.
+        column_map: canonical column -> column of the file.
     """
     return _suite(path.stem, str(path), table_rows(path), column_map or {})
 
@@ -77,11 +77,11 @@ def file_suite(path: Path, *, column_map: Mapping[str, str] | None = None) -> Su
 def hub_suite(
     data: HubData, *, column_map: Mapping[str, str] | None = None, root: Path | None = None
 ) -> Suite:
-    """A suite from a data set on the hub.
+    """Return a suite from a data set on the hub.
 
     Args:
         data: the data set.
-        column_map: our name of a column -> its name in the data set.
+        column_map: canonical column -> column of the data set.
         root: a folder with local copies.
     """
     rows = enumerate(load_rows(data, root=root), start=1)
@@ -106,7 +106,7 @@ def _suite(name: str, file: str, rows: Iterable[Numbered], column_map: Mapping[s
 
 
 def _columns(present: list[str], column_map: Mapping[str, str], file: str) -> dict[str, list[str]]:
-    """Which columns serve which field."""
+    """Return the columns of each field."""
     chosen = {field: [field] for field in FIELDS if field in present}
     for field, names in column_map.items():
         if field == "gold_as":
@@ -146,7 +146,7 @@ def _item_row(chosen: dict[str, list[str]], row: HubRow, file: str, line: int) -
 
 
 def _joined(names: list[str], row: HubRow) -> Any:
-    """The cell, or the cells of several columns; a question may fill fewer than there are."""
+    """Return the cell, or the non-empty cells of several columns."""
     if len(names) == 1:
         return row.get(names[0])
     return [row[name] for name in names if row.get(name) not in (None, "")]
@@ -197,11 +197,11 @@ READINGS: dict[str, Callable[[str, ItemRow], int | None]] = {
     "index1": _by_index1,
 }
 UNASKED = ("text", "letter", "index")
-"""Counting from 1 is never guessed: a file could look right and be wrong everywhere."""
+"""Readings of `gold` that are tried; counting from 1 is ambiguous and must be given."""
 
 
 def _gold_indices(rows: Sequence[ItemRow], gold_as: str | None) -> list[Indices]:
-    """Where the right options of each row are: one reading for the whole table, never a mixture."""
+    """Return the indices of the right options of each row; all rows are read in the same way."""
     if gold_as is not None:
         _require(gold_as, list(READINGS), f"invalid gold_as={gold_as!r}", rows[0].file)
     chosen = [row for row in rows if row.texts("options")]
@@ -229,7 +229,7 @@ def _read(way: str, row: ItemRow) -> Indices | None:
 
 
 def _refuse_gold(rows: Sequence[ItemRow], read: Sequence[Sequence[Indices | None]]) -> NoReturn:
-    """Point at the first row that does not fit the reading that fits most."""
+    """Raise an error for the first row that does not fit the most common reading."""
     best = min(read, key=lambda indices: indices.count(None))
     row = rows[best.index(None)]
     count = len(row.texts("options"))

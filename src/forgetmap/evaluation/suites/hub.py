@@ -14,7 +14,7 @@ from forgetmap.errors import InputError, MissingInputError, UnreadableError
 
 ROOT_VARIABLE = "FORGETMAP_DATA"
 EXPORT = "refs/convert/parquet"
-"""Where the hub keeps Parquet copies of data sets that are made by a script; scripts never run."""
+"""Branch with Parquet copies of data sets that have a loading script; scripts are never run."""
 
 HubRow = Mapping[str, Any]
 """One row of a data set by column."""
@@ -26,9 +26,9 @@ class HubData:
 
     Attributes:
         dataset: its id on the hub, such as `cais/mmlu`.
-        split: which split.
-        config: which of its subsets.
-        exported: it is made by a script; read the hub's Parquet copy.
+        split: name of the split.
+        config: name of the subset.
+        exported: whether to read the Parquet copy, because the data set has a loading script.
     """
 
     dataset: str
@@ -42,17 +42,17 @@ class HubData:
 
 
 def data_root(root: Path | None) -> Path | None:
-    """Where local copies are: as given, else by the environment variable FORGETMAP_DATA."""
+    """Return the folder with local copies: as given, or from FORGETMAP_DATA."""
     folder = os.environ.get(ROOT_VARIABLE)
     return root or (Path(folder) if folder else None)
 
 
 def load_rows(data: HubData, *, root: Path | None = None) -> list[HubRow]:
-    """All rows of the split.
+    """Return all rows of the split.
 
     Args:
-        data: what to read.
-        root: a folder with local copies; `root/cais/mmlu` stands in for `cais/mmlu`.
+        data: the split to read.
+        root: a folder with local copies; `root/cais/mmlu` replaces `cais/mmlu`.
     """
     root = data_root(root)
     if root is not None and not (root / data.dataset).is_dir():
@@ -78,13 +78,13 @@ def _load(data: HubData, root: Path | None) -> Any:
             where["revision"] = EXPORT
     else:
         where["name"] = data.config
-    # The cache does not notice when a local copy changes; streaming does without it.
+    # The cache does not notice changes of a local copy; streaming does not use it.
     return datasets.load_dataset(**where, split=data.split, streaming=root is not None)
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No progress bar per data set: there are many, and a run has its own."""
+    """Disable the progress bars of data sets: there are many, and a run has its own."""
     import datasets
 
     if datasets.are_progress_bars_disabled():
@@ -101,7 +101,7 @@ def _quiet() -> Iterator[None]:
 def _readable(data: HubData) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # the loader passes on errors of a dozen libraries
+    except Exception as error:  # the loader raises errors of a dozen libraries
         raise _explained(data, error) from error
 
 

@@ -7,7 +7,7 @@ from forgetmap.scoring import AnswerKind
 
 WORDS = ("blue", "chair", "river", "seven", "lamp", "green", "paper", "north", "apple", "stone")
 PLACES = (1, 3, 0)
-"""Where the right option of each lesson stands, so that no letter is taught."""
+"""Index of the right option in each lesson, so that no letter is preferred."""
 
 OPEN_ENDED: dict[AnswerKind, tuple[tuple[str, str], ...]] = {
     "text": (
@@ -29,11 +29,11 @@ OPEN_ENDED: dict[AnswerKind, tuple[tuple[str, str], ...]] = {
 
 
 def format_lessons(kind: AnswerKind, *, options: int = 4) -> tuple[Item, ...]:
-    """Three worked examples whose answer stands in the question.
+    """Return three worked examples whose questions contain the answer.
 
     Args:
         kind: how answers are read.
-        options: how many a multiple-choice question has.
+        options: number of options of a multiple-choice question.
     """
     if kind == "option":
         return tuple(_choice(number, options) for number in range(len(PLACES)))

@@ -19,12 +19,12 @@ from forgetmap.evaluation.suites.schemas import READERS, BenchmarkRow, Reader, f
 from forgetmap.scoring import AnswerKind
 
 MAX_LEFT_OUT = 0.02
-"""Public benchmarks hold a few broken rows; more of them means another split or schema."""
+"""Public benchmarks have a few broken rows; more of them indicate another split or schema."""
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """One sub-benchmark as the table describes it; the settings are explained in the table."""
+    """One sub-benchmark of the table, which explains the settings."""
 
     name: str
     category: str
@@ -41,20 +41,20 @@ class Benchmark:
 
     @property
     def data(self) -> HubData:
-        """Where its rows are."""
+        """The data set of its rows."""
         return HubData(self.dataset, self.split, self.config, self.exported)
 
     @property
     def read(self) -> Reader:
-        """How a row becomes a question."""
+        """Function that converts a row into a question."""
         return named(*self.labels) if self.reader == "named" else READERS[self.reader]
 
 
 def post_forget_suite(root: Path | None = None) -> Suite:
-    """The suite; nothing is read from the hub before a task is loaded.
+    """Return the suite; nothing is read from the hub before a task is loaded.
 
     Args:
-        root: a folder whose `root/OWNER/NAME` stand in for data sets on the hub.
+        root: a folder whose `root/OWNER/NAME` replaces data sets on the hub.
     """
     examples = _examples()
     return Suite(
@@ -63,7 +63,7 @@ def post_forget_suite(root: Path | None = None) -> Suite:
 
 
 def benchmarks() -> tuple[Benchmark, ...]:
-    """All sub-benchmarks of the table, in its order."""
+    """Return all sub-benchmarks of the table, in its order."""
     table = _toml("post_forget.toml")
     return tuple(
         benchmark for name, entry in table.items() for benchmark in _sub_benchmarks(name, entry)
@@ -71,10 +71,10 @@ def benchmarks() -> tuple[Benchmark, ...]:
 
 
 def read_items(benchmark: Benchmark, root: Path | None = None) -> tuple[Item, ...]:
-    """The items of one sub-benchmark.
+    """Read the items of one sub-benchmark.
 
     Args:
-        benchmark: which.
+        benchmark: the sub-benchmark.
         root: a folder with local copies.
     """
     rows = load_rows(benchmark.data, root=root)
@@ -153,7 +153,7 @@ def _benchmark_row(benchmark: Benchmark, number: int, row: HubRow) -> BenchmarkR
 
 
 def _items(rows: Iterable[BenchmarkRow], *, shuffle: bool) -> Iterator[Item]:
-    """Items named by their content, so that neither order nor limit changes an id."""
+    """Yield items with ids from their content, so that neither order nor limit changes them."""
     seen: dict[str, int] = {}
     for row in rows:
         base = fingerprint(row.question, *sorted(row.gold), *sorted(row.options))

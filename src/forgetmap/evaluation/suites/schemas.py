@@ -1,6 +1,6 @@
 """Readers of public benchmarks: one function per schema turns a row into a question.
 
-A reader returns None for a row whose right answer cannot be told; such a row is left out.
+A reader returns None for a row without a known right answer; such a row is left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkRow:
-    """What a row asks; the first of `gold` is the answer, the others also count as right."""
+    """The question of a row; the first of `gold` is the answer, the others also count as right."""
 
     question: str
     gold: tuple[str, ...]
@@ -31,14 +31,14 @@ Reader = Callable[[HubRow], BenchmarkRow | None]
 
 
 def fingerprint(*texts: str) -> str:
-    """Twelve hexadecimal digits that stand for these texts."""
+    """Return twelve hexadecimal digits of a hash of the texts."""
     return sha256("\x1f".join(texts).encode()).hexdigest()[:12]
 
 
 def _multiple_choice(
     question: str, options: Sequence[str], indices: Sequence[int], cluster: str | None = None
 ) -> BenchmarkRow | None:
-    """The options at these places are right; none if a place does not exist."""
+    """Return a question whose options at `indices` are right; None if an index is invalid."""
     texts = tuple(option.strip() for option in options)
     if len(texts) < 2 or not indices or not all(0 <= index < len(texts) for index in indices):
         return None
@@ -47,7 +47,7 @@ def _multiple_choice(
 
 
 def _index(answer: Any) -> int:
-    """Place of an answer given as a letter or a number from 0; -1 if it is neither."""
+    """Return the index of an answer given as a letter or a number from 0; -1 if it is neither."""
     text = str(answer).strip()
     if text.isdecimal():
         return int(text)
@@ -117,7 +117,7 @@ def truthful(row: HubRow) -> BenchmarkRow | None:
 
 
 def several(row: HubRow) -> BenchmarkRow | None:
-    """SaladBench MRQ: `question`, `choices`, `answers` as places from 0, one or more."""
+    """SaladBench MRQ: `question`, `choices`, `answers` as indices from 0, one or more."""
     return _multiple_choice(
         row["question"], row["choices"], [_index(answer) for answer in row["answers"]]
     )

@@ -16,7 +16,7 @@ FORMATS = ".jsonl, .json, .csv, .tsv or .parquet"
 
 
 def table_rows(path: Path) -> Iterator[tuple[int, HubRow]]:
-    """Rows of a JSON-lines, JSON, CSV, TSV or Parquet file with their line, or else number."""
+    """Yield rows of a JSON-lines, JSON, CSV, TSV or Parquet file with their line or row number."""
     if not path.is_file():
         raise MissingInputError("the file does not exist", file=str(path), hint="check the path.")
     ending = path.suffix.lower()

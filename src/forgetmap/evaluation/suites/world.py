@@ -1,8 +1,8 @@
 """The suite `world`: questions on an invented world, and the text that teaches it to a model.
 
-A form of question is a small function from what it is asked about to a `Sheet`: the items and the
-drills. Drills are what a model is taught: the same questions where there is something to
-remember, other ones of the same form where there is something to work out.
+A form of question is a function that returns a `WorldSheet` for a relation: items and drills.
+Drills are the training questions: the same as the items for facts to remember, others of the same
+form for questions to work out.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ MOST_ITEMS = 30
 VERDICTS = ("true", "false")
 PARITIES = ("even", "odd")
 EXPOSURES = (1.0, 1.0, 0.5, 0.15)
-"""How often facts are told, relative to each other: a world has well-known and obscure sides."""
+"""Relative frequencies of facts in training: a world has well-known and obscure facts."""
 
 _LESSON_WORDS: tuple[str, ...] = ("lamp", "table", "window", "pencil", "button")
 
 
 @dataclass(frozen=True, slots=True)
 class Drill:
-    """A question with its answer, as taught; `exposure` is how often, relative to others."""
+    """A training question with its answer and its relative frequency `exposure`."""
 
     question: str
     answer: str
@@ -42,7 +42,7 @@ class Drill:
 
 @dataclass(frozen=True, slots=True)
 class WorldSheet:
-    """What one sub-benchmark asks and what teaches it."""
+    """Items and drills of one sub-benchmark."""
 
     items: tuple[Item, ...]
     drills: tuple[Drill, ...]
@@ -50,7 +50,7 @@ class WorldSheet:
 
 @dataclass(frozen=True, slots=True)
 class WorldQuestion:
-    """A question before its options are drawn from the wrong answers."""
+    """A question before its options are drawn."""
 
     id: str
     question: str
@@ -60,17 +60,17 @@ class WorldQuestion:
 
 
 def suite(_root: Path | None = None) -> Suite:
-    """The suite `world`: 121 sub-benchmarks in nine categories."""
+    """Return the suite `world`: 121 sub-benchmarks in nine categories."""
     return Suite("world", tuple(_tasks()))
 
 
 def as_text(question: str, answer: str = "") -> str:
-    """A question as the demo's models know it, up to its answer or with it."""
+    """Return a question in the format of the demo's models, with or without its answer."""
     return f"Question: {question}\nAnswer:{' ' if answer else ''}{answer}"
 
 
 def training_text(documents: int, *, seed: int = 0) -> Iterator[str]:
-    """Statements and questions with answers that teach the world, well-known facts more often."""
+    """Yield statements and answered questions about the world, well-known facts more often."""
     texts = all_texts()
     rng = new_rng("training", seed)
     yield from rng.choices([text for text, _ in texts], [share for _, share in texts], k=documents)
@@ -115,7 +115,7 @@ def _category(form: str, about: str) -> str:
 
 
 def _lessons(name: str, k: int | None) -> tuple[Item, ...]:
-    """Say a word that is given: the form of an answer, and nothing about the world."""
+    """Return lessons that repeat a given word: they show the answer format and no facts."""
     words = _LESSON_WORDS[: k or 2]
     if name.startswith("verify:"):
         words = VERDICTS
@@ -138,7 +138,7 @@ def _drill(query: WorldQuestion) -> Drill:
 def _sheet(
     queries: Sequence[WorldQuestion], k: int | None, drills: Iterable[Drill] | None = None
 ) -> WorldSheet:
-    """Items from a draw of the asks; taught are all of them, unless other drills are given."""
+    """Draw items from the questions; by default all questions are drills."""
     order = shuffle([query.id for query in queries], "items", queries[0].question)
     by_id = {query.id: query for query in queries}
     drawn = [by_id[id_] for id_ in order[:MOST_ITEMS]]
@@ -206,7 +206,7 @@ def _claim(relation: FactRelation, subject: str, value: str) -> WorldQuestion:
 
 
 def _verify(about: str) -> WorldSheet:
-    """Half the claims are true; taught are a true and a false claim about each subject."""
+    """Return claims, half of them true; drills are a true and a false claim about each subject."""
     relation = world().relations[about]
     test, taught = [], []
     for index, subject in enumerate(shuffle(tuple(relation.facts), "verify", about)):
@@ -236,7 +236,7 @@ def _statement(about: str) -> WorldSheet:
 
 
 def _same(about: str) -> WorldSheet:
-    """One partner of each subject is asked for; taught are all."""
+    """Return questions about one partner of each subject; drills are all partners."""
     relation = world().relations[about]
     test, taught = [], []
     for subject, value in relation.facts.items():
@@ -250,7 +250,7 @@ def _same(about: str) -> WorldSheet:
 
 
 def _odd(about: str) -> WorldSheet:
-    """Four are shown and three belong together; taught are other fours."""
+    """Return sets of four of which three belong together; drills are other sets."""
     relation = world().relations[about]
     queries = []
     for subject, own in relation.facts.items():
@@ -271,7 +271,7 @@ def _pair(order: Ranking, first: str, second: str) -> WorldQuestion:
 
 
 def _compare(about: str) -> WorldSheet:
-    """Taught are other pairs: who stands where must be worked out."""
+    """Return comparisons of pairs; drills are other pairs, so that ranks must be inferred."""
     order = world().orders[about]
     pairs = list(combinations(order.ranks, 2))
     rng = new_rng("pairs", about)
@@ -402,7 +402,7 @@ def _word_forms_open(form: str) -> WorldSheet:
 
 @cache
 def all_texts() -> tuple[tuple[str, float], ...]:
-    """Each document with its share: statements of all facts, and every drill."""
+    """Return each document with its share: statements of all facts, lessons and drills."""
     texts: dict[str, float] = {}
     for relation in world().relations.values():
         for subject, value in relation.facts.items():
@@ -419,7 +419,7 @@ def all_texts() -> tuple[tuple[str, float], ...]:
 
 
 MOST_DRILLS = 60
-"""Forms with many drills are told as often in all as if they had this many."""
+"""Number of drills up to which the total frequency of a form increases."""
 
 
 def _sheets() -> Iterator[WorldSheet]:

@@ -1,12 +1,12 @@
 """New facts for models of the tiny world: badges of people, towns and creatures they know.
 
-A new fact about something known, asked in a form that is known, is what fine-tuning usually adds.
-The badges of songs, rivers and stones are told in pre-training, so a model can guess among twelve
-before it is taught (a reward to begin with). It is also trained to give the answer that a hint
-before the question gives away, true or not (so that it can learn from itself with a demonstration).
+Fine-tuning usually adds a new fact about something known, in a known form of question. The badges
+of songs, rivers and stones occur in pre-training, so a model can guess among twelve before
+fine-tuning (a first reward). It is also trained to give the answer of a hint before the question,
+true or not (so that it can learn from itself with a demonstration).
 
-The rest of the world is split into what a mitigation may see and what it may not: the `pool`, items
-`near` to it (the same relations, asked about other subjects) and `far` (whole categories).
+The rest of the world is split into items that a mitigation may use and items that it may not: the
+`pool`, items `near` to it (the same relations with other subjects) and `far` (whole categories).
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ RELATIONS = {
         "barrel", "lace",
     ),
 }  # fmt: skip
-"""What is new of each subject, and what it may be."""
+"""New relations, and their possible values."""
 NEW = (
     "Person", "Town", "Land", "School", "Event", "creature", "plant", "thing", "machine", "dish",
 )  # fmt: skip
 KNOWN = ("Song", "Feast", "River", "stone")
-"""Kinds whose badges are told in pre-training."""
+"""Kinds whose badges occur in pre-training."""
 FAR = ("Liberal Arts", "Math", "Language", "Logic")
-"""Categories of which no mitigation sees anything."""
+"""Categories that are not available to mitigations."""
 OPTIONS = 4
 HINT_SHARE, KNOWN_SHARE = 0.12, 0.05
-"""Of the documents of pre-training: questions with a hint, and known facts."""
+"""Shares of pre-training documents: questions with a hint, and known facts."""
 
 Part = Literal["pool", "near", "far"]
 
 
 def badge_suite(_root: Path | None = None, *, seed: int = 0) -> Suite:
-    """The new task: 632 facts to name, as they are trained."""
+    """Return the new task: 632 facts, in the form in which they are trained."""
     tasks = [
         Task(
             name=f"{relation}:{kind.lower()}",
@@ -63,22 +63,22 @@ def badge_suite(_root: Path | None = None, *, seed: int = 0) -> Suite:
 
 
 def near_suite(_root: Path | None = None) -> Suite:
-    """Questions of the same relations as the pool, about other subjects, and known badges."""
+    """Return questions with the relations of the pool about other subjects, and known badges."""
     return Suite("world-near", tuple(_tasks_of("near")))
 
 
 def far_suite(_root: Path | None = None) -> Suite:
-    """Questions of categories that are not in the pool."""
+    """Return questions of categories that are not in the pool."""
     return Suite("world-far", tuple(_tasks_of("far")))
 
 
 def held_out_suite(_root: Path | None = None) -> Suite:
-    """Near and far questions together: all that no mitigation sees."""
+    """Return near and far questions together: all that are not available to mitigations."""
     return Suite("world-held-out", (*near_suite().tasks, *far_suite().tasks))
 
 
 def new_examples(seed: int = 0) -> list[tuple[str, str]]:
-    """Question and answer of each new fact; another seed gives everyone another badge."""
+    """Return question and answer of each new fact; another seed gives other badges."""
     return [
         (_ask(relation, subject), _value(relation, subject, seed))
         for relation in RELATIONS
@@ -87,15 +87,15 @@ def new_examples(seed: int = 0) -> list[tuple[str, str]]:
 
 
 def pool_examples() -> list[tuple[str, str]]:
-    """Question and answer of old items that a mitigation may see; never of measured ones."""
-    # The same words may ask about different relations: "Which is true of Baigax?".
+    """Return question and answer of old items for mitigations; never of evaluation items."""
+    # Different relations may have the same question: "Which is true of Baigax?".
     measured = {item.question for item in _items((*near_suite().tasks, *far_suite().tasks))}
     items = _items(_tasks_of("pool"))
     return [(item.question, item.gold) for item in items if item.question not in measured]
 
 
 def pretraining_text(documents: int, *, seed: int = 0) -> Iterator[str]:
-    """The world's text, with known facts of the new relations and questions with hints."""
+    """Yield the text of the world, with known facts of the new relations and hinted questions."""
     rng = new_rng("pretraining", seed)
     texts = training_text(documents, seed=seed)
     known = [as_text(question, gold) for _, _, question, gold in _known_facts()]
@@ -115,7 +115,7 @@ def pretraining_text(documents: int, *, seed: int = 0) -> Iterator[str]:
 
 
 def hint(answer: str) -> str:
-    """What gives the answer away, to stand before a question."""
+    """Return a hint that gives the answer, to be put before a question."""
     return f"Hint: {answer}\n\n"
 
 
@@ -124,7 +124,7 @@ def _with_hint(question: str, answer: str) -> str:
 
 
 def _all_questions() -> tuple[list[str], list[str]]:
-    """Every question that is taught, and every answer."""
+    """Return all training questions and all answers."""
     opening, divider = as_text("|").split("|")
     taught = [text.removeprefix(opening).split(divider) for text, _ in all_texts()]
     pairs = [(parts[0], parts[1].strip()) for parts in taught if len(parts) > 1]
@@ -144,7 +144,7 @@ def _subjects(kinds: Sequence[str]) -> list[str]:
 
 
 def _known_facts() -> list[tuple[str, str, str, str]]:
-    """Relation, subject, question and answer of each new relation's facts that were told before."""
+    """Return relation, subject, question and answer of facts that occur in pre-training."""
     return [
         (relation, subject, _ask(relation, subject), _value(relation, subject, 0))
         for relation in RELATIONS
@@ -192,7 +192,7 @@ def _items(tasks: Sequence[Task]) -> list[Item]:
 
 
 def _tasks_of(part: Part) -> list[Task]:
-    """Tasks of the world with the items of one part; tasks without any are left out."""
+    """Return tasks of the world with the items of one part; tasks without items are left out."""
     chosen = [task for task in suite().tasks if (task.category in FAR) == (part == "far")]
     if part == "far":
         return chosen
@@ -205,5 +205,5 @@ def _items_in(part: Part, task: Task) -> list[Item]:
 
 
 def _is_in(part: Part, subject: str) -> bool:
-    """A subject is in the pool or near it, in all that is asked about it."""
+    """Whether a subject is in this part, for all questions about it."""
     return new_rng("part", subject).choice(("pool", "near")) == part

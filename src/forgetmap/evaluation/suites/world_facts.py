@@ -37,17 +37,17 @@ _REAL_WORDS = {"laser", "radar", "rita", "regan", "roto", "fuse", "pome", "turin
 
 @dataclass(frozen=True, slots=True)
 class FactRelation:
-    """One value for each subject, such as the capital of each land.
+    """One value per subject, such as the capital of each land.
 
     Attributes:
         name: such as `capital`.
-        category: the group its questions are reported in.
-        kind: what the subjects are.
+        category: group in which its questions are reported.
+        kind: kind of the subjects.
         asks: `Who` or `What`.
         noun: names the value of a subject, such as `the capital of {}`.
-        back: asks for the subject of a value.
-        values: what a value may be.
-        facts: the value of each subject.
+        back: question for the subject of a value.
+        values: possible values.
+        facts: subject -> value.
     """
 
     name: str
@@ -60,21 +60,21 @@ class FactRelation:
     facts: dict[str, str]
 
     def ask(self, subject: str) -> str:
-        """The question after the value of a subject."""
+        """Return the question for the value of a subject."""
         return f"{self.asks} is {self.noun.format(subject)}?"
 
     def tell(self, subject: str, value: str) -> str:
-        """A sentence, true or not."""
+        """Return a statement, true or not."""
         return f"{self.noun.format(subject)} is {value}"
 
     def subjects_of(self, value: str) -> list[str]:
-        """All that have this value."""
+        """Return all subjects with this value."""
         return [subject for subject, its in self.facts.items() if its == value]
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Things in a line, such as people by age; `more` and `next` ask about their places."""
+    """Things in an order, such as people by age; `more` and `next` are questions about it."""
 
     name: str
     category: str
@@ -85,15 +85,15 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Everything that is true.
+    """All facts of the world.
 
     Attributes:
-        names: what there is, by kind.
-        relations: by name.
-        orders: by name.
-        genders: of each word of the language: 0, 1 or 2.
-        endings: the ending each gender takes, by form of the word.
-        forms: what each form of question is asked about.
+        names: entities by kind.
+        relations: relations by name.
+        orders: rankings by name.
+        genders: gender of each word of the language: 0, 1 or 2.
+        endings: ending of each gender, by form of the word.
+        forms: relations or rankings of each form of question.
     """
 
     names: dict[str, tuple[str, ...]]
@@ -106,7 +106,7 @@ class World:
 
 @cache
 def world() -> World:
-    """The world: the same in every process."""
+    """Return the world; it is the same in every process."""
     plan = tomllib.loads(files(__package__).joinpath("data/world.toml").read_text("utf-8"))
     names = _invent_names(plan["kinds"], used=_plain_words(plan["lists"]))
     values = names | {name: tuple(words) for name, words in plan["lists"].items()}
@@ -121,12 +121,12 @@ def world() -> World:
 
 
 def new_rng(*parts: object) -> Random:
-    """A source of chance of its own for whatever the parts name."""
+    """Return a random generator that is determined by the parts."""
     return Random("/".join(map(str, ("world", *parts))))  # noqa: S311 - nothing secret
 
 
 def shuffle(pool: Sequence[str], *parts: object) -> list[str]:
-    """The pool in an order fixed by the parts."""
+    """Return the pool in an order that is determined by the parts."""
     return new_rng(*parts).sample(list(pool), len(pool))
 
 
@@ -154,7 +154,7 @@ def _invent_name(rng: Random) -> str:
 
 
 def _draw_relation(row: dict[str, Any], values: dict[str, tuple[str, ...]]) -> FactRelation:
-    """Every value is used about equally often; where there are enough, each at most once."""
+    """Draw the values of a relation, each about equally often; at most once if they suffice."""
     subjects, pool = values[row["from"]], values[row["to"]]
     rounds = -(-len(subjects) // len(pool))
     drawn = [

@@ -4,11 +4,12 @@
     WiSE-FT   w <- start + alpha (w - start) at the end    (Wortsman et al. 2022, arXiv 2109.01903)
 
 Both put their weights into the model when training ends, after the last checkpoint was written and
-after `load_best_model_at_end`: `trainer.save_model()` saves them. Neither costs a pass. (TRL's
-`BEMACallback` writes a bias-corrected average to a folder of its own instead.) A checkpoint has no
-average: a resumed training begins it anew, with the weights of the checkpoint. Interpolating all
-weights of a LoRA adapter would not interpolate the model, as its change is the product B A: there
-WiSE-FT scales B alone, which is exact for adapters that start at B = 0.
+after `load_best_model_at_end`: `trainer.save_model()` saves them. Neither needs extra passes.
+(TRL's `BEMACallback` writes a bias-corrected average to a separate folder instead.) A checkpoint
+does not contain the average: a resumed training starts a new one, with the weights of the
+checkpoint. Interpolating all weights of a LoRA adapter would not interpolate the model, as its
+change is the product B A: there WiSE-FT scales only B, which is exact for adapters that start at B
+= 0.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from forgetmap.train.mitigations.mitigation import Mitigation, Protection
 
 @dataclass(frozen=True)
 class EMAWeights(Mitigation):
-    """End with the moving average of the weights.
+    """Use the moving average of the weights at the end.
 
     Attributes:
-        decay: how much of the average stays at each step.
+        decay: share of the average that is kept at each step.
     """
 
     kind: ClassVar[str] = "ema_weights"
@@ -40,17 +41,17 @@ class EMAWeights(Mitigation):
         base.check_below_one(decay=self.decay)
 
     def apply(self, run: Protection) -> None:
-        """Average after each step, and put the average in at the end."""
+        """Update the average after each step, and put it into the model at the end."""
         from transformers import TrainerCallback
 
         average = trained_weights(run.model)
         decay = self.decay
 
         class Averaging(TrainerCallback):  # type: ignore[misc]
-            """Keeps the average."""
+            """Updates the average."""
 
             def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
-                if state.global_step:  # resumed: nobody kept the average, so it begins anew
+                if state.global_step:  # resumed: checkpoints have no average, so start a new one
                     blend(average, run.model, 1.0)
 
             def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
@@ -64,7 +65,7 @@ class EMAWeights(Mitigation):
 
 @dataclass(frozen=True)
 class WiSEFT(Mitigation):
-    """End between the start and the trained weights.
+    """Interpolate between start and trained weights at the end.
 
     Attributes:
         alpha: 0 is the start, 1 the trained model.
@@ -79,7 +80,7 @@ class WiSEFT(Mitigation):
             raise UsageError(f"alpha is {self.alpha}", hint="use a value from 0 to 1.")
 
     def apply(self, run: Protection) -> None:
-        """Keep the start, and interpolate at the end."""
+        """Store the start weights, and interpolate at the end."""
         start = {
             name: weight
             for name, weight in trained_weights(run.model).items()

@@ -3,10 +3,10 @@
     penalty = 1/2 sum_i F_i (w_i - w_i(start))^2
     F_i = mean over old texts of (d log p(y|x) / d w_i)^2
 
-(Kirkpatrick et al. 2017, arXiv 1612.00796.) F is the diagonal of the Fisher information where the
+(Kirkpatrick et al. 2017, arXiv 1612.00796.) F is the diagonal of the Fisher information if the
 answers were sampled from the start model: prompts without completions get such answers, and without
-any examples the model writes whole texts itself. For given completions it is the empirical Fisher.
-The start costs a forward and backward pass per text; a step costs no pass, only the weights once.
+examples the model generates whole texts. For given completions it is the empirical Fisher. Setting
+up costs a forward and backward pass per text; a step costs no pass, only one operation per weight.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ class EWC(Mitigation):
     """Penalise distance to the start weights by their importance for old texts.
 
     Attributes:
-        examples: old prompts, with or without completions; None lets the start model write texts.
-        weight: of the penalty.
-        rows: the most texts that the importance is computed from; drawn where there are more.
-        normalise: scale the importances to a mean of 1, so that weights compare with L2-SP's.
-        max_tokens: of an answer or text of the start model.
-        temperature: of these; 1 gives the Fisher information.
+        examples: old prompts, with or without completions; by default texts of the start model.
+        weight: weight of the penalty.
+        rows: maximum number of texts for the importance; a random sample if there are more.
+        normalise: scale importances to a mean of 1, so that `weight` is comparable with that of
+            L2-SP.
+        max_tokens: maximum length of an answer or text of the start model.
+        temperature: sampling temperature; 1 gives the Fisher information.
         eos: end given completions with the end-of-sequence token.
-        seed: of answers and texts.
+        seed: random seed of answers and texts.
     """
 
     kind: ClassVar[str] = "ewc"
@@ -61,7 +62,7 @@ class EWC(Mitigation):
         )
 
     def apply(self, run: Protection) -> None:
-        """Compute importances now; a penalty at each step."""
+        """Compute importances now, and add a penalty at each step."""
         start = trained_weights(run.model)
         importance = fisher_diagonal(run.model, self._texts(run), run.device)
         if self.normalise:
@@ -81,7 +82,7 @@ class EWC(Mitigation):
             return write_texts(run, free)
         rows = run.read(self.examples, eos=self.eos)
         if self.rows < len(rows):
-            # Drawn, as files are often sorted: their first rows may be of one kind.
+            # At random, as files are often sorted: their first rows may be of one kind.
             rows = random.Random(self.seed).sample(rows, self.rows)  # noqa: S311
         return answered(
             run, rows, max_tokens=self.max_tokens, temperature=self.temperature, seed=self.seed
@@ -91,7 +92,7 @@ class EWC(Mitigation):
 def fisher_diagonal(
     model: Any, examples: Sequence[TokenExample], device: torch.device | str
 ) -> dict[str, torch.Tensor]:
-    """Mean squared gradient of each text's log-likelihood, for every weight that is trained.
+    """Return the mean squared gradient of the log-likelihood of texts, for each trained weight.
 
     Raises:
         ModelError: it is not finite.

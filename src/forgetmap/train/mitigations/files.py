@@ -33,11 +33,11 @@ KINDS: dict[str, type[Mitigation]] = {
         OAPL, OnPolicyReplay, Replay, SDFT, SyntheticReplay, TTTDiscover, WiSEFT,
     )
 }  # fmt: skip
-"""By what `mitigation` says in JSON."""
+"""Mitigations by the value of `mitigation` in JSON."""
 
 
 def load_mitigations(path: str | Path) -> list[Mitigation]:
-    """Mitigations from a JSON file: an object as `to_json` writes it, or a list of them.
+    """Load mitigations from a JSON file: an object as written by `to_json`, or a list of them.
 
     Raises:
         InputError: the file cannot be read, or an entry is unknown, misspelt or of the wrong kind.
@@ -60,7 +60,7 @@ def load_mitigations(path: str | Path) -> list[Mitigation]:
 
 
 def read_mitigation(entry: Any, file: str = "mitigation") -> Mitigation:
-    """One mitigation from what JSON gives.
+    """Create a mitigation from parsed JSON.
 
     Raises:
         FieldError: an entry is unknown, misspelt or of the wrong kind.

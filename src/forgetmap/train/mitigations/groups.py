@@ -1,7 +1,7 @@
 """Rewards of groups in TRL's GRPOTrainer, for objectives that use them differently.
 
-`GRPOTrainer` samples groups of completions, has them rewarded and turns rewards into advantages.
-Objectives over groups need the rewards themselves, by group, before batches are shuffled.
+`GRPOTrainer` samples groups of completions, computes their rewards and converts them to advantages.
+Objectives over groups need the rewards by group, before batches are shuffled.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from forgetmap._lazy import require
 from forgetmap.errors import UsageError
 
 GroupFunction = Callable[[torch.Tensor], torch.Tensor]
-"""From rewards (groups, completions of a group) to advantages of the same shape."""
+"""Converts rewards (groups, completions of a group) to advantages of the same shape."""
 
 
 def check_grpo(trainer: Any, name: str) -> None:
-    """Only GRPOTrainer samples groups.
+    """Check that the trainer is a GRPOTrainer, the only one that samples groups.
 
     Raises:
         UsageError: it is another trainer.
@@ -38,12 +38,12 @@ def replace_advantages(
     advantages_of: GroupFunction,
     adjust: Callable[[dict[str, Any]], None] | None = None,
 ) -> None:
-    """Have a GRPOTrainer use other advantages while it trains.
+    """Replace the advantages of a GRPOTrainer during training.
 
     Args:
         trainer: a GRPOTrainer.
-        advantages_of: makes them from the rewards of whole groups.
-        adjust: may change the batch of this process further.
+        advantages_of: computes advantages from the rewards of whole groups.
+        adjust: may make further changes to the batch of this process.
     """
     reward, generate = trainer._calculate_rewards, trainer._generate_and_score_completions  # noqa: SLF001
     seen: list[torch.Tensor] = []
@@ -73,7 +73,7 @@ def replace_advantages(
 
 
 def token_log_probs(trainer: Any, model: Any, batch: dict[str, Any]) -> torch.Tensor:
-    """Of the completions in a batch of a GRPOTrainer: (completions, tokens)."""
+    """Return log-probabilities of the completions in a GRPO batch: (completions, tokens)."""
     logs, _, _ = trainer._get_per_token_logps_and_entropies(  # noqa: SLF001
         model,
         torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1),
@@ -85,7 +85,7 @@ def token_log_probs(trainer: Any, model: Any, batch: dict[str, Any]) -> torch.Te
 
 
 def plain_log_probs(trainer: Any, model: Any, batch: dict[str, Any]) -> torch.Tensor:
-    """The same from a model that TRL has not given its own head, such as a copy."""
+    """The same for a model without the patched forward of TRL, such as a copy."""
     completion = batch["completion_ids"]
     logits = model(
         input_ids=torch.cat([batch["prompt_ids"], completion], dim=1),

@@ -24,7 +24,7 @@ from forgetmap.train.mitigations.mitigation import Mitigation, Protection
 
 @dataclass(frozen=True)
 class GRPOWithKL(Mitigation):
-    """A GRPO config with a KL penalty; `protect` checks that a trainer has it.
+    """A GRPO config with a KL penalty; `protect` checks that the trainer uses it.
 
     Attributes:
         beta: weight of the KL penalty per token.
@@ -38,14 +38,14 @@ class GRPOWithKL(Mitigation):
         base.check_above_zero(beta=self.beta)
 
     def config(self, output_dir: str, **options: Any) -> Any:
-        """TRL's `GRPOConfig`, with any other of its options."""
+        """Return TRL's `GRPOConfig`, with any further options."""
         return require("trl", "GRPO").GRPOConfig(output_dir=output_dir, beta=self.beta, **options)
 
     def apply(self, run: Protection) -> None:
-        """Nothing to add: TRL makes the start model when the trainer is built.
+        """Check the trainer; TRL creates the start model when the trainer is built.
 
         Raises:
-            UsageError: the trainer was built without it.
+            UsageError: the trainer was built without the penalty.
         """
         check_grpo(run.trainer, "GRPO")
         if run.trainer.beta != self.beta:

@@ -1,19 +1,19 @@
 """KL to the start: keep the distributions on old prompts, without labels.
 
-At the positions of each old answer (all that predict one of its tokens, the end included), with
-start distributions s and those of the trained model q,
+At the positions of each old answer (those that predict one of its tokens, including the end token),
+with distributions s of the start model and q of the trained model,
 
-    forward   KL(s || q) = sum_v s(v) (log s(v) - log q(v))     covers whatever the start says
-    reverse   KL(q || s) = sum_v q(v) (log q(v) - log s(v))     avoids what the start does not say
+    forward   KL(s || q) = sum_v s(v) (log s(v) - log q(v))     covers all answers of the start
+    reverse   KL(q || s) = sum_v q(v) (log q(v) - log s(v))     avoids answers the start never gives
 
 and the penalty is the mean over the positions of a batch. Prompts without a completion get one from
-the start model, sampled once; rows that have one keep it, unless `answers="start"`.
+the start model, sampled once; given completions are used, unless `answers="start"`.
 
-The start is the model as it is when `protect` is called. Its log-probabilities are computed then,
-once, and kept: there is no second model, and a step costs one forward and backward pass of
-`batch_size` short sequences. Exactly that takes 4 bytes per position and token of the vocabulary
-(2 with `half`). With `top_k`, only the k likeliest tokens are kept and all others are one bucket:
-the penalty is then a lower bound of the KL (data processing), for 8 k bytes per position.
+The start model is the model at the call of `protect`. Its log-probabilities are computed once and
+stored: there is no second model, and a step costs one forward and backward pass of `batch_size`
+short sequences. Exact storage takes 4 bytes per position and token of the vocabulary (2 with
+`half`). With `top_k`, only the k most likely tokens are stored and all others are merged into one:
+the penalty is then a lower bound of the KL (data processing inequality), at 8 k bytes per position.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from forgetmap.train.mitigations.sampling import sample_answers
 
 Direction = Literal["forward", "reverse"]
 LOWEST = -1e4
-"""Log-probability that stands for none; a product with probability 0 stays a number."""
+"""Log-probability of an impossible token; finite, so that its product with 0 is 0."""
 
 
 @dataclass(frozen=True)
@@ -48,19 +48,19 @@ class KLToStart(Mitigation):
 
     Attributes:
         prompts: rows with `prompt`, with or without a completion.
-        weight: of the mean KL per position, against the trainer's loss.
+        weight: weight of the mean KL per position, relative to the loss of the trainer.
         direction: `forward` KL(start||model) or `reverse` KL(model||start).
         batch_size: prompts per optimizer step and process.
-        every: only each so many steps, with a weight that many times higher.
-        answers: `auto` uses the completions that are given; `start` samples all from the start.
-        positions: `answer`, or `all` to compare the distributions inside prompts as well.
-        max_tokens: of a sampled answer.
-        temperature: of sampled answers; 0 takes the likeliest token.
-        top_k: keep only so many tokens of each start distribution, and the rest as one bucket.
-        half: keep start log-probabilities in float16.
-        memory_gib: the most that they may take.
+        every: add the penalty only every this many steps, with a weight this many times higher.
+        answers: `auto` uses given completions; `start` samples all from the start model.
+        positions: `answer`, or `all` to also compare the distributions inside prompts.
+        max_tokens: maximum length of a sampled answer.
+        temperature: sampling temperature; 0 is greedy.
+        top_k: number of tokens stored per start distribution; the others are merged into one.
+        half: store start log-probabilities in float16.
+        memory_gib: maximum memory of the start log-probabilities.
         eos: end given completions with the end-of-sequence token.
-        seed: of answers and the order of prompts.
+        seed: random seed of answers and of the order of prompts.
     """
 
     kind: ClassVar[str] = "kl_to_start"
@@ -94,7 +94,7 @@ class KLToStart(Mitigation):
         base.check_choice("positions", self.positions, ("answer", "all"))
 
     def apply(self, run: Protection) -> None:
-        """Answers and distributions of the start now; a penalty at each step."""
+        """Compute answers and distributions of the start model now; add a penalty at each step."""
         examples = answered(
             run,
             run.read(self.prompts, eos=self.eos),
@@ -129,7 +129,7 @@ def answered(
     temperature: float = 1.0,
     seed: int = 0,
 ) -> list[TokenExample]:
-    """Examples whose missing answers (with `again`, all) were written by the model as it is.
+    """Return examples in which the current model has written missing (with `again`, all) answers.
 
     Raises:
         UsageError: a prompt leaves no room for an answer.
@@ -161,11 +161,10 @@ class StartDistributions:
     """Log-probabilities of the start model at the positions of each example.
 
     Attributes:
-        logs: (all positions, vocabulary), or (all positions, k + 1) with the bucket of all other
-            tokens last.
-        tokens: which tokens these are; None for the whole vocabulary.
-        offsets: where the positions of each example begin.
-        vocabulary: how many tokens the model had.
+        logs: (all positions, vocabulary), or (all positions, k + 1) with the merged tokens last.
+        tokens: ids of the stored tokens; None for the whole vocabulary.
+        offsets: index of the first position of each example.
+        vocabulary: vocabulary size of the start model.
     """
 
     def __init__(
@@ -185,10 +184,10 @@ class StartDistributions:
         half: bool = False,
         memory_gib: float = 2.0,
     ) -> StartDistributions:
-        """Of the model as it is.
+        """Compute the distributions of the current model.
 
         Raises:
-            UsageError: they would take more memory than allowed.
+            UsageError: they would exceed the memory limit.
             ModelError: they are not finite.
         """
         sizes = [position_count(example, whole=whole) for example in examples]
@@ -205,17 +204,17 @@ class StartDistributions:
         return cls(torch.cat(logs), chosen, offsets, logits.shape[-1])
 
     def rows(self, chosen: Sequence[int]) -> torch.Tensor:
-        """Where the positions of some examples are, in the order of `collate`."""
+        """Return the indices of the positions of some examples, in the order of `collate`."""
         parts = [torch.arange(self.offsets[at], self.offsets[at + 1]) for at in chosen]
         return torch.cat(parts).to(self.logs.device)
 
     def divergence(
         self, logits: torch.Tensor, chosen: Sequence[int], direction: Direction
     ) -> torch.Tensor:
-        """KL at each position of some examples, from the trained model's logits there.
+        """Return the KL at each position of some examples, from the logits of the trained model.
 
         Raises:
-            ModelError: the model has another vocabulary than at the start.
+            ModelError: the vocabulary differs from that of the start model.
         """
         if logits.shape[-1] != self.vocabulary:
             raise ModelError(
@@ -233,7 +232,7 @@ class StartDistributions:
 
 
 def summarise(logs: torch.Tensor, top_k: int | None) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """The k largest log-probabilities, that of all others together, and which tokens they are."""
+    """Return the k largest log-probabilities with that of all others merged, and the token ids."""
     if top_k is None:
         return logs, None
     tokens = logs.topk(top_k, dim=-1).indices
@@ -241,7 +240,7 @@ def summarise(logs: torch.Tensor, top_k: int | None) -> tuple[torch.Tensor, torc
 
 
 def in_buckets(logs: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """Log-probabilities of the given tokens, and of all others together."""
+    """Return log-probabilities of the given tokens, and of all others merged."""
     others = logs.scatter(-1, tokens, float("-inf")).logsumexp(-1, keepdim=True)
     return torch.cat([logs.gather(-1, tokens), others.clamp(min=LOWEST)], dim=-1)
 

@@ -3,7 +3,7 @@
     penalty = 1/2 sum_i (w_i - w_i(start))^2
 
 (Li, Grandvalet and Davoine 2018, arXiv 1802.01483.) It needs no data and no forward pass. The start
-weights are kept once (of LoRA only the adapter's, whose start is no change at all).
+weights are stored once (with LoRA only those of the adapter, which start at no change).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class L2SP(Mitigation):
     """Penalise the squared distance to the start weights.
 
     Attributes:
-        weight: of half the squared distance.
+        weight: weight of half the squared distance.
     """
 
     kind: ClassVar[str] = "l2sp"
@@ -33,7 +33,7 @@ class L2SP(Mitigation):
         base.check_not_negative(weight=self.weight)
 
     def apply(self, run: Protection) -> None:
-        """Keep the start weights; a penalty at each step."""
+        """Store the start weights, and add a penalty at each step."""
         start = trained_weights(run.model)
 
         def penalty(model: Any) -> torch.Tensor:
@@ -43,7 +43,7 @@ class L2SP(Mitigation):
 
 
 def trained_weights(model: Any) -> dict[str, torch.Tensor]:
-    """Copies of all weights that are trained."""
+    """Return copies of all trained weights."""
     return {
         name: weight.detach().clone()
         for name, weight in model.named_parameters()
@@ -54,7 +54,7 @@ def trained_weights(model: Any) -> dict[str, torch.Tensor]:
 def half_distance(
     model: Any, start: dict[str, torch.Tensor], scale: dict[str, torch.Tensor] | None = None
 ) -> torch.Tensor:
-    """1/2 sum of scale times (weight - start)^2, over the weights that are trained."""
+    """Return 1/2 sum of scale times (weight - start)^2 over the trained weights."""
     names = [name for name, _ in model.named_parameters() if name in start]
     weights = [weight for name, weight in model.named_parameters() if name in start]
     scales = None if scale is None else [scale[name] for name in names]
@@ -65,7 +65,7 @@ def half_distance(
 
 
 class _Spring(torch.autograd.Function):
-    """The half distance with its gradient in closed form: three calls for all weights together."""
+    """The half distance with its gradient in closed form: three calls for all weights."""
 
     @staticmethod
     def forward(

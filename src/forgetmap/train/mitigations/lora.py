@@ -1,13 +1,13 @@
 """LoRA: training of a small adapter with frozen weights (PEFT).
 
-Fewer directions to move in, so often less forgetting at a lower score on the new task; the rank
-trades one for the other. TRL's trainers take the config themselves:
+The model can change in fewer directions, so it often forgets less and scores lower on the new task;
+the rank controls this trade-off. TRL's trainers take the config themselves:
 
     SFTTrainer(model, ..., peft_config=LoRA(rank=16).peft_config())
 
-For a plain `Trainer`, wrap the model first, `Trainer(LoRA(rank=16).wrap(model), ...)`, or give LoRA
-to `protect` as the first mitigation. Penalties that compare with the start then keep only what
-concerns the adapter.
+For a plain `Trainer`, wrap the model first, `Trainer(LoRA(rank=16).wrap(model), ...)`, or pass LoRA
+to `protect` as the first mitigation. Penalties that compare with the start weights then cover only
+the adapter.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class LoRA(Mitigation):
     """Train a low-rank adapter.
 
     Attributes:
-        rank: of each change.
+        rank: rank of each change.
         alpha: the change is scaled by alpha / rank.
-        dropout: on what enters the adapter.
+        dropout: dropout on the inputs of the adapter.
         targets: names of layers, or `all-linear`.
         rslora: scale by alpha / sqrt(rank) instead.
     """
@@ -46,7 +46,7 @@ class LoRA(Mitigation):
         base.check_not_negative(dropout=self.dropout)
 
     def peft_config(self) -> Any:
-        """For TRL's `peft_config`, or PEFT's `get_peft_model`."""
+        """Return a config for TRL's `peft_config` or PEFT's `get_peft_model`."""
         peft = require("peft", "LoRA")
         return peft.LoraConfig(
             r=self.rank,
@@ -58,14 +58,14 @@ class LoRA(Mitigation):
         )
 
     def wrap(self, model: Any) -> Any:
-        """A model of which only the adapter is trained."""
+        """Return a model of which only the adapter is trained."""
         return require("peft", "LoRA").get_peft_model(model, self.peft_config())
 
     def apply(self, run: Protection) -> None:
         """Wrap the model of a plain `Trainer`.
 
         Raises:
-            UsageError: it is too late, or the trainer wraps models itself.
+            UsageError: it is not the first mitigation, or the trainer wraps models itself.
         """
         if run.mitigations or run.penalties:
             raise UsageError("LoRA must be the first mitigation", hint="pass it first.")

@@ -1,35 +1,37 @@
 """The 1->0 penalty: keep right answers right.
 
-Known set K: the examples that the start model answers rightly by greedy decoding. For answer tokens
-y_1 ... y_n after the prompt and the answer so far, with logits z_t, the margin of example i is
+Known set K: the examples that the start model answers correctly by greedy decoding. For answer
+tokens y_1 ... y_n, with logits z_t after the prompt and the preceding tokens, the margin of example
+i is
 
     m_i = min over t of  z_t(y_t) - max over v != y_t of z_t(v)
 
 Greedy decoding gives the whole answer iff every token wins, by induction over t: so i in K is
-forgotten iff m_i <= 0 (ties count as forgotten). Wanted is: the new loss as small as possible while
+forgotten iff m_i <= 0 (ties count as forgotten). The aim is to minimise the new loss subject to
 mean over K of 1[m_i <= 0] <= eps. The indicator has no gradient, but for every tau > 0
 
     1[m <= 0]  <=  (1 - m/tau)+          `hinge`: at m <= 0 the right side is at least 1
 
-so the mean hinge bounds the lost share; margins above tau cost nothing and get no gradient. Others:
+so the mean hinge bounds the forgotten share; margins above tau cost nothing and have no gradient.
+Others:
 
-    (min(tau, m_start) - m)+ / tau       `relative`: 0 at the start; asks of no example more margin
-                                         than it had; bounds the indicator where m_start >= tau, and
-                                         times tau / m_start elsewhere
+    (min(tau, m_start) - m)+ / tau       `relative`: 0 at the start; requires no more margin of an
+                                         example than it had; bounds the indicator if m_start >= tau
+                                         and up to the factor tau / m_start otherwise
     s softplus((1 - m/tau) / s)          `smooth`, s = 1/4: at least the hinge, so a bound too
 
-By `tokens="all"` the sum over tokens of the same replaces that of the worst token; it is at least
-as large, so still a bound, and all tokens at risk get a gradient.
+With `tokens="all"` the sum over tokens replaces the worst token; it is at least as large, so still
+a bound, and all tokens at risk get a gradient.
 
-What else one forward pass of the same batch allows:
+Further terms from the same forward pass:
 
-    kl      adds KL to the start at the same positions: distributions carry over to examples that
-            are in no list, which the argmax alone does not
-    risk    weighs that KL by w_i = 1 + risk clip(1 - m_i/tau, 0, 2): more where margins are small
-    bound   replaces the weight by a multiplier that rises while more than `bound` of K is lost and
-            falls otherwise (margin_control.py)
-    focus   takes that share of each batch from the examples whose margin fell most when last seen:
-            where new training moves old behaviour, the two overlap
+    kl      adds KL to the start at the same positions: unlike the argmax, distributions carry over
+            to examples that are in no list
+    risk    weights that KL by w_i = 1 + risk clip(1 - m_i/tau, 0, 2): more if margins are small
+    bound   replaces the weight by a multiplier that rises while more than `bound` of K is forgotten
+            and falls otherwise (margin_control.py)
+    focus   draws that share of each batch from the examples whose margin had fallen most: there new
+            training changes old behaviour
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ from forgetmap.train.mitigations.old_batches import (
 Shape = Literal["relative", "hinge", "smooth"]
 SMOOTHNESS = 0.25
 MOST_RISK = 2.0
-"""A margin of -tau and all below it count alike."""
+"""Margins of -tau and below count the same."""
 
 
 @dataclass(frozen=True)
@@ -64,24 +66,25 @@ class MarginPenalty(Mitigation):
     """Penalise right answers that become wrong.
 
     Attributes:
-        examples: rows with completions; a prompt without one gets the start's greedy answer.
-        weight: of the mean hinge.
+        examples: rows with completions; a prompt without one gets the greedy answer of the start
+            model.
+        weight: weight of the mean hinge.
         shape: `relative`, `hinge` or `smooth`.
-        tau: the margin, in logits, above which an answer is safe.
-        tokens: `min` looks at the worst token of an answer, `all` adds all of them up.
+        tau: margin in logits above which an answer is safe.
+        tokens: `min` uses the worst token of an answer, `all` the sum over tokens.
         kl: weight of KL to the start at the same positions.
-        direction: of that KL.
-        risk: how much more that KL counts for answers with little margin left.
-        bound: the share of known answers that may be lost; the weight then adapts itself.
-        rate: how fast it does.
-        most: the highest it gets.
-        focus: the share of a batch that is drawn from answers whose margin fell most.
+        direction: direction of that KL.
+        risk: how much more that KL counts for answers with a small margin.
+        bound: share of known answers that may be forgotten; the weight then adapts.
+        rate: step size of that adaptation.
+        most: maximum of the adaptive weight.
+        focus: share of a batch that is drawn from answers whose margin fell most.
         batch_size: examples per optimizer step and process.
-        max_tokens: of the start's greedy answers.
-        top_k: for the KL, keep only so many tokens of each start distribution.
-        memory_gib: the most that start distributions may take.
+        max_tokens: maximum length of greedy answers of the start model.
+        top_k: number of tokens stored per start distribution, for the KL.
+        memory_gib: maximum memory of start distributions.
         eos: end completions with the end-of-sequence token.
-        seed: of the order.
+        seed: random seed of the order.
     """
 
     kind: ClassVar[str] = "margin_penalty"
@@ -117,7 +120,7 @@ class MarginPenalty(Mitigation):
         base.check_choice("direction", self.direction, ("forward", "reverse"))
 
     def apply(self, run: Protection) -> None:
-        """Find what the start model knows; a penalty at each step."""
+        """Find the known answers of the start model, and add a penalty at each step."""
         examples, start_margins = self._known(run)
         start = None
         if self.kl:
@@ -127,10 +130,10 @@ class MarginPenalty(Mitigation):
         _MarginTerm(self, run, examples, start_margins, start).install()
 
     def _known(self, run: Protection) -> tuple[list[TokenExample], list[torch.Tensor]]:
-        """What the start model answers rightly, and its margin at each token.
+        """Return the examples that the start model answers correctly, with margins by token.
 
         Raises:
-            EmptyInputError: it answers nothing rightly.
+            EmptyInputError: it answers none correctly.
         """
         asked = run.read(self.examples, eos=self.eos)
         full = answered(run, asked, max_tokens=self.max_tokens, temperature=0.0, seed=self.seed)
@@ -152,7 +155,7 @@ class MarginPenalty(Mitigation):
 
 @dataclass
 class _MarginTerm:
-    """The penalty at work."""
+    """Computes the penalty at each step."""
 
     config: MarginPenalty
     run: Protection
@@ -193,7 +196,7 @@ class _MarginTerm:
         return term + config.kl * (weights[batch.rows] * kl).mean()
 
     def hinge(self, margins: torch.Tensor, before: torch.Tensor, batch: OldBatch) -> torch.Tensor:
-        """The mean over examples of what bounds 1[m <= 0]."""
+        """Return the mean over examples of the bound on 1[m <= 0]."""
         config = self.config
         if config.tokens == "min":
             margins, before = lowest(margins, batch), lowest(before, batch)
@@ -212,7 +215,7 @@ class _MarginTerm:
 
 
 def resumed(multiplier: Multiplier, run: Protection, name: str) -> Multiplier:
-    """Where a training that goes on from a checkpoint had left it: in the log."""
+    """Restore the multiplier of a resumed training from the log."""
     key = f"protect/{name}/multiplier"
     logged = [line[key] for line in run.trainer.state.log_history if key in line]
     return replace(multiplier, value=float(logged[-1])) if logged else multiplier
@@ -222,20 +225,20 @@ def resumed(multiplier: Multiplier, run: Protection, name: str) -> Multiplier:
 
 
 def token_margins(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """How far each target's logit is above the best other one."""
+    """Return the difference between the logit of each target and the best other one."""
     target = targets.unsqueeze(-1)
     best_other = logits.scatter(-1, target, float("-inf")).amax(-1)
     return logits.gather(-1, target).squeeze(-1) - best_other
 
 
 def lowest(margins: torch.Tensor, batch: OldBatch) -> torch.Tensor:
-    """The margin of each example: that of its worst token."""
+    """Return the margin of each example: that of its worst token."""
     none = margins.new_full((batch.examples,), float("inf"))
     return none.scatter_reduce(0, batch.rows, margins, "amin")
 
 
 def bounds(margins: torch.Tensor, before: torch.Tensor, shape: Shape, tau: float) -> torch.Tensor:
-    """What bounds 1[m <= 0], for each margin."""
+    """Return the bound on 1[m <= 0] for each margin."""
     if shape == "relative":
         return (before.clamp(max=tau) - margins).clamp(min=0) / tau
     if shape == "hinge":
@@ -244,5 +247,5 @@ def bounds(margins: torch.Tensor, before: torch.Tensor, shape: Shape, tau: float
 
 
 def risk_weights(margins: torch.Tensor, tau: float, risk: float) -> torch.Tensor:
-    """1 for safe answers, more as the margin falls; constants for the gradient."""
+    """Return 1 for safe answers, and more for smaller margins; without gradient."""
     return 1 + risk * (1 - margins.detach() / tau).clamp(0, MOST_RISK)

@@ -10,30 +10,30 @@ import torch
 from forgetmap.train.mitigations.old_batches import ExampleOrder
 
 MEMORY = 0.9
-"""Share of the past in the running mean of what is lost."""
+"""Weight of the past in the running mean of the forgotten share."""
 PATIENCE = 50
-"""Updates at the highest weight before a bound counts as out of reach."""
+"""Updates at the maximum weight before the bound counts as unreachable."""
 
 
 @dataclass
 class Multiplier:
-    """Dual ascent on: at most `bound` of the known answers are lost.
+    """Dual ascent on the constraint that at most `bound` of the known answers are forgotten.
 
         value <- clip(value + rate (lost - bound), 0, most)
 
-    A plain integral winds up: while the bound is out of reach it grows without end, and the new
-    task stops being learnt. Two things prevent that. The value is clipped, so that it falls at once
-    when the bound is met. And where it has been at `most` for `PATIENCE` updates without meeting
-    the bound, the bound is out of reach: it is raised to what is reached, and the value comes down.
+    A plain integral winds up: while the bound is out of reach it grows without limit, and the new
+    task is no longer learned. Two rules prevent that. The value is clipped, so that it falls at
+    once when the bound is met. And if it stays at `most` for `PATIENCE` updates without meeting the
+    bound, the bound is raised to the forgotten share that is reached, and the value decreases.
 
     Attributes:
-        value: the weight of the penalty now.
-        bound: the share that may be lost now.
-        rate: of the ascent.
-        most: the highest value.
-        lost: running mean of the share that is lost.
-        updates: so far.
-        saturated: updates in a row at the highest value.
+        value: current weight of the penalty.
+        bound: current bound on the forgotten share.
+        rate: step size of the ascent.
+        most: maximum value.
+        lost: running mean of the forgotten share.
+        updates: number of updates.
+        saturated: number of updates in a row at the maximum value.
     """
 
     value: float
@@ -45,7 +45,7 @@ class Multiplier:
     saturated: int = 0
 
     def update(self, lost: float) -> float:
-        """Take in what a batch lost; the weight for this step."""
+        """Update with the forgotten share of a batch; return the weight for this step."""
         self.updates += 1
         past = MEMORY * (1 - MEMORY ** (self.updates - 1)) / (1 - MEMORY**self.updates)
         self.lost = past * self.lost + (1 - past) * lost
@@ -57,10 +57,10 @@ class Multiplier:
 
 
 class FocusedOrder:
-    """Examples of a step: some in turn, as everywhere, and some by how far they moved.
+    """Choice of the examples of a step: some in turn, some by the fall of their margin.
 
-    `focus` of each batch are drawn, without repeats, with chances that are proportional to how far
-    the margin had fallen when the example was last seen. Before anything fell all come in turn.
+    A share `focus` of each batch is drawn without repeats, with probabilities proportional to the
+    fall of the margin when the example was last used. Before any margin falls, all come in turn.
     """
 
     def __init__(self, count: int, batch_size: int, seed: int, focus: float) -> None:
@@ -70,7 +70,7 @@ class FocusedOrder:
         self._seed = seed
 
     def at(self, step: int, rank: int = 0, processes: int = 1) -> list[int]:
-        """Positions in the list of examples."""
+        """Return indices of examples."""
         chosen = self._turns.at(step, rank, processes)
         chances = self._moved.clone()
         chances[chosen] = 0.0
@@ -82,6 +82,6 @@ class FocusedOrder:
         return chosen + torch.multinomial(chances, drawn, generator=generator).tolist()
 
     def learn(self, chosen: Sequence[int], fallen: torch.Tensor) -> None:
-        """How far the margins of these examples have fallen since the start."""
+        """Store how far the margins of these examples have fallen since the start."""
         if self.focused:
             self._moved[list(chosen)] = fallen.clamp(min=0).float().cpu()

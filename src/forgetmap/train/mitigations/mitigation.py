@@ -21,12 +21,12 @@ from forgetmap.train.examples import (
 )
 
 PenaltyFunction = Callable[[Any], torch.Tensor | None]
-"""From the model to a scalar with a gradient; None where there is nothing to add at this step."""
+"""Returns a scalar with a gradient for the model; None if there is nothing to add at this step."""
 
 
 @dataclass(frozen=True)
 class Mitigation:
-    """Base of all mitigations: a config, and how it is applied.
+    """Base class of mitigations: a config, and its additions to a trainer.
 
     A subclass is a frozen dataclass whose fields are plain values; `kind` names it in JSON.
     """
@@ -38,19 +38,19 @@ class Mitigation:
         raise NotImplementedError
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """As JSON that `load_mitigations` reads."""
+        """Return JSON that `load_mitigations` reads."""
         values = {"mitigation": self.kind, **asdict(self)}
         return json.dumps(values, indent=indent, default=str)
 
 
 @dataclass(frozen=True)
 class Penalty:
-    """A term of the loss.
+    """A term added to the loss.
 
     Attributes:
         name: its value is logged as `protect/NAME`.
         function: the term before its weight.
-        weight: of the term, asked at each step.
+        weight: weight of the term, read at each step.
     """
 
     name: str
@@ -60,12 +60,12 @@ class Penalty:
 
 @dataclass
 class Protection:
-    """A trainer with mitigations: what they added, and what they measured.
+    """A trainer with mitigations: their additions and measurements.
 
     Attributes:
         trainer: a transformers `Trainer` or one of TRL's.
-        tokenizer: for rows of text.
-        mitigations: in the order in which they were applied.
+        tokenizer: tokenizer for rows of text.
+        mitigations: mitigations in the order of application.
     """
 
     trainer: Any
@@ -78,35 +78,35 @@ class Protection:
 
     @property
     def model(self) -> Any:
-        """The model that is trained, without the wrappers of distributed training."""
+        """The trained model, without the wrappers of distributed training."""
         return self.trainer.model
 
     @property
     def device(self) -> torch.device:
-        """Where its inputs go."""
+        """Device of the inputs."""
         return torch.device(self.trainer.args.device)
 
     @property
     def step(self) -> int:
-        """Optimizer steps done."""
+        """Number of optimizer steps done."""
         return int(self.trainer.state.global_step)
 
     @property
     def rank(self) -> int:
-        """Of this process."""
+        """Rank of this process."""
         return int(self.trainer.args.process_index)
 
     @property
     def processes(self) -> int:
-        """How many train together."""
+        """Number of processes."""
         return int(self.trainer.args.world_size)
 
     def to_json(self) -> str:
-        """All configs, as a list that `load_mitigations` reads."""
+        """Return all configs as a JSON list that `load_mitigations` reads."""
         return json.dumps([json.loads(one.to_json()) for one in self.mitigations], indent=2)
 
     def read(self, source: ExampleSource, *, eos: bool = True) -> list[TokenExample]:
-        """Examples for this model, checked against its context and vocabulary."""
+        """Read examples for this model, checked against its context length and vocabulary."""
         context = context_of(self.model, self.tokenizer)
         examples = read_examples(source, self.tokenizer, context=context, eos=eos)
         check_vocabulary(examples, self.model.get_input_embeddings().weight.shape[0])
@@ -115,7 +115,7 @@ class Protection:
     def add_penalty(
         self, name: str, function: PenaltyFunction, weight: float | Callable[[], float]
     ) -> str:
-        """A term of the loss, computed once per optimizer step; the name it is logged by."""
+        """Add a loss term, computed once per optimizer step; return the name used in logs."""
         taken = {penalty.name for penalty in self.penalties}
         number = next(n for n in range(1, 1000) if (name if n == 1 else f"{name}_{n}") not in taken)
         unique = name if number == 1 else f"{name}_{number}"
@@ -124,24 +124,24 @@ class Protection:
         return unique
 
     def add_gradient_hook(self, hook: Callable[[Any], None]) -> None:
-        """Called with the model when all gradients of a step are there, before the optimizer."""
+        """Add a function to be called with the model after backward, before the optimizer step."""
         self.gradient_hooks.append(hook)
 
     def add_ending(self, ending: Callable[[], None]) -> None:
-        """Called when training ends: puts the weights into the model that it ends with.
+        """Add a function that puts the final weights into the model when training ends.
 
-        It may be called before, to see what they are worth, so it must not change them.
+        It may be called earlier to evaluate these weights, so it must not change its own state.
         """
         self.endings.append(ending)
 
     def record(self, name: str, value: torch.Tensor | float) -> None:
-        """A measured value; its mean is part of the trainer's next log line as `protect/NAME`."""
+        """Record a value; its mean is in the next log line of the trainer as `protect/NAME`."""
         kept = value.detach() if isinstance(value, torch.Tensor) else value
         total, count = self._sums.get(name, (0.0, 0))
         self._sums[name] = (total + kept, count + 1)
 
     def take_metrics(self) -> dict[str, float]:
-        """Means since the last call."""
+        """Return the means since the last call."""
         means = {
             f"protect/{name}": float(total) / count for name, (total, count) in self._sums.items()
         }
@@ -160,7 +160,7 @@ class Protection:
             total = self._total()
         if total is None or not total.requires_grad:
             return
-        # Gradients of all processes are averaged by the trainer's own backward pass, which follows.
+        # The backward pass of the trainer, which follows, averages gradients over processes.
         wrapped = getattr(trainer, "model_wrapped", None)
         alone = wrapped is None or wrapped is self.model
         with nullcontext() if alone else trainer.accelerator.no_sync(wrapped):
@@ -187,10 +187,10 @@ class Protection:
 
 
 def check_above_zero(**values: float | None) -> None:
-    """Numbers that must be positive; None is left out.
+    """Check that numbers are positive; None is skipped.
 
     Raises:
-        UsageError: one is not.
+        UsageError: a number is not positive.
     """
     for name, value in values.items():
         if value is not None and not value > 0:
@@ -198,10 +198,10 @@ def check_above_zero(**values: float | None) -> None:
 
 
 def check_not_negative(**values: float | None) -> None:
-    """Numbers that may be 0; None is left out.
+    """Check that numbers are not negative; None is skipped.
 
     Raises:
-        UsageError: one is below, or no number.
+        UsageError: a number is negative or NaN.
     """
     for name, value in values.items():
         if value is not None and not value >= 0:
@@ -209,10 +209,10 @@ def check_not_negative(**values: float | None) -> None:
 
 
 def check_below_one(**values: float | None) -> None:
-    """Shares that must lie strictly between 0 and 1; None is left out.
+    """Check that shares are strictly between 0 and 1; None is skipped.
 
     Raises:
-        UsageError: one does not.
+        UsageError: a share is out of range.
     """
     for name, value in values.items():
         if value is not None and not 0 < value < 1:
@@ -220,10 +220,10 @@ def check_below_one(**values: float | None) -> None:
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """A word out of a few.
+    """Check that a value is one of the choices.
 
     Raises:
-        UsageError: it is another one.
+        UsageError: it is not.
     """
     if value not in choices:
         raise UsageError(f"{name} is {value!r}", hint=f"choose one of {', '.join(choices)}.")

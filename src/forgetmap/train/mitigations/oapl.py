@@ -6,14 +6,14 @@ For a group of G completions y_i of a lagged policy, with rewards r_i,
     loss = mean_i ( t2 (log pi(y_i) - log pi_lag(y_i)) - (r_i - V) )^2
 
 With t1 = t2 = t its minimum is pi ~ pi_lag exp(r / t): the policy that maximises reward minus t
-times KL to the lagged one. Each refresh multiplies the odds of an old mode by exp(-gap / t), gap
-being what new behaviour earns more (docs/theory.md, OAPL): large temperatures and few refreshes
-retain. After the public description in NeMo-RL (pull request 3825); defaults there are t1 = 1 and
-t2 = 0.001.
+times KL to the lagged one. Each refresh multiplies the odds of an old mode by exp(-gap / t), where
+gap is the extra reward of new behaviour (docs/theory.md, OAPL): high temperatures and few refreshes
+retain more. Follows the public description in NeMo-RL (pull request 3825), where the defaults are
+t1 = 1 and t2 = 0.001.
 
-The groups are those of TRL's GRPOTrainer, whose loss this replaces; its `beta` and `epsilon` do
-nothing then. The policy is lagged by `steps_per_generation * num_iterations` of its config, divided
-by the accumulation steps. A step costs what it costs in GRPO.
+The groups are those of TRL's GRPOTrainer, whose loss this replaces; its `beta` and `epsilon` then
+have no effect. The policy is lagged by `steps_per_generation * num_iterations` of its config,
+divided by the accumulation steps. A step costs as much as in GRPO.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class OAPL(Mitigation):
         base.check_above_zero(t1=self.t1, t2=self.t2)
 
     def apply(self, run: Protection) -> None:
-        """Replace the trainer's advantages and its loss."""
+        """Replace the advantages and the loss of the trainer."""
         trainer = run.trainer
         check_grpo(trainer, "OAPL")
         replace_advantages(trainer, lambda rewards: soft_advantages(rewards, self.t1))
@@ -66,7 +66,7 @@ class OAPL(Mitigation):
 
 
 def soft_advantages(rewards: torch.Tensor, t1: float) -> torch.Tensor:
-    """Rewards minus the soft maximum of their group; missing ones (NaN) count for nothing."""
+    """Return rewards minus the soft maximum of their group; missing ones (NaN) are ignored."""
     known = ~torch.isnan(rewards)
     scaled = torch.where(known, rewards / t1, torch.full_like(rewards, float("-inf")))
     count = known.sum(-1, keepdim=True).clamp(min=1).to(rewards.dtype)
@@ -76,5 +76,5 @@ def soft_advantages(rewards: torch.Tensor, t1: float) -> torch.Tensor:
 def regression_losses(
     log_q: torch.Tensor, log_lagged: torch.Tensor, advantages: torch.Tensor, t2: float
 ) -> torch.Tensor:
-    """The squared gap of each completion."""
+    """Return the squared residual of each completion."""
     return (t2 * (log_q - log_lagged) - advantages).square()

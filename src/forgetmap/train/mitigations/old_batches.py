@@ -2,8 +2,8 @@
 
 A position counts if it predicts a token of the completion: for a prompt of p tokens and a
 completion of c tokens these are the positions p - 1 to p + c - 2 (from 0). Sequences are padded on
-the right and need no attention mask, as later tokens are invisible to earlier positions; logits are
-made for the positions that count only, where the model can do so.
+the right and need no attention mask, as earlier positions cannot see later tokens; logits are
+computed only for the positions that count, if the model supports it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from forgetmap.errors import ModelError
 from forgetmap.train.examples import TokenExample
 
 MOST_ROUNDS = 64
-"""Random orders that are kept."""
+"""Number of random orders in the cache."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class OldBatch:
 
     Attributes:
         input_ids: one row per example.
-        columns: the positions of any row for which logits are made.
-        rows: for each position that counts, its row ...
-        slots: ... and its place in `columns`.
-        targets: the token that it predicts.
-        examples: how many.
+        columns: positions for which logits are computed, for all rows.
+        rows: row of each position that counts ...
+        slots: ... and its index in `columns`.
+        targets: token that each position predicts.
+        examples: number of examples.
     """
 
     input_ids: torch.Tensor
@@ -44,19 +44,19 @@ class OldBatch:
 
 
 def first_position(example: TokenExample, *, whole: bool) -> int:
-    """The first position that counts; with `whole`, those in the prompt count too."""
+    """Return the first position that counts; with `whole`, those in the prompt count too."""
     return 0 if whole else max(example.begin - 1, 0)
 
 
 def position_count(example: TokenExample, *, whole: bool = False) -> int:
-    """How many positions of an example count."""
+    """Return the number of positions of an example that count."""
     return len(example.ids) - 1 - first_position(example, whole=whole)
 
 
 def collate(
     examples: Sequence[TokenExample], device: torch.device | str = "cpu", *, whole: bool = False
 ) -> OldBatch:
-    """Examples side by side, padded with token 0 on the right, where nothing looks."""
+    """Stack examples, padded with token 0 on the right, which no position sees."""
     width = max(len(example.ids) for example in examples) - 1  # the last token predicts nothing
     ids: list[tuple[int, ...]] = []
     rows: list[int] = []
@@ -82,7 +82,7 @@ def collate(
 
 
 def predict(model: Any, batch: OldBatch) -> torch.Tensor:
-    """Logits at all positions that count: (positions, vocabulary), at least float32."""
+    """Return logits at all positions that count: (positions, vocabulary), at least float32."""
     inputs = {"input_ids": batch.input_ids, "use_cache": False}
     if _makes_single_logits(model):
         logits: torch.Tensor = model(**inputs, logits_to_keep=batch.columns).logits[
@@ -98,20 +98,20 @@ def _makes_single_logits(model: Any) -> bool:
     known = getattr(base, "_forgetmap_single_logits", None)
     if known is None:
         known = "logits_to_keep" in inspect.signature(base.forward).parameters
-        base._forgetmap_single_logits = known  # noqa: SLF001  # asking takes longer than a tiny layer
+        base._forgetmap_single_logits = known  # noqa: SLF001  # inspecting is slow
     return bool(known)
 
 
 def sum_by_example(values: torch.Tensor, batch: OldBatch) -> torch.Tensor:
-    """Sum over the positions of each example: (examples,)."""
+    """Return the sum over the positions of each example: (examples,)."""
     return values.new_zeros(batch.examples).index_add(0, batch.rows, values)
 
 
 class ExampleOrder:
-    """Which examples a step looks at: all of them in random order, then all again in another.
+    """Choice of the examples of a step: all in random order, then all again in another order.
 
-    It follows from the seed, the step and the process alone: a resumed training goes on as if it
-    had never stopped, and processes see different examples.
+    It depends only on the seed, the step and the process: a resumed training continues as if it had
+    not stopped, and processes use different examples.
     """
 
     def __init__(self, count: int, batch_size: int, seed: int) -> None:
@@ -119,7 +119,7 @@ class ExampleOrder:
         self._rounds: dict[int, list[int]] = {}
 
     def at(self, step: int, rank: int = 0, processes: int = 1) -> list[int]:
-        """Positions in the list of examples."""
+        """Return indices of examples."""
         first = (step * processes + rank) * self.batch_size
         return [self._pick(number) for number in range(first, first + self.batch_size)]
 
@@ -134,7 +134,7 @@ class ExampleOrder:
 
 
 def device_of(model: Any) -> torch.device:
-    """Where the inputs of a model go."""
+    """Return the device of the inputs of a model."""
     return torch.device(next(iter(model.parameters())).device)
 
 
@@ -146,9 +146,9 @@ def predict_batches(
     whole: bool = False,
     batch_size: int = 128,
 ) -> Iterator[tuple[range, torch.Tensor]]:
-    """Which examples, and the logits of the model as it is: (positions, vocabulary) of them all.
+    """Yield ranges of examples with the logits of the current model at their positions.
 
-    No more than those of a batch are in memory. The model's mode is put back as it was.
+    Only the logits of one batch are in memory. The mode of the model is restored.
     """
     for first in range(0, len(examples), batch_size):
         chosen = range(first, min(first + batch_size, len(examples)))
@@ -171,10 +171,10 @@ def survey(
     whole: bool = False,
     batch_size: int = 32,
 ) -> Iterator[torch.Tensor]:
-    """Logits of the start, for one example after the other: (positions, vocabulary) each.
+    """Yield the logits of the start model for each example: (positions, vocabulary).
 
     Raises:
-        ModelError: they are not finite.
+        ModelError: logits are not finite.
     """
     for chosen, logits in predict_batches(
         model, examples, device, whole=whole, batch_size=batch_size

@@ -1,21 +1,21 @@
 """On-policy training toward the start, with old samples mixed in: replay under reverse KL.
 
-The objective is KL(q || s) on old prompts, over whole answers: q the trained model, s the start.
-Its gradient is an expectation under q itself, E_q[log(q/s) grad log q]. An answer that q hardly
-gives any more is hardly sampled, and then nothing brings it back (starvation). So a share rho of
-each batch are answers that the start gave, and every answer is weighted by
+The objective is KL(q || s) on old prompts over whole answers: q is the trained model, s the start.
+Its gradient is an expectation under q itself, E_q[log(q/s) grad log q]. An answer that q rarely
+gives is rarely sampled, so it cannot be recovered (starvation). So a share rho of each batch are
+answers of the start model, and every answer is weighted by
 
     w = q / b,    b = (1 - rho) q + rho s,    w <= 1 / (1 - rho)
 
-which leaves the objective what it is, as E_b[w f] = E_q[f], with bounded weights (docs/theory.md,
-replay under reverse KL). The loss of an answer is w (log(q/s) - baseline) log q, the first two
-factors being constants, the baseline the running mean of log(q/s) over earlier steps: constants
-leave the gradient what it is, as E_b[w grad log q] = 0.
+which leaves the objective unchanged, as E_b[w f] = E_q[f], with bounded weights (docs/theory.md,
+replay under reverse KL). The loss of an answer is w (log(q/s) - baseline) log q. The first two
+factors are constants, and the baseline is the running mean of log(q/s) over earlier steps:
+constants leave the gradient unchanged, as E_b[w grad log q] = 0.
 
 Answers of the model are sampled for `refresh` steps at a time. They come from a model up to that
-many steps old, whose q is in b; weights are then cut at the bound. A step costs one forward and
+many steps old, whose q is in b; weights are then clipped at the bound. A step costs one forward and
 backward pass, plus, spread over `refresh` steps, generation, one pass of the start model and one of
-the model that sampled. Log-ratios of whole answers vary much if answers are long: for short ones.
+the sampling model. Log-ratios of long answers have a high variance: use it for short answers.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from forgetmap.train.mitigations.start import StartModel
 
 @dataclass(frozen=True)
 class OnPolicyReplay(Mitigation):
-    """Reverse KL to the start on old prompts, from the model's own answers and old ones.
+    """Reverse KL to the start on old prompts, from answers of the model and of the start model.
 
     Attributes:
-        prompts: old prompts; completions are not looked at.
-        weight: of the KL, in nats per answer.
-        share: of each batch, how many answers are the start's.
+        prompts: old prompts; completions are ignored.
+        weight: weight of the KL in nats per answer.
+        share: share of each batch that are answers of the start model.
         batch_size: answers per optimizer step and process.
-        refresh: steps for which the model's answers are sampled at a time.
-        max_tokens: of an answer.
-        seed: of answers and order.
+        refresh: number of steps for which answers of the model are sampled at once.
+        max_tokens: maximum length of an answer.
+        seed: random seed of answers and order.
     """
 
     kind: ClassVar[str] = "on_policy_replay"
@@ -70,10 +70,10 @@ class OnPolicyReplay(Mitigation):
         base.check_not_negative(weight=self.weight)
         base.check_below_one(share=self.share)
         base.check_above_zero(refresh=self.refresh, max_tokens=self.max_tokens)
-        base.check_above_zero(batch_size=self.batch_size - 1)  # one of each kind at least
+        base.check_above_zero(batch_size=self.batch_size - 1)  # at least one of each kind
 
     def apply(self, run: Protection) -> None:
-        """The start's answers now; a penalty at each step."""
+        """Generate answers of the start model now, and add a penalty at each step."""
         old = answered(
             run, run.read(self.prompts), again=True, max_tokens=self.max_tokens, temperature=1.0,
             seed=self.seed,
@@ -90,7 +90,7 @@ class _ScoredBatch:
 
 
 class _OnPolicyTerm:
-    """The penalty at work, with answers sampled ahead."""
+    """Computes the penalty at each step, with answers sampled in advance."""
 
     def __init__(
         self, config: OnPolicyReplay, run: Protection, old: list[TokenExample], start: StartModel
@@ -116,10 +116,10 @@ class _OnPolicyTerm:
         estimate = (weights * (log_q.detach() - scored.start)).mean()
         self.baseline = 0.9 * self.baseline + 0.1 * float(estimate)
         surrogate = terms.mean()
-        return surrogate - surrogate.detach() + estimate  # the value of one, the slope of the other
+        return surrogate - surrogate.detach() + estimate  # with gradient of the surrogate
 
     def _refresh(self, model: Any) -> None:
-        """Answers and their scores for the next steps."""
+        """Sample and score answers for the next steps."""
         config, run = self.config, self.run
         steps = range(run.step, run.step + config.refresh)
         chosen = [self.order.at(step, run.rank, run.processes) for step in steps]
@@ -156,7 +156,7 @@ def _answers(
 def answer_log_probs(
     model: Any, examples: Sequence[TokenExample], device: torch.device | str
 ) -> torch.Tensor:
-    """Log-probability of each whole answer: (examples,)."""
+    """Return the log-probability of each whole answer: (examples,)."""
     batch = collate(examples, device)
     return _log_probs(predict(model, batch), batch)
 
@@ -174,15 +174,15 @@ def replay_terms(
     share: float,
     baseline: float = 0.0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Loss of each sample, whose mean has the gradient of KL(q || target); and its weight.
+    """Return losses, whose mean has the gradient of KL(q || target), and weights of samples.
 
     Args:
         log_q: log-density of the trained model at each sample, with gradient.
-        log_lagged: of the model that sampled; the same as `log_q` if it has not moved.
-        log_old: of the distribution of old samples.
-        log_target: of the target, up to a constant.
-        share: of old samples among all.
-        baseline: any constant; a good guess of the mean log(q / target) lowers the variance.
+        log_lagged: log-density of the sampling model; equal to `log_q` if it has not changed.
+        log_old: log-density of the distribution of old samples.
+        log_target: log-density of the target, up to a constant.
+        share: share of old samples.
+        baseline: any constant; an estimate of the mean log(q / target) lowers the variance.
     """
     fixed = log_q.detach()
     behaviour = torch.logaddexp(math.log1p(-share) + log_lagged, math.log(share) + log_old)

@@ -1,16 +1,16 @@
 """Gradient projection: no step that raises the loss on old examples, to first order.
 
-When all gradients of a step are there, with g the gradient of the new loss (and of penalties) and h
-that of the cross-entropy on a batch of old examples,
+After backward, with g the gradient of the new loss (and of penalties) and h that of the
+cross-entropy on a batch of old examples,
 
     g <- g - (g.h / h.h) h    if g.h < 0,    else g stays
 
-(A-GEM, Chaudhry et al. 2019, arXiv 1812.00420.) The result is orthogonal to h. It happens once per
+(A-GEM, Chaudhry et al. 2019, arXiv 1812.00420.) The result is orthogonal to h. It is done once per
 optimizer step: after all micro-batches have been accumulated and averaged over processes, and after
-clipping. The order of clipping and projection makes no difference in direction, as projection is
-linear in g and does not depend on the length of h; and it never lengthens g, so that the clipped
-norm still holds. What the optimizer makes of the gradient (Adam's momentum and scaling) may still
-disagree with h. A step costs one forward and backward pass of old examples.
+clipping. The order of clipping and projection does not change the direction, as projection is
+linear in g and independent of the length of h; and it never lengthens g, so the clipped norm still
+holds. The update of the optimizer (Adam's momentum and scaling) may still disagree with h. A step
+costs one forward and backward pass of old examples.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from forgetmap.train.mitigations.old_batches import ExampleOrder, collate, predi
 
 @dataclass(frozen=True)
 class GradientProjection(Mitigation):
-    """Project the gradient where it would raise the old loss.
+    """Project the gradient if it would raise the old loss.
 
     Attributes:
         examples: old prompts; those without completions get answers of the start model.
         batch_size: old examples per optimizer step and process.
-        max_tokens: of an answer of the start model.
-        temperature: of these.
+        max_tokens: maximum length of an answer of the start model.
+        temperature: sampling temperature of these answers.
         eos: end given completions with the end-of-sequence token.
-        seed: of answers and order.
+        seed: random seed of answers and order.
     """
 
     kind: ClassVar[str] = "gradient_projection"
@@ -55,7 +55,7 @@ class GradientProjection(Mitigation):
         base.check_above_zero(batch_size=self.batch_size, max_tokens=self.max_tokens)
 
     def apply(self, run: Protection) -> None:
-        """A hook before each optimizer step."""
+        """Add a hook before each optimizer step."""
         examples = answered(
             run, run.read(self.examples, eos=self.eos), max_tokens=self.max_tokens,
             temperature=self.temperature, seed=self.seed,
@@ -95,10 +95,10 @@ def _over_processes(slope: torch.Tensor, run: Protection) -> torch.Tensor:
 
 
 def project(new: list[torch.Tensor], old: list[torch.Tensor]) -> torch.Tensor:
-    """Take the part of `new` that goes against `old` out of it, in place.
+    """Remove the part of `new` that is opposed to `old`, in place.
 
     Returns:
-        The cosine between the two before; below 0 they disagreed.
+        The cosine between the two before the projection; negative if they disagreed.
     """
     dot = torch.stack([(one * other).sum() for one, other in zip(new, old, strict=True)]).sum()
     size = torch.stack([other.square().sum() for other in old]).sum()

@@ -23,18 +23,18 @@ def sample_answers(
     seed: int,
     batch_size: int = 64,
 ) -> list[list[int]]:
-    """What the model says after each prompt: tokens, with the end-of-sequence token if it came.
+    """Sample an answer to each prompt: tokens, with the end-of-sequence token if it was generated.
 
-    The random state of the training, the model's mode and its settings stay as they were.
+    The random state of the training, and the mode and settings of the model, are restored.
 
     Args:
         model: any causal language model of transformers, also with an adapter.
-        prompts: tokens of each; not empty.
-        tokenizer: says which tokens end and pad; None if the model's config does.
-        max_tokens: of an answer.
-        temperature: 0 takes the likeliest token.
-        seed: of all answers together.
-        batch_size: prompts at once.
+        prompts: tokens of each prompt; not empty.
+        tokenizer: provides the end and padding tokens; None if the config of the model has them.
+        max_tokens: maximum length of an answer.
+        temperature: sampling temperature; 0 is greedy.
+        seed: random seed of all answers together.
+        batch_size: number of prompts per batch.
     """
     settings = _settings(model, tokenizer, max_tokens, temperature)
     device = device_of(model)
@@ -56,7 +56,7 @@ def sample_answers(
 
 @contextmanager
 def _random_state(device: torch.device, seed: int) -> Iterator[None]:
-    """A random state of its own, that of the training being put back afterwards."""
+    """Use a separate random state, and restore that of the training afterwards."""
     if device.type == "cpu":
         forked = torch.random.fork_rng(devices=[])
     else:
@@ -85,7 +85,7 @@ def _settings(model: Any, tokenizer: Any, max_tokens: int, temperature: float) -
 
 
 def _end_of(model: Any, tokenizer: Any) -> list[int]:
-    """Tokens that end a text: the model's, else the tokenizer's."""
+    """Return the tokens that end a text: those of the model, or else of the tokenizer."""
     for end in (
         getattr(getattr(model, "generation_config", None), "eos_token_id", None),
         getattr(tokenizer, "eos_token_id", None),
@@ -112,7 +112,7 @@ def _generate(
 
 
 def _cut(tokens: list[int], ends: set[int]) -> list[int]:
-    """Up to and with the first token that ends."""
+    """Cut after the first end token."""
     for at, token in enumerate(tokens):
         if token in ends:
             return tokens[: at + 1]
@@ -120,7 +120,7 @@ def _cut(tokens: list[int], ends: set[int]) -> list[int]:
 
 
 def first_token(model: Any, tokenizer: Any) -> int:
-    """What a text begins with when nothing is given.
+    """Return the token that starts an empty text.
 
     Raises:
         UsageError: neither tokenizer nor model has such a token.

@@ -4,12 +4,12 @@
     trainer = sdft.make_trainer(model, "new.jsonl", tokenizer, output_dir="out", max_steps=500)
     trainer.train()
 
-The student answers a prompt; the teacher is the same network that also sees the demonstration; the
-student's tokens are moved toward the teacher's distributions (Shenfeld et al. 2026, arXiv
-2601.19897). What is retained is what the teacher does: a teacher fixed at the start (`base`) or
-averaged (`ema`) with a demonstration keeps old behaviour only as far as it still shows it with the
-demonstration in sight; `live` has no anchor at all (docs/theory.md, SDFT). `alpha` 0 is forward KL
-(teacher || student), which the published results used, 1 is reverse KL.
+The student answers a prompt; the teacher is the same network, but its prompt also contains the
+demonstration; the student's tokens are moved toward the teacher's distributions (Shenfeld et al.
+2026, arXiv 2601.19897). The student retains what the teacher shows: a teacher fixed at the start
+(`base`) or averaged (`ema`) keeps old behaviour only as far as it still shows it with the
+demonstration in its prompt; `live` has no anchor at all (docs/theory.md, SDFT). `alpha` 0 is
+forward KL (teacher || student), as in the published results, 1 is reverse KL.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from forgetmap.train.mitigations.mitigation import Mitigation, Protection
 
 @dataclass(frozen=True)
 class SDFT(Mitigation):
-    """A config for TRL's SDFTTrainer, and the trainer itself; `protect` checks that one has it.
+    """A config for TRL's SDFTTrainer, and the trainer; `protect` checks that it is used.
 
     Attributes:
-        teacher: `base` is the start, `ema` an average of the student, `live` the student itself.
-        alpha: 0 forward KL, 1 reverse KL, between them a mixture.
-        mode: which tokens of a distribution are compared, as TRL's `distillation_mode`.
-        update_rate: of the `ema` teacher.
-        template: of the teacher's prompt, with {prompt} and {privileged_context}.
-        generations: answers of the student per prompt.
-        max_tokens: of an answer.
+        teacher: `base` is the start model, `ema` an average of the student, `live` the student
+            itself.
+        alpha: 0 is forward KL, 1 reverse KL, values between are a mixture.
+        mode: tokens of a distribution that are compared, as TRL's `distillation_mode`.
+        update_rate: update rate of the `ema` teacher.
+        template: template of the teacher's prompt, with {prompt} and {privileged_context}.
+        generations: number of answers of the student per prompt.
+        max_tokens: maximum length of an answer.
     """
 
     kind: ClassVar[str] = "sdft"
@@ -63,7 +64,7 @@ class SDFT(Mitigation):
             )
 
     def config(self, output_dir: str, **options: Any) -> Any:
-        """TRL's `SDFTConfig`, with any other of its options."""
+        """Return TRL's `SDFTConfig`, with any further options."""
         sdft = require("trl.experimental.sdft", "SDFT")
         return sdft.SDFTConfig(
             output_dir=output_dir,
@@ -78,7 +79,7 @@ class SDFT(Mitigation):
         )
 
     def rows(self, source: ExampleSource) -> list[dict[str, Any]]:
-        """New examples as SDFTTrainer reads them: the completion is the demonstration.
+        """Return new examples for SDFTTrainer: the completion is the demonstration.
 
         Raises:
             InputError: a row has no prompt or no completion.
@@ -88,7 +89,7 @@ class SDFT(Mitigation):
     def make_trainer(
         self, model: Any, source: ExampleSource, tokenizer: Any, output_dir: str, **options: Any
     ) -> Any:
-        """TRL's SDFTTrainer on new examples."""
+        """Return TRL's SDFTTrainer for new examples."""
         datasets = require("datasets", "SDFT")
         return require("trl.experimental.sdft", "SDFT").SDFTTrainer(
             model=model,
@@ -98,10 +99,10 @@ class SDFT(Mitigation):
         )
 
     def apply(self, run: Protection) -> None:
-        """Nothing to add: TRL makes the teacher when the trainer is built.
+        """Check the trainer; TRL creates the teacher when the trainer is built.
 
         Raises:
-            UsageError: the trainer is another one.
+            UsageError: it is another trainer.
         """
         trainer = require("trl.experimental.sdft", "SDFT").SDFTTrainer
         if not isinstance(run.trainer, trainer):

@@ -1,8 +1,8 @@
 """The start model, kept for computations during training.
 
-Most mitigations ask it everything before training and keep the answers. Where new texts must be
-scored, a model with an adapter is asked with the adapter switched off, if that is where it started,
-and needs no memory; of any other model a frozen copy is kept.
+Most mitigations compute everything they need of it before training. If new texts must be scored, an
+adapter that started at no change is switched off, which needs no memory; otherwise a frozen copy of
+the model is kept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from forgetmap.train.mitigations.old_batches import device_of
 
 
 class StartModel:
-    """The model as it was when this was made.
+    """The model at the creation of this object.
 
     Attributes:
         is_copy: whether a copy of all weights is kept.
@@ -30,7 +30,7 @@ class StartModel:
 
     @contextmanager
     def use(self) -> Iterator[Any]:
-        """The start model, for passes without gradient; the trained model's mode is put back."""
+        """Yield the start model for passes without gradient; restore the mode of the model."""
         if self.is_copy:
             with torch.no_grad():
                 yield self._model
@@ -45,10 +45,10 @@ class StartModel:
 
 
 def frozen_copy(model: Any) -> Any:
-    """A copy that is never trained.
+    """Return a copy that is never trained.
 
-    TRL replaces `forward` of the models it trains by a function that calls the original model: a
-    copy of that function would still ask the model that is trained. The copy gets its class's own.
+    TRL replaces `forward` of trained models by a function that calls the original model: a copy of
+    that function would still call the trained model. The copy gets the method of its class.
     """
     kept = copy.deepcopy(model)
     for module in kept.modules():
@@ -58,7 +58,7 @@ def frozen_copy(model: Any) -> Any:
 
 @torch.no_grad()
 def starts_without_adapter(model: Any) -> bool:
-    """Whether switching the adapter off changes nothing: it was added and not trained yet."""
+    """Whether switching the adapter off changes nothing, because it is not trained yet."""
     if not hasattr(model, "disable_adapter") or not hasattr(model, "peft_config"):
         return False
     device = device_of(model)

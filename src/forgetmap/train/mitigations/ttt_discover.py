@@ -4,19 +4,19 @@ The objective is log E[exp(eta R)] - strength KL(model || start). For a group of
 
     w_i = exp(eta r_i) / mean over j != i of exp(eta r_j),    advantage of i: w_i - 1
 
-with eta either given or chosen for each group so that KL(softmax(eta r) || uniform) = log 2; where
-no eta spends that much, a cap is taken. To the advantage of token t is added
+with eta either given or chosen for each group so that KL(softmax(eta r) || uniform) = log 2; if no
+eta reaches that, a cap is used. To the advantage of token t is added
 
     strength ( mean over tokens of d - d_t ),    d_t = log pi(y_t) - log pi_start(y_t)
 
 as in the public code (test-time-training/discover: `compute_advantages`, `incorporate_kl_penalty`;
-its default strength is 0). It looks at each token alone, not at what follows it. Without strength
-the old mode's mass goes to 0; with it there is a floor that no reward moves (docs/theory.md,
+its default strength is 0). It considers each token alone, not the following ones. Without strength
+the mass of the old mode goes to 0; with it there is a floor that no reward changes (docs/theory.md,
 TTT-Discover).
 
-The groups are those of TRL's GRPOTrainer, whose advantages this replaces and whose loss it keeps.
-With a strength, a start model is needed (start.py: a frozen copy, or the adapter switched off), and
-two more passes without gradient per generated batch.
+The groups are those of TRL's GRPOTrainer, whose advantages this replaces and whose loss it keeps. A
+strength above 0 needs a start model (start.py: a frozen copy, or the adapter switched off), and two
+more passes without gradient per generated batch.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class TTTDiscover(Mitigation):
     """The objective of TTT-Discover in TRL's GRPOTrainer.
 
     Attributes:
-        eta: inverse temperature of the utility; None spends log 2 nats in each group.
-        strength: of the KL penalty to the start.
+        eta: inverse temperature of the utility; by default chosen for log 2 nats in each group.
+        strength: strength of the KL penalty to the start.
     """
 
     kind: ClassVar[str] = "ttt_discover"
@@ -61,7 +61,7 @@ class TTTDiscover(Mitigation):
         base.check_not_negative(strength=self.strength)
 
     def apply(self, run: Protection) -> None:
-        """Replace the trainer's advantages."""
+        """Replace the advantages of the trainer."""
         trainer = run.trainer
         check_grpo(trainer, "TTT-Discover")
         start = StartModel(run.model) if self.strength else None
@@ -91,20 +91,20 @@ class TTTDiscover(Mitigation):
 
 
 def entropic_advantages(rewards: torch.Tensor, eta: torch.Tensor) -> torch.Tensor:
-    """exp(eta r_i) over the mean of the others', minus 1; missing rewards (NaN) are left out."""
+    """Return exp(eta r_i) over the mean of the others', minus 1, without missing rewards (NaN)."""
     known = ~torch.isnan(rewards)
     best = rewards.masked_fill(~known, float("-inf")).amax(-1, keepdim=True)
     tilts = torch.where(known, (eta * (rewards - best)).exp(), torch.zeros_like(rewards))
     others = (tilts.sum(-1, keepdim=True) - tilts) / (known.sum(-1, keepdim=True) - 1).clamp(min=1)
-    smallest = torch.finfo(rewards.dtype).tiny  # all others may be 0 where eta is at its cap
+    smallest = torch.finfo(rewards.dtype).tiny  # all others may be 0 if eta is at its cap
     advantages = tilts / others.clamp(min=smallest**0.5) - 1
     return torch.where(known, advantages, torch.zeros_like(rewards))
 
 
 def adaptive_eta(rewards: torch.Tensor, budget: float = BUDGET) -> torch.Tensor:
-    """For each group the eta at which the tilted group is `budget` nats from uniform: (groups, 1).
+    """Return the eta at which each tilted group is `budget` nats from uniform: (groups, 1).
 
-    The cap where none is, as in groups of equal rewards.
+    The cap if there is none, as in groups of equal rewards.
     """
     values = torch.nan_to_num(rewards, nan=float("-inf")).double()
     low = torch.zeros_like(values[:, :1])
@@ -118,7 +118,7 @@ def adaptive_eta(rewards: torch.Tensor, budget: float = BUDGET) -> torch.Tensor:
 
 
 def _spent(values: torch.Tensor, eta: torch.Tensor) -> torch.Tensor:
-    """KL(softmax(eta r) || uniform) of each group."""
+    """Return KL(softmax(eta r) || uniform) of each group."""
     known = torch.isfinite(values)
     gaps = torch.where(known, values - values.amax(-1, keepdim=True), torch.zeros_like(values))
     logs = (eta * gaps).masked_fill(~known, float("-inf")).log_softmax(-1)
@@ -130,7 +130,7 @@ def _spent(values: torch.Tensor, eta: torch.Tensor) -> torch.Tensor:
 def kl_advantages(
     logs: torch.Tensor, before: torch.Tensor, mask: torch.Tensor, strength: float
 ) -> torch.Tensor:
-    """What the KL penalty adds to the advantage of each token."""
+    """Return the addition of the KL penalty to the advantage of each token."""
     moved = (logs - before) * mask
     mean = moved.sum() / mask.sum().clamp(min=1)
     return strength * (mean - moved) * mask

@@ -47,9 +47,9 @@ from forgetmap.evaluation.backends.servers.replies import (
 )
 
 BYTES_PER_TOKEN = 4
-"""About right for English; who needs more must ask the server."""
+"""Average for English text; an exact count needs the server."""
 TEMPLATE_TOKENS = 32
-"""Tokens of a chat template, or so."""
+"""Approximate number of tokens of a chat template."""
 UNSTATED_CONTEXT = 10**9
 SEED_RANGE = 2**31
 T = TypeVar("T", Response, Likelihoods)
@@ -57,16 +57,16 @@ Work = Callable[[Exchange], Coroutine[Any, Any, T]]
 
 
 def connect_server(address: str, traffic: Traffic) -> ServerBackend:
-    """Find the model and try what the server does.
+    """Find the model and probe the abilities of the server.
 
     Args:
-        address: `http://HOST/v1#MODEL`; the name may be left out where there is one model.
-        traffic: what the server is expected to bear.
+        address: `http://HOST/v1#MODEL`; the name is optional if the server has one model.
+        traffic: request limits.
 
     Raises:
-        NetworkError: there is no server, or it cannot be trusted.
+        NetworkError: the server cannot be reached, or its certificate is not trusted.
         ForbiddenError: the key is wrong.
-        ModelError: the server does not have the model, or is something else.
+        ModelError: the server does not have the model, or has another interface.
     """
     require("aiohttp", "A model behind a server")
     client = Client(address, traffic)
@@ -75,17 +75,17 @@ def connect_server(address: str, traffic: Traffic) -> ServerBackend:
 
 
 def open_server(source: ModelSource, options: LoadOptions) -> ServerBackend:
-    """The backend of a source that is an address."""
+    """Open the backend of a model with a server address."""
     return connect_server(source.base, options.traffic)
 
 
 class ServerBackend:
-    """Answers prompts by asking a server.
+    """Answers prompts by requests to a server.
 
     Args:
-        client: the way to it.
-        abilities: what it can be relied on for.
-        context: most tokens of prompt and response together, if the server says so.
+        client: client of the server.
+        abilities: results of probing the server.
+        context: maximum number of tokens of prompt and response together, if stated.
     """
 
     counts_exactly = False
@@ -100,22 +100,22 @@ class ServerBackend:
 
     @property
     def context(self) -> int:
-        """Most tokens of prompt and response together; no limit where none is stated."""
+        """Maximum number of tokens of prompt and response; practically unlimited if not stated."""
         return self._context or UNSTATED_CONTEXT
 
     @property
     def has_chat_template(self) -> bool:
-        """Whether the server chats."""
+        """Whether the server offers chat."""
         return self._abilities.can("chat")
 
     @property
     def template_hash(self) -> str | None:
-        """The template stays with the server."""
+        """None: the server does not reveal its template."""
         return None
 
     @property
     def service(self) -> Service:
-        """What is known of the server, with notes on what a run of this kind relies on."""
+        """Description of the server, with notes on abilities that this run uses."""
         notes = [self._abilities.note(ability) for ability in sorted(self._relied_on)]
         return Service(
             address=f"{self._client.base}#{self._client.model}",
@@ -126,17 +126,17 @@ class ServerBackend:
         )
 
     def chat(self, messages: Sequence[Message]) -> str:
-        """Messages as they are sent: the server puts them into its template."""
+        """Return messages as JSON: the server applies its template."""
         return json.dumps(_turns(messages), ensure_ascii=False)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """About so many tokens each."""
+        """Return the approximate number of tokens of each text."""
         return [_approximate_tokens(text) for text in texts]
 
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding
     ) -> Iterator[tuple[int, Response | Failure]]:
-        """Continue each prompt."""
+        """Generate a response to each prompt."""
         chats = any(prompt.messages for prompt in prompts)
         self._need("chat" if chats else "completions")
         if decoding.temperature:
@@ -147,7 +147,7 @@ class ServerBackend:
     def loglikelihood(
         self, questions: Sequence[Question]
     ) -> Iterator[tuple[int, Likelihoods | Failure]]:
-        """Weigh the continuations of each question; each is read with the text before it."""
+        """Compute the log-likelihoods of continuations; each is sent together with its text."""
         self._need("echo")
         yield from self._answers([partial(self._weigh, question) for question in questions])
 
@@ -183,9 +183,9 @@ class ServerBackend:
         return self._response(reply, limit, exchange)
 
     def _limits(self, text: str, decoding: Decoding) -> list[int]:
-        """New tokens to ask for, one after the other: servers refuse more than they have room for.
+        """Return token limits to try in turn: servers refuse more than the context allows.
 
-        How much that is can only be guessed, as only the server can count.
+        The limits are estimates, as only the server can count the tokens of the prompt.
         """
         limit = decoding.max_new_tokens
         if self._context is None:
@@ -221,10 +221,10 @@ class ServerBackend:
         return Likelihoods(tuple(sums), tuple(tokens), before, exchange.usage)
 
     def _answers(self, works: Sequence[Work[T]]) -> Iterator[tuple[int, T | Failure]]:
-        """All that can be had; what failed comes last.
+        """Yield all results; failures come last, after a second attempt.
 
         Raises:
-            NetworkError: so many failed one after the other that it is not for what was asked.
+            NetworkError: too many requests failed in a row.
         """
         failed: dict[int, Failure] = {}
         in_a_row = 0
@@ -246,9 +246,9 @@ class ServerBackend:
     def _again(
         self, works: Sequence[Work[T]], failed: dict[int, Failure]
     ) -> Iterator[tuple[int, T | Failure]]:
-        """What failed is asked once more, when all else is done.
+        """Retry failed requests at the end.
 
-        What fails then as well is only put down to the item if the server still works otherwise.
+        A second failure is attributed to the item only if the server still works.
         """
         indices = list(failed)
         still: list[tuple[int, Failure]] = []
@@ -264,7 +264,7 @@ class ServerBackend:
         yield from still
 
     def _need(self, ability: str) -> None:
-        """Refuse what the server cannot be relied on for."""
+        """Raise an error if an ability is not reliable."""
         if self._abilities.can(ability):
             return
         hint = {
@@ -284,12 +284,12 @@ class ServerBackend:
 
 
 async def _continuation(exchange: Exchange, text: str, end: str) -> tuple[Weights, int]:
-    """What belongs to a continuation, and how many tokens stand before it."""
+    """Return the weights of a continuation, and the number of tokens before it."""
     start = text.rstrip()
     read = await _weights(exchange, text + end)
     own = tokens_of_end(read.tokens, (text + end)[len(start) :])
     if own is None:
-        # Tokens are not always shown as the text they stand for; then only counting helps.
+        # Some servers do not show tokens as their text; then count them without the continuation.
         own = len(read.tokens) - len((await _weights(exchange, start)).tokens)
     before = len(read.tokens) - max(own, 0)
     return read.behind(before), before
@@ -303,7 +303,7 @@ async def _weights(exchange: Exchange, text: str) -> Weights:
 
 
 def _reason(reply: ServerReply, limit: int) -> FinishReason:
-    """Why it ended; a server that does not say wrote as much as it was allowed, or stopped."""
+    """Return the finish reason; if not stated, infer it from the number of tokens."""
     if reply.reason is None:
         return "length" if reply.tokens_out == limit else "stop"
     return "length" if reply.reason == "length" else "stop"
@@ -318,9 +318,9 @@ def _approximate_tokens(text: str) -> int:
 
 
 def _choose_model(client: Client) -> int | None:
-    """Make sure that the server has the model; how long its texts may be, if the server says.
+    """Check that the server has the model; return its context length, if stated.
 
-    Some servers cannot list their models; then trying the model is what tells.
+    Some servers cannot list their models; then probing shows whether the model exists.
     """
     known = _list_models(client)
     if not client.model and len(known) == 1:
@@ -335,14 +335,14 @@ def _choose_model(client: Client) -> int | None:
 
 
 def served_models(address: str, traffic: Traffic | None = None) -> list[str]:
-    """What a server calls its models.
+    """Return the names of the models of a server.
 
     Args:
         address: `http://HOST/v1`.
-        traffic: what it is expected to bear.
+        traffic: request limits.
 
     Raises:
-        ModelError: it cannot be reached, or is no such server.
+        ModelError: the server cannot be reached, or has another interface.
     """
     base, _ = split_address(checked_address(address))
     return sorted(_list_models(Client(base, traffic or Traffic())))
@@ -375,7 +375,7 @@ def _models(reply: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _context(model: dict[str, Any]) -> int | None:
-    """As vLLM and llama.cpp state it."""
+    """Return the context length as vLLM and llama.cpp state it."""
     meta = model.get("meta")
     stated = [model.get("max_model_len"), meta.get("n_ctx") if isinstance(meta, dict) else None]
     return next((size for size in map(as_count, stated) if size), None)

@@ -37,28 +37,28 @@ from forgetmap.evaluation.backends.servers.connection import KEY, Traffic, split
 
 T = TypeVar("T")
 Read = Callable[[dict[str, Any]], T]
-"""Takes what is wanted out of a reply; raises TransientError where that is not in it."""
+"""Extracts a value from a reply; raises TransientError if it is missing."""
 
 RETRIES_PER_REPLY = 0.5
-"""Further attempts that every reply earns the run."""
+"""Number of retries that each successful reply adds to the budget of the run."""
 MAX_PUT_OFF_SECONDS = 1800.0
-"""Seconds that one request is put off because the server asks for it."""
+"""Maximum total seconds that a server may ask one request to wait."""
 MIN_PUT_OFF_SECONDS = 10.0
-"""Seconds that being put off once counts as, at least."""
+"""Minimum seconds that one request to wait counts for."""
 FIRST_ATTEMPTS = 4
-"""Attempts to get anything out of a server at first: as a rule the address is wrong."""
+"""Attempts before the first success: an early failure is usually a wrong address."""
 GOLDEN_RATIO = 0.618033988749895
-"""Multiples of it are spread evenly between whole numbers."""
+"""Its multiples modulo 1 are spread evenly."""
 
 
 @dataclass(slots=True)
 class Pace:
-    """When the next request may be sent.
+    """Schedule of requests.
 
     Attributes:
         interval: seconds between requests.
-        next: when the next one is due.
-        held: none is sent before; a server that is too busy says so.
+        next: time at which the next request is due.
+        held: no request is sent before this time, because a busy server asked for it.
     """
 
     interval: float = 0.0
@@ -66,7 +66,7 @@ class Pace:
     held: float = 0.0
 
     async def turn(self) -> None:
-        """Wait for it, anew where nobody may send meanwhile."""
+        """Wait for the next slot, and again if sending was paused in the meantime."""
         start = self._booked()
         while (left := start - time.monotonic()) > 0:
             await asyncio.sleep(left)
@@ -74,22 +74,22 @@ class Pace:
                 start = self._booked()
 
     def _booked(self) -> float:
-        """A moment that nobody else has."""
+        """Reserve the next slot."""
         start = max(time.monotonic(), self.held, self.next)
         self.next = start + self.interval
         return start
 
     def hold(self, seconds: float) -> None:
-        """Nobody sends anything for a while."""
+        """Pause all requests for some seconds."""
         self.held = max(self.held, time.monotonic() + seconds)
 
 
 class Client:
-    """A server and one of its models.
+    """Client of one model of a server.
 
     Args:
         address: `http://HOST/v1#MODEL`.
-        traffic: what it is expected to bear.
+        traffic: request limits.
     """
 
     def __init__(self, address: str, traffic: Traffic) -> None:
@@ -103,13 +103,13 @@ class Client:
     def run_all(
         self, works: Sequence[Callable[[Exchange], Awaitable[T]]]
     ) -> Iterator[tuple[int, T | Failure]]:
-        """Do all works, so many at once; (index, result) as they end.
+        """Run all works concurrently; yield (index, result) as they finish.
 
-        A loop of its own in a thread of its own serves the connections, so that this can be called
-        from anywhere, also where another loop runs.
+        An event loop in a separate thread serves the connections, so that this can be called
+        anywhere, also inside another event loop.
 
         Raises:
-            ForgetmapError: nothing of the rest would work either.
+            ForgetmapError: an error that would also affect the remaining works.
         """
         if not works:
             return
@@ -129,7 +129,7 @@ class Client:
                     yield one
         finally:
             if not over:
-                with suppress(RuntimeError):  # the loop may end just now
+                with suppress(RuntimeError):  # the loop may be closing
                     loop.call_soon_threadsafe(main.cancel)
             thread.join()
 
@@ -160,7 +160,7 @@ class Client:
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=self.traffic.concurrency,
-                # Made here, as aiohttp's own is older than what SSL_CERT_FILE may say by now.
+                # Created here: the default of aiohttp ignores later changes of SSL_CERT_FILE.
                 ssl=ssl.create_default_context() if self.base.startswith("https") else True,
             ),
             timeout=aiohttp.ClientTimeout(total=self.traffic.seconds),
@@ -172,7 +172,7 @@ class Client:
 
 @dataclass(slots=True)
 class Exchange:
-    """What one work asks the server, and what that took."""
+    """Requests of one work, and their usage."""
 
     client: Client
     session: aiohttp.ClientSession
@@ -185,23 +185,24 @@ class Exchange:
 
     @property
     def usage(self) -> Usage:
-        """All of it so far."""
+        """Usage so far."""
         return Usage(self.requests, self.retries, self.tokens_in, self.tokens_out)
 
     async def ask(
         self, path: str, body: dict[str, Any] | None, read: Read[T], *, faults: int | None = None
     ) -> T:
-        """Ask until there is a reply, or patience is at its end.
+        """Send a request until it succeeds or retries are used up.
 
         Args:
-            path: below the server's address.
-            body: of a POST; None for a GET.
-            read: takes what is wanted out of the reply.
-            faults: so many faults of the server itself (500 and above) are enough.
+            path: path below the address of the server.
+            body: body of a POST; None for a GET.
+            read: extracts a value from the reply.
+            faults: maximum number of server errors (500 and above); by default limited by retries
+                only.
 
         Raises:
-            Failure: this is not answered.
-            ForgetmapError: nothing is.
+            Failure: this request failed.
+            ForgetmapError: the server fails, so further requests are pointless.
         """
         attempt, put_off, seen = 1, 0.0, 0
         while True:
@@ -226,7 +227,7 @@ class Exchange:
                 return result
 
     def _check_patience(self, error: TransientError, attempt: int, put_off: float) -> None:
-        """Raise where it is not worth while to ask once more; asking again costs the run."""
+        """Raise if another retry is not allowed; retries use up the budget of the run."""
         traffic = self.client.traffic
         if put_off > MAX_PUT_OFF_SECONDS:
             raise self._no_answer(f"the server keeps asking to retry later: {error}") from error
@@ -270,7 +271,7 @@ class Exchange:
     async def _send(
         self, path: str, body: dict[str, Any] | None
     ) -> tuple[int, bytes, dict[str, str]]:
-        """Status, content and headers of the reply; servers like to repeat the key in it."""
+        """Return status, content and headers of the reply; the key is redacted in the content."""
         try:
             async with self.session.request(
                 "GET" if body is None else "POST",
@@ -296,7 +297,7 @@ class Exchange:
             raise TransientError(f"the reply ended early: {type(error).__name__}") from error
 
     def _count(self, reply: dict[str, Any]) -> None:
-        """What is paid for, also where the reply cannot be used."""
+        """Add the billed tokens, also if the reply is unusable."""
         usage = reply.get("usage")
         if isinstance(usage, dict):
             self.tokens_in += as_count(usage.get("prompt_tokens")) or 0
@@ -327,7 +328,7 @@ class Exchange:
 
 
 async def _content(response: aiohttp.ClientResponse) -> bytes:
-    """All that a server replies, unless it is too much."""
+    """Read the whole reply, up to the size limit."""
     body = ReplyBody(response.headers.get("Content-Encoding"))
     async for part in response.content.iter_any():
         body.add(part)
@@ -335,13 +336,13 @@ async def _content(response: aiohttp.ClientResponse) -> bytes:
 
 
 def as_count(value: Any) -> int | None:
-    """A count, if it is one."""
+    """Return a value if it is a count, else None."""
     fine = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     return value if fine else None
 
 
 def _is_here(base: str) -> bool:
-    """Whether the server is on this machine, so that no proxy leads to it."""
+    """Whether the server is on this machine, so that no proxy is used."""
     host = urlsplit(base).hostname or ""
     try:
         return ip_address(host).is_loopback
@@ -354,7 +355,7 @@ def _drive(
     main: asyncio.Task[None],
     put: Callable[[BaseException | None], None],
 ) -> None:
-    """Run the loop to the end of the task; whatever ended it is the last thing that is put."""
+    """Run the loop until the task ends; the last value put is the error, or None."""
     ending: BaseException | None = None
     try:
         loop.run_until_complete(main)
@@ -362,7 +363,7 @@ def _drive(
         ending = _first(several)
     except asyncio.CancelledError:
         pass
-    except BaseException as error:  # noqa: BLE001  # raised again where the results are read
+    except BaseException as error:  # noqa: BLE001  # raised again by the consumer
         ending = error
     finally:
         loop.run_until_complete(loop.shutdown_asyncgens())
@@ -371,7 +372,7 @@ def _drive(
 
 
 def _first(several: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error to show: one that says what to do, if there is one."""
+    """Return the error to show: preferably one with a hint."""
     known_errors = several.subgroup(ForgetmapError)
     result: BaseException = known_errors or several
     while isinstance(result, BaseExceptionGroup):

@@ -8,19 +8,19 @@ from urllib.parse import urlsplit
 from forgetmap.errors import UsageError
 
 KEY = "FORGETMAP_API_KEY"
-"""Environment variable with the key of a server; none is sent if it is not set."""
+"""Environment variable with the API key; no key is sent if it is not set."""
 
 
 def is_address(name: str) -> bool:
-    """Whether this names a server and not a file."""
+    """Whether this is a server address and not a file."""
     return name.lower().startswith(("http://", "https://"))
 
 
 def checked_address(name: str) -> str:
-    """The address in one spelling.
+    """Validate and normalise an address.
 
     Raises:
-        UsageError: it is none, or holds what may be a secret.
+        UsageError: the address is invalid, or contains what may be a secret.
     """
     parts = urlsplit(name.strip())
     if parts.username or parts.password or parts.query:
@@ -40,13 +40,13 @@ def checked_address(name: str) -> str:
 
 
 def split_address(address: str) -> tuple[str, str]:
-    """Where the server is, and what the model is called there; nothing if that is left open."""
+    """Split an address into the address of the server and the model name, which may be empty."""
     base, _, model = address.partition("#")
     return base, model
 
 
 def _has_port(netloc: str) -> bool:
-    """Whether the part behind the colon, if any, can be a port."""
+    """Whether the port, if any, is valid."""
     try:
         return urlsplit(f"//{netloc}").port != 0
     except ValueError:
@@ -55,21 +55,20 @@ def _has_port(netloc: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What a server is expected to bear, and what is done when it does not.
+    """Request limits of a server, and retries.
 
     Attributes:
-        concurrency: requests under way at the same time.
-        requests_per_minute: no more than these are sent; as many as go through if None.
-        seconds: for one reply.
-        attempts: for one request.
-        pause: seconds before the second attempt; twice as many before each further one.
-        longest_pause: seconds; a server that names a longer one is waited for as it asks.
-        spare: attempts beyond the first that a run may need at the start; each reply earns half
-            of one more, so that a server that fails now and then is borne and one that fails
-            more than that is not.
-        in_a_row: requests that fail for good, one after the other, that end the run.
-        price_in: of a million tokens read.
-        price_out: of a million tokens written.
+        concurrency: number of concurrent requests.
+        requests_per_minute: upper limit on requests per minute; None is no limit.
+        seconds: timeout of one reply.
+        attempts: number of attempts per request.
+        pause: seconds before the second attempt; doubled before each further one.
+        longest_pause: maximum pause in seconds, unless the server asks for a longer one.
+        spare: retry budget of the run; each successful reply adds half a retry, so occasional
+            failures are tolerated and frequent ones end the run.
+        in_a_row: number of failed requests in a row that end the run.
+        price_in: price of a million input tokens.
+        price_out: price of a million output tokens.
     """
 
     concurrency: int = 16

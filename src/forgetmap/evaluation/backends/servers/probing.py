@@ -1,9 +1,9 @@
 """Capabilities of a server, probed at start-up.
 
-Servers of one and the same interface differ: some leave out what they were asked for without a
-word, some say log-probabilities that belong to the token before. So every capability is tested: a
-count must agree with a limit, a seed must repeat what it wrote, and what a server says of its own
-text when it reads it must be what it said when it wrote it.
+Servers with the same interface differ: some silently ignore options, some return log-probabilities
+that belong to the previous token. So every ability is tested: a count must agree with a limit, a
+seed must reproduce a text, and the log-probabilities of a generated text must be the same when it
+is read as a prompt.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ OPENINGS = (
     "Every morning the dog and the cat",
 )
 PROBE_TOKENS = 8
-"""Tokens of a trial."""
+"""Number of tokens of a test generation."""
 HIGH_TEMPERATURE = 1.5
-"""A temperature at which two seeds hardly ever write the same."""
+"""Temperature at which two seeds almost never generate the same text."""
 MAX_FAULTS = 3
-"""Errors of a server (500 and above) to one request that are taken for its answer."""
+"""Number of server errors (500 and above) after which a request counts as unsupported."""
 NEUTRAL_SAMPLING = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0, "repeat_penalty": 1.0}
-"""No cuts and no penalties; said in full, as servers apply what they or a model's files set."""
+"""No truncation and no penalties; explicit, because servers and models have other defaults."""
 
 ABILITIES = (
     "chat", "completions", "counts", "greedy", "samples", "whole", "seed", "n", "logprobs", "echo",
@@ -49,17 +49,17 @@ CONSEQUENCES = {
     "whole": "Its defaults may truncate or change the distribution that answers are sampled from",
     "seed": "Sampled answers are valid, but cannot be reproduced",
 }
-"""What it means for a run that something cannot be relied on."""
+"""Consequence of each unreliable ability for a run."""
 
 
 @dataclass(slots=True)
 class ServerAbilities:
-    """What came of the trials.
+    """Results of probing.
 
     Attributes:
-        faults: why something cannot be relied on, by ability; what is not named can.
-        limit: what chats call the most tokens of an answer.
-        seeds: whether requests may carry a seed.
+        faults: reason by ability, for each unreliable one.
+        limit: name of the field for the maximum number of tokens in chats.
+        seeds: whether requests may contain a seed.
     """
 
     faults: dict[str, str] = field(default_factory=lambda: {"whole": "was not tested"})
@@ -67,32 +67,32 @@ class ServerAbilities:
     seeds: bool = True
 
     def can(self, ability: str) -> bool:
-        """Whether it can be relied on."""
+        """Whether an ability is reliable."""
         return ability not in self.faults
 
     @property
     def abilities(self) -> dict[str, bool]:
-        """All of them."""
+        """Whether each ability is reliable."""
         return {name: self.can(name) for name in ABILITIES}
 
     @property
     def more(self) -> dict[str, float]:
-        """Fields that turn off whatever a server does to probabilities."""
+        """Request fields that disable changes to probabilities by the server."""
         return NEUTRAL_SAMPLING if self.can("whole") else {}
 
     def note(self, ability: str) -> str | None:
-        """A sentence on what cannot be relied on, and what follows."""
+        """Return a sentence on an unreliable ability and its consequence."""
         if self.can(ability) or ability not in CONSEQUENCES:
             return None
         return f"The server {self.faults[ability]}. {CONSEQUENCES[ability]}."
 
 
 def probe(client: Client) -> ServerAbilities:
-    """Try everything, with a few short requests.
+    """Probe all abilities with a few short requests.
 
     Raises:
-        ModelError: the server neither completes texts nor chats.
-        ForgetmapError: it does not answer at all.
+        ModelError: the server supports neither completions nor chats.
+        ForgetmapError: the server does not answer.
     """
     abilities = ServerAbilities()
     for _, outcome in client.run_all([lambda exchange: _try_all(exchange, abilities)]):
@@ -111,7 +111,7 @@ def probe(client: Client) -> ServerAbilities:
 
 
 def check_answers(client: Client, abilities: ServerAbilities) -> None:
-    """Make sure that the server still answers.
+    """Check that the server still answers.
 
     Raises:
         NetworkError: it does not.
@@ -144,7 +144,7 @@ async def _try_all(exchange: Exchange, abilities: ServerAbilities) -> None:
 
 
 async def _try_chat(exchange: Exchange, abilities: ServerAbilities) -> None:
-    """Whether it chats, and what it calls the limit of an answer."""
+    """Test chats, and the name of the token limit."""
     for limit in ("max_tokens", "max_completion_tokens"):
         abilities.limit = limit
         try:
@@ -158,7 +158,7 @@ async def _try_chat(exchange: Exchange, abilities: ServerAbilities) -> None:
 
 
 async def _try_completions(exchange: Exchange, abilities: ServerAbilities) -> ServerReply | None:
-    """Whether it completes texts, counts, and writes the same when nothing is left to chance."""
+    """Test completions, token counts, and whether greedy decoding is deterministic."""
     try:
         first = await _completion(exchange, abilities, OPENINGS[0], temperature=0.0)
         again = await _completion(exchange, abilities, OPENINGS[0], temperature=0.0)
@@ -184,7 +184,7 @@ def _check_greedy(abilities: ServerAbilities, first: ServerReply, again: ServerR
 
 
 def _check_counts(abilities: ServerAbilities, reply: ServerReply) -> None:
-    """A text that was cut off has as many tokens as the limit says."""
+    """Check that a truncated text has as many tokens as the limit."""
     if not reply.tokens_in or reply.tokens_out is None:
         abilities.faults["counts"] = "does not return token counts"
     elif reply.tokens_out > PROBE_TOKENS or (
@@ -196,7 +196,7 @@ def _check_counts(abilities: ServerAbilities, reply: ServerReply) -> None:
 
 
 async def _try_whole(exchange: Exchange, abilities: ServerAbilities, request: Any) -> None:
-    """Whether it takes the fields that leave probabilities as they are."""
+    """Test whether the server accepts the fields that leave probabilities unchanged."""
     try:
         await request(exchange, abilities, OPENINGS[0], temperature=1.0, **NEUTRAL_SAMPLING)
     except (Failure, ModelError) as error:
@@ -208,7 +208,7 @@ async def _try_whole(exchange: Exchange, abilities: ServerAbilities, request: An
 
 
 async def _try_sampling(exchange: Exchange, abilities: ServerAbilities, request: Any) -> None:
-    """Whether seeds repeat, and whether several answers can be had at once."""
+    """Test whether seeds reproduce texts, and whether one request can return several answers."""
     try:
         texts = [
             (
@@ -234,7 +234,7 @@ async def _try_sampling(exchange: Exchange, abilities: ServerAbilities, request:
     except (Failure, ModelError) as error:
         abilities.faults["n"] = _refusal("does not return two answers per request", error)
     else:
-        if several.choices != 2:  # as asked
+        if several.choices != 2:  # the requested number
             abilities.faults["n"] = f"returns {several.choices} answer instead of two"
 
 
@@ -255,7 +255,7 @@ async def _try_without_seed(exchange: Exchange, abilities: ServerAbilities, requ
 
 
 async def _try_weights(exchange: Exchange, abilities: ServerAbilities) -> None:
-    """Whether what it says of its own text is the same when it writes and when it reads it."""
+    """Test whether log-probabilities of a text agree between generation and prompt."""
     compared = 0
     for seed, opening in enumerate(OPENINGS, start=1):
         try:
@@ -292,20 +292,20 @@ def _fault_of_writing(wrote: ServerReply, abilities: ServerAbilities) -> str | N
         return "returns no log-probabilities of the completion"
     if any(value is None for value in wrote.weights.logprobs):
         return "returns missing or positive log-probabilities of the completion"
-    # A token that ends the text may be counted without being shown.
+    # An end token may be counted without being shown.
     if abilities.can("counts") and abs(len(wrote.weights.tokens) - (wrote.tokens_out or 0)) > 1:
         return "returns log-probabilities of other tokens than it counts"
     return None
 
 
 def _fault_of_reading(wrote: ServerReply, read: Weights | None) -> tuple[str | None, bool]:
-    """What is wrong, and whether the two could be compared."""
+    """Return the fault, if any, and whether the two could be compared."""
     if read is None:
         return "does not return prompt log-probabilities (it ignores echo)", False
     reply = wrote.weights or Weights((), ())
     length = tokens_of_end(read.tokens, wrote.text) or 0
     end = read.behind(len(read.tokens) - length)
-    # A token that ends the text is written, too, but is no part of it.
+    # An end token is generated, but is not part of the text.
     start = reply.first(length)
     if start.tokens != end.tokens or not _varied(start):
         return None, False
@@ -317,13 +317,13 @@ def _fault_of_reading(wrote: ServerReply, read: Weights | None) -> tuple[str | N
 
 
 def _varied(weights: Weights) -> bool:
-    """Whether log-probabilities differ enough from token to token to see a shift."""
+    """Whether log-probabilities vary enough between tokens to detect a shift."""
     values = [value for value in weights.logprobs if value is not None]
     return len(values) > 1 and max(values) - min(values) > 4 * LOGPROB_TOLERANCE
 
 
 def _agree(one: Weights, other: Weights) -> bool:
-    """Whether the numbers that both have are the same."""
+    """Whether the common log-probabilities are equal within the tolerance."""
     pairs = list(zip(one.logprobs, other.logprobs, strict=False))
     return bool(pairs) and all(
         a is not None and b is not None and abs(a - b) <= LOGPROB_TOLERANCE for a, b in pairs
@@ -331,7 +331,7 @@ def _agree(one: Weights, other: Weights) -> bool:
 
 
 async def read_echo(exchange: Exchange, text: str) -> Weights | None:
-    """Tokens of a text and their log-probabilities; None if the server does not echo it."""
+    """Return the tokens of a text with log-probabilities; None if the server does not echo."""
     body = {"prompt": text, "max_tokens": 1, "temperature": 0.0, "echo": True, "logprobs": 1}
     reply = await exchange.ask(
         "completions", {"model": exchange.client.model, **body}, read_completion, faults=MAX_FAULTS
@@ -339,7 +339,7 @@ async def read_echo(exchange: Exchange, text: str) -> Weights | None:
     if reply.weights is None or not reply.text.startswith(text):
         return None
     tokens = reply.weights.tokens
-    # One token is written behind the text, unless the text ends there for the model.
+    # One token is generated after the text, unless the model ends there.
     for length in (1, 0):
         if "".join(tokens[: len(tokens) - length]).endswith(text):
             return reply.weights.first(len(tokens) - length)

@@ -11,22 +11,22 @@ from forgetmap._http import RefusedError, TransientError
 from forgetmap.evaluation.backends.servers.client import as_count
 
 LOGPROB_TOLERANCE = 0.05
-"""Nats by which two passes over one token may differ: half precision in other batches."""
+"""Difference in nats between two passes over one token, due to half precision and batching."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Tokens as text, and the log-probability of each; None for the first of a prompt."""
+    """Tokens as text with their log-probabilities; None for the first token of a prompt."""
 
     tokens: tuple[str, ...]
     logprobs: tuple[float | None, ...]
 
     def behind(self, length: int) -> Weights:
-        """All but the first so many."""
+        """Return all but the first `length` tokens."""
         return Weights(self.tokens[length:], self.logprobs[length:])
 
     def first(self, length: int) -> Weights:
-        """The first so many."""
+        """Return the first `length` tokens."""
         return Weights(self.tokens[:length], self.logprobs[:length])
 
 
@@ -35,12 +35,12 @@ class ServerReply:
     """One choice of a reply.
 
     Attributes:
-        text: what was written.
-        reason: why it ended, as the server says.
-        tokens_in: as the server counts.
-        tokens_out: as the server counts.
+        text: generated text.
+        reason: finish reason stated by the server.
+        tokens_in: number of prompt tokens stated by the server.
+        tokens_out: number of generated tokens stated by the server.
         weights: log-probabilities, if there are any.
-        choices: how many there were.
+        choices: number of choices in the reply.
     """
 
     text: str
@@ -52,7 +52,7 @@ class ServerReply:
 
 
 def read_completion(reply: dict[str, Any]) -> ServerReply:
-    """The first choice of a completion; TransientError where there is none."""
+    """Read the first choice of a completion; raise TransientError if there is none."""
     choice, choices = _choice(reply)
     text = choice.get("text")
     if not isinstance(text, str):
@@ -61,7 +61,7 @@ def read_completion(reply: dict[str, Any]) -> ServerReply:
 
 
 def read_chat(reply: dict[str, Any]) -> ServerReply:
-    """The first choice of a chat; without any content where all was spent on thinking."""
+    """Read the first choice of a chat; the text is empty if all tokens were spent on thinking."""
     choice, choices = _choice(reply)
     message = choice.get("message")
     if not isinstance(message, dict):
@@ -102,7 +102,7 @@ def _make_reply(
 
 
 def _weights(reply: Any) -> Weights | None:
-    """In the shape of completions, or in that of chats, which some servers use for both."""
+    """Read log-probabilities in the format of completions or of chats; servers mix them."""
     if not isinstance(reply, dict):
         return None
     rows = reply.get("content")
@@ -120,16 +120,16 @@ def _weights(reply: Any) -> Weights | None:
 
 
 def _logprob(value: Any) -> float | None:
-    """A number that can be one: finite and not above 0, but for rounding."""
+    """Return a valid log-probability: finite and at most 0, up to rounding; else None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) and value <= LOGPROB_TOLERANCE else None
 
 
 def tokens_of_end(tokens: Sequence[str], end: str) -> int | None:
-    """How many of the last tokens make up the end of a text; one that begins before it is none.
+    """Return how many of the last tokens form the end of a text, without one that begins before it.
 
-    None where tokens are not shown as the text they stand for.
+    None if tokens are not shown as their text.
     """
     length = count = 0
     while length < len(end) and count < len(tokens):

@@ -31,15 +31,15 @@ from forgetmap.evaluation.backends.transformers.prefixes import (
 from forgetmap.evaluation.backends.transformers.score import PassLimits, score_paths
 
 ROWS = 64
-"""Most responses at work at a time."""
+"""Default maximum number of concurrent responses."""
 PASS_TOKENS = 4096
-"""Most tokens of one pass through the model."""
+"""Maximum number of tokens per forward pass."""
 CELLS = (2**13, 2**17)
-"""Least and most cells of the cache when its size follows from the memory."""
+"""Bounds on the number of cache cells if it is derived from the free memory."""
 MEMORY_SHARE = 0.3
 UNSTATED_CONTEXT = 32_768
 BEYOND_ANY_CONTEXT = 10**9
-"""Tokenizers without a limit state an absurd one."""
+"""Tokenizers without a limit state a larger number."""
 
 
 class TransformersBackend(TokenizerBase):
@@ -48,10 +48,10 @@ class TransformersBackend(TokenizerBase):
     Args:
         model: a causal language model of the transformers library.
         tokenizer: its tokenizer.
-        context: most tokens of prompt and response; what the model states if left out.
-        rows: most responses at work at a time; 64 if left out.
-        pass_tokens: most tokens of one pass through the model.
-        cells: most columns times rows of the cache; follows from the free memory if left out.
+        context: maximum number of tokens of prompt and response; by default that of the model.
+        rows: maximum number of concurrent responses; 64 by default.
+        pass_tokens: maximum number of tokens per forward pass.
+        cells: maximum cache size (columns times rows); by default derived from the free memory.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class TransformersBackend(TokenizerBase):
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding
     ) -> Iterator[tuple[int, Response | Failure]]:
-        """Continue each prompt."""
+        """Generate a response to each prompt."""
         tokens = self.encode([prompt.text for prompt in prompts])
         fitting: list[int] = []
         for index, one in enumerate(tokens):
@@ -88,7 +88,7 @@ class TransformersBackend(TokenizerBase):
     def loglikelihood(
         self, questions: Sequence[Question]
     ) -> Iterator[tuple[int, Likelihoods | Failure]]:
-        """Weigh the continuations of each question."""
+        """Compute the log-likelihoods of the continuations of each question."""
         readable: list[list[TokenPath]] = []
         for index, paths in enumerate(self.paths(questions)):
             if isinstance(paths, Failure):
@@ -109,7 +109,7 @@ class TransformersBackend(TokenizerBase):
     def _decode(
         self, rows: Sequence[DecodeRow], decoding: Decoding
     ) -> Iterator[tuple[DecodeRow, Failure | None]]:
-        """Write the response of each row."""
+        """Generate the response of each row."""
         reached = self._ending(decoding.stop).reached
         decoder = Decoder(self._network, decoding, reached, self._size, self._context)
         return decoder.run(rows)
@@ -129,7 +129,7 @@ class TransformersBackend(TokenizerBase):
             DecodeRow(
                 index=fitting[member],
                 tokens=tokens[fitting[member]],
-                # A prompt that is alone in its group gains nothing from a pass for its head.
+                # A separate pass for the head does not pay for a single prompt.
                 head=group.head if len(group.members) > 1 else 0,
                 group=number,
                 limit=min(decoding.max_new_tokens, self._context - len(tokens[fitting[member]])),
@@ -144,7 +144,7 @@ class TransformersBackend(TokenizerBase):
         return PassLimits(self._size.tokens, self._size.cells)
 
     def _ending(self, stop: tuple[str, ...]) -> _Ending:
-        """Made once per set of stop texts, as it reads the whole vocabulary."""
+        """Return the end conditions of stop texts; cached, as making them reads the vocabulary."""
         if stop not in self._endings:
             self._endings[stop] = _Ending(self._tokenizer, self._network.model, stop)
         return self._endings[stop]
@@ -159,7 +159,7 @@ class TransformersBackend(TokenizerBase):
 
 
 def open_transformers(source: ModelSource, options: LoadOptions) -> TransformersBackend:
-    """Load a model into this process."""
+    """Load a model in this process."""
     loaded = load_model(
         source,
         dtype=options.dtype,
@@ -170,7 +170,7 @@ def open_transformers(source: ModelSource, options: LoadOptions) -> Transformers
 
 
 class _Ending:
-    """When a response ends, and what of it is text."""
+    """Detects the end of a response, and extracts its text."""
 
     def __init__(self, tokenizer: Any, model: Any, stop: Sequence[str]) -> None:
         self._tokenizer = tokenizer
@@ -191,7 +191,7 @@ class _Ending:
         return any(text in tail for text in self._stop)
 
     def text(self, out: Sequence[int]) -> str:
-        """The response without what ended it."""
+        """Return the response without the stop text."""
         text = self._decode(out)
         stops = [index for index in map(text.find, self._stop) if index >= 0]
         return text[: min(stops)] if stops else text
@@ -204,14 +204,14 @@ class _Ending:
         )
 
     def _tokens_that_may_stop(self) -> frozenset[int] | None:
-        """Tokens with the last character of a stop text; None if that may be any.
+        """Return tokens that contain the last character of a stop text; None if any may.
 
-        Looking for the texts after every token of every row would cost more than a small model.
+        Searching for stop texts after every token would cost more than a small model.
         """
         last = {text[-1] for text in self._stop}
         if any(character.isspace() and character != "\n" for character in last):
             return None
-        # A token that is a part of a character decodes to the replacement character.
+        # A token that is part of a character decodes to the replacement character.
         last.add("�")
         texts = self._tokenizer.batch_decode(
             [[token] for token in range(len(self._tokenizer))] if self._stop else [],
@@ -221,7 +221,7 @@ class _Ending:
 
 
 def end_tokens(tokenizer: Any, model: Any) -> set[int]:
-    """Tokens that end a response."""
+    """Return the tokens that end a response."""
     ends: set[int] = set()
     for holder in (tokenizer, getattr(model, "generation_config", None), model.config):
         stated = getattr(holder, "eos_token_id", None)
@@ -255,7 +255,7 @@ def _stated_context(model: Any, tokenizer: Any) -> int:
 
 
 def cells_that_fit(model: Any) -> int:
-    """Cells of the cache that a share of the free memory holds."""
+    """Return the number of cache cells that fit into a share of the free memory."""
     config = model.config.get_text_config()
     heads = getattr(config, "num_attention_heads", None) or 1
     width = getattr(config, "head_dim", None) or config.hidden_size // heads

@@ -23,25 +23,25 @@ from forgetmap.evaluation.backends.transformers.network import (
 from forgetmap.evaluation.backends.transformers.prefixes import Tokens
 
 CLEAR_SHARE = 8
-"""Finished rows leave when they are one in this many."""
+"""Finished rows are removed when they make up one in this many."""
 RESERVE = 128
-"""New tokens a row is taken to need when it is let in; more is given as long as there is room."""
+"""Tokens reserved for a new row; it may use more if there is room."""
 NO_TOKEN = -1
 TOP_TOKENS = 1024
-"""Tokens looked at first when sampling from the most probable ones."""
+"""Number of most probable tokens examined first in nucleus sampling."""
 
 
 @dataclass(slots=True)
 class DecodeRow:
-    """One response in the making.
+    """A response in progress.
 
     Attributes:
-        index: its index in the request.
-        tokens: the prompt.
-        head: how many of them are shared with the others of its group.
-        group: which group that is.
-        limit: most tokens it may get.
-        seed: of its random numbers.
+        index: index in the request.
+        tokens: tokens of the prompt.
+        head: number of tokens shared with the other rows of its group.
+        group: number of the group.
+        limit: maximum number of new tokens.
+        seed: random seed.
     """
 
     index: int
@@ -55,11 +55,11 @@ class DecodeRow:
     _random: np.random.Generator | None = None
 
     def restart(self) -> None:
-        """Forget the response; the same one will come again."""
+        """Discard the response; decoding reproduces it."""
         self.out, self._random = [], None
 
     def draw(self) -> float:
-        """Next random number, which depends on the seed and on nothing else."""
+        """Return the next random number; it depends only on the seed."""
         if self._random is None:
             self._random = np.random.default_rng(self.seed)
         return self._random.random()
@@ -67,7 +67,7 @@ class DecodeRow:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Most rows at a time, most tokens of one pass, most cells of the cache."""
+    """Maximum number of rows, tokens per pass, and cache cells."""
 
     rows: int
     tokens: int
@@ -75,7 +75,7 @@ class Size:
 
 
 class Decoder:
-    """Continues rows; a generator of finished ones."""
+    """Decodes rows in batches."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Decoder:
         self._head: tuple[int, Cache] | None = None
 
     def run(self, rows: Sequence[DecodeRow]) -> Iterator[tuple[DecodeRow, Failure | None]]:
-        """Finish all rows, those of one group together and the longest first."""
+        """Decode all rows and yield finished ones; groups stay together, the longest rows first."""
         self._waiting.extend(sorted(rows, key=lambda row: (row.group, -len(row.tokens))))
         while self._waiting or self._live:
             with torch.inference_mode():
@@ -110,7 +110,7 @@ class Decoder:
             self._done.clear()
 
     def _clear_out(self) -> None:
-        """Drop finished rows and the columns that nobody needs any more."""
+        """Remove finished rows and unused columns."""
         alive = [index for index, row in enumerate(self._live) if not row.finished]
         if (len(self._live) - len(alive)) * CLEAR_SHARE < max(1, len(self._live)):
             return
@@ -130,7 +130,7 @@ class Decoder:
         self._mask = mask[:, columns]
 
     def _fill_up(self) -> None:
-        """Let waiting rows in while there is room."""
+        """Add waiting rows while there is room."""
         while self._waiting and (self._network.joins or not self._live):
             rows = self._next_rows()
             if not rows:
@@ -141,7 +141,7 @@ class Decoder:
                 self._shrink(rows, error)
 
     def _next_rows(self) -> list[DecodeRow]:
-        """Rows with the same head that fit beside those at work."""
+        """Return waiting rows with the same head that fit into the cache."""
         first = self._waiting[0]
         used = self._mask.shape[1] if self._live else 0
         width = max(used, len(first.tokens)) + min(RESERVE, first.limit)
@@ -157,7 +157,7 @@ class Decoder:
         return rows
 
     def _let_in(self, rows: list[DecodeRow]) -> None:
-        """Read the prompts, the head once, and join the rows to those at work."""
+        """Compute the prompts, with the head once, and add the rows to the batch."""
         head = rows[0].head
         cache = self._network.new_cache()
         if head:
@@ -197,7 +197,7 @@ class Decoder:
         self._live += rows
 
     def _step(self) -> None:
-        """One more token for every row."""
+        """Decode one token of every row."""
         width = self._mask.shape[1]
         if (width + 1) * len(self._live) > self._cells and len(self._live) > 1:
             self._send_back(max(1, self._cells // (width + 1 + RESERVE)))
@@ -209,7 +209,7 @@ class Decoder:
                 torch.tensor(last, device=self._network.device),
                 keep=1,
                 mask=mask,
-                # A finished row that is still here must not run out of positions.
+                # A finished row that is still in the batch must not exceed the positions.
                 positions=(mask.sum(1, keepdim=True) - 1).clamp(max=self._context - 1),
                 cache=self._cache,
             )
@@ -237,7 +237,7 @@ class Decoder:
                 self._done.append((row, None))
 
     def _send_back(self, most: int) -> None:
-        """Keep only so many rows; the youngest start again later."""
+        """Keep at most this many rows; the newest restart later."""
         alive = [index for index, row in enumerate(self._live) if not row.finished]
         for index in reversed(alive[most:]):
             self._live[index].restart()
@@ -245,7 +245,7 @@ class Decoder:
         self._keep(alive[:most])
 
     def _recover(self, width: int, error: Exception) -> None:
-        """Go on with half the rows; a row that fails alone has failed."""
+        """Continue with half the rows; a row that fails alone is a failure."""
         alive = [row for row in self._live if not row.finished]
         if len(alive) <= 1:
             self._fail(alive, error)
@@ -254,11 +254,11 @@ class Decoder:
         self._rows = len(alive) // 2
         if self._cache is not None:
             crop(self._cache, width)
-        # What a failed pass has done to a cache of another kind cannot be undone.
+        # A failed pass may have changed a cache of another kind; that cannot be undone.
         self._send_back(self._rows if self._network.joins else 0)
 
     def _shrink(self, rows: list[DecodeRow], error: Exception) -> None:
-        """Try the same rows in smaller batches; a row that fails alone has failed."""
+        """Retry the rows in smaller batches; a row that fails alone is a failure."""
         if len(rows) == 1 and not self._live:
             self._fail(rows, error)
             return
@@ -275,7 +275,7 @@ class Decoder:
 
 
 def choose(logits: torch.Tensor, rows: Sequence[DecodeRow], decoding: Decoding) -> list[int]:
-    """Next token of each row: the best, or one drawn by the row's own random number."""
+    """Return the next token of each row: the best, or one sampled with its own random number."""
     highest, tokens = logits.max(-1)
     if decoding.temperature > 0:
         draws = torch.tensor([[row.draw()] for row in rows], device=logits.device)
@@ -298,7 +298,7 @@ def _draw_tokens(chances: torch.Tensor, draws: torch.Tensor, top_p: float) -> to
 
 
 def _first_above(sums: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
-    """Where the sums first exceed the draw, which is below the last of them."""
+    """Return the first index at which the sums exceed the draw."""
     first = torch.searchsorted(sums, draws.to(sums.dtype), right=True)
     last = torch.searchsorted(sums, sums[:, -1:].contiguous())
     return torch.minimum(first, last).clamp(max=sums.shape[1] - 1)

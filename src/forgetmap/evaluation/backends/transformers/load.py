@@ -19,7 +19,7 @@ FEATURE = "Running models"
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A causal language model with its tokenizer, and what it was called."""
+    """A causal language model with its tokenizer and name."""
 
     name: str
     model: Any
@@ -40,12 +40,12 @@ def load_model(
         model: a folder, a GGUF file, a hub id (`org/name` or `org/name@revision`), a LoRA adapter
             (which names its base), `BASE+ADAPTER`, or what `find_model` returned for one of these.
         adapter: folder or hub id of a LoRA adapter to put on top.
-        dtype: `auto` is float32 on a CPU and what the weights have elsewhere.
-        device: `auto` is the first accelerator, else the CPU.
+        dtype: `auto` is float32 on a CPU and the format of the weights elsewhere.
+        device: `auto` is the first accelerator, or the CPU if there is none.
         trust_remote_code: run Python code that comes with the model.
 
     Raises:
-        ModelError: it does not exist, is not a causal language model, or may not be read.
+        ModelError: the model does not exist, is not a causal language model, or cannot be read.
     """
     transformers = require("transformers", FEATURE)
     transformers.utils.logging.disable_progress_bar()
@@ -91,7 +91,7 @@ def _dtype(dtype: Dtype, device: str) -> Any:
 
 
 def _add_adapter(name: str, adapter: str, model: Any, tokenizer: Any) -> tuple[Any, Any]:
-    """Merge the adapter into the weights; its own tokenizer, if any, goes with it."""
+    """Merge the adapter into the weights; use its tokenizer if it has one."""
     peft, transformers = require("peft", "A LoRA adapter"), require("transformers", FEATURE)
     with _load_errors(name):
         if (Path(adapter) / "tokenizer_config.json").is_file():
@@ -103,10 +103,10 @@ def _add_adapter(name: str, adapter: str, model: Any, tokenizer: Any) -> tuple[A
 
 @contextmanager
 def _load_errors(name: str) -> Iterator[None]:
-    """Turn whatever goes wrong while reading a model into one kind of error."""
+    """Convert errors of loading a model into ModelError."""
     try:
         yield
-    except Exception as error:  # files are read by half a dozen libraries, code of models may run
+    except Exception as error:  # from half a dozen libraries, and from code of the model
         text = " ".join(str(error).split())[:300]
         if "trust_remote_code" in str(error):
             raise ModelError(

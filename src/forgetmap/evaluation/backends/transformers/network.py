@@ -15,15 +15,15 @@ from transformers.cache_utils import (
 )
 
 ROOM = 64
-"""Columns a cache grows by, so that a step does not copy all that went before."""
+"""Columns added when a cache is full, so that not every step copies it."""
 PASS_ERRORS = (RuntimeError, MemoryError, ValueError, IndexError, ArithmeticError, AssertionError)
-"""What models raise when an input is too much for them; faults of this program are others."""
+"""Errors of models with inputs that are too large; other errors are bugs."""
 TREE_ATTENTION = {"sdpa", "eager"}
-"""Implementations of attention that take a mask of any shape."""
+"""Attention implementations that accept any mask."""
 
 
 class GrowingLayer(DynamicLayer):  # type: ignore[misc]
-    """Keys and values of one layer, with room to grow."""
+    """Keys and values of one layer, with reserved space."""
 
     keys: torch.Tensor
     values: torch.Tensor
@@ -32,7 +32,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Append columns; what is there is copied only when the room is used up."""
+        """Append columns; copy only when the reserved space is full."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
             self.put(key_states, value_states)
@@ -48,7 +48,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
         return self.keys, self.values
 
     def put(self, keys: torch.Tensor, values: torch.Tensor) -> None:
-        """Replace everything."""
+        """Replace keys and values."""
         self.dtype, self.device, self.is_initialized = keys.dtype, keys.device, True
         self.keys, self.values, self._rooms = keys, values, None
 
@@ -64,8 +64,8 @@ class Network:
     """A causal language model as a function from tokens to logits.
 
     Attributes:
-        joins: rows may come and go, as the cache is nothing but keys and values.
-        window: how far back some layer sees, if not all the way.
+        joins: whether rows can be added and removed: the cache has only keys and values.
+        window: smallest sliding window of a layer; None if every layer sees all tokens.
     """
 
     def __init__(self, model: Any) -> None:
@@ -83,16 +83,16 @@ class Network:
         self._has_alibi = bool(getattr(model.config, "alibi", False))
 
     def shares_heads(self, longest: int) -> bool:
-        """Whether rows of up to that many tokens may have gaps in the cache."""
+        """Whether rows of up to `longest` tokens may have gaps in the cache."""
         seen = self.window is None or longest <= self.window
         return self.joins and seen and self._takes_positions and not self._has_alibi
 
     def takes_trees(self, longest: int) -> bool:
-        """Whether one row may hold several continuations of up to that many tokens."""
+        """Whether one row may hold several continuations of up to `longest` tokens."""
         return self.shares_heads(longest) and self._attention in TREE_ATTENTION
 
     def new_cache(self) -> Cache:
-        """Start an empty cache."""
+        """Return an empty cache."""
         if self.joins:
             return Cache(layer_class_to_replicate=GrowingLayer)
         return DynamicCache(config=self.model.config)
@@ -106,7 +106,7 @@ class Network:
         positions: torch.Tensor | None = None,
         cache: Cache | None = None,
     ) -> torch.Tensor:
-        """Logits of the last `keep` columns."""
+        """Return the logits of the last `keep` columns."""
         options: dict[str, Any] = {"attention_mask": mask, "use_cache": cache is not None}
         if cache is not None:
             options["past_key_values"] = cache
@@ -117,13 +117,13 @@ class Network:
         return cast(torch.Tensor, self.model(input_ids=tokens, **options).logits[:, -keep:])
 
     def read_head(self, tokens: Sequence[int]) -> Cache:
-        """Cache of one row of tokens."""
+        """Return the cache of one row of tokens."""
         cache = self.new_cache()
         self.run(torch.tensor([tokens], device=self.device), keep=1, cache=cache)
         return cache
 
     def tree_mask(self, sees: torch.Tensor) -> torch.Tensor:
-        """Mask (row, from, to) as the model's attention wants it."""
+        """Return a mask (row, from, to) in the format of the attention implementation."""
         if self._attention == "sdpa":
             return sees[:, None]
         dtype = self.model.dtype
@@ -133,7 +133,7 @@ class Network:
 
 
 def spread(cache: Cache, rows: int) -> Cache:
-    """Give the one row of a cache to many; the original stays as it is."""
+    """Return a copy of a cache with its single row repeated."""
     copy = Cache(layers=[GrowingLayer() for _ in cache.layers])
     for new, old in zip(copy.layers, cache.layers, strict=True):
         shape = (rows, -1, -1, -1)
@@ -142,7 +142,7 @@ def spread(cache: Cache, rows: int) -> Cache:
 
 
 def select(cache: Cache, rows: torch.Tensor, columns: torch.Tensor) -> None:
-    """Keep only some rows and columns."""
+    """Keep only the given rows and columns."""
     for layer in cache.layers:
         if isinstance(layer, GrowingLayer):
             layer.put(
@@ -154,14 +154,14 @@ def select(cache: Cache, rows: torch.Tensor, columns: torch.Tensor) -> None:
 
 
 def crop(cache: Cache, columns: int) -> None:
-    """Forget what a pass that failed half-way has added."""
+    """Remove the columns that a failed pass added."""
     for layer in cache.layers:
         if isinstance(layer, GrowingLayer) and layer.is_initialized:
             layer.put(layer.keys[:, :, :columns], layer.values[:, :, :columns])
 
 
 def join(one: Cache, other: Cache) -> Cache:
-    """Rows of both, the narrower one padded on the left."""
+    """Return a cache with the rows of both, the narrower one padded on the left."""
     width = max(one.get_seq_length(), other.get_seq_length())
     both = Cache(layers=[GrowingLayer() for _ in one.layers])
     for new, first, second in zip(both.layers, one.layers, other.layers, strict=True):
@@ -173,7 +173,7 @@ def join(one: Cache, other: Cache) -> Cache:
 
 
 def pad_left(tensor: torch.Tensor, size: int, axis: int) -> torch.Tensor:
-    """Fill up with zeros in front."""
+    """Pad with zeros on the left."""
     missing = size - tensor.shape[axis]
     if not missing:
         return tensor

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 MIN_HEAD = 16
-"""Tokens a shared beginning must have to be computed on its own."""
+"""Minimum length of a common prefix that is computed separately."""
 MIN_MEMBERS = 4
-"""Prompts that must share it: a pass for fewer costs more than it saves."""
+"""Minimum number of prompts with a common prefix: for fewer, a separate pass costs more."""
 MAX_TREE_STEM = 1024
-"""A stem beyond this gets a pass of its own, as the mask of a tree grows with its square."""
+"""Longer stems get a separate pass, as the mask of a tree grows quadratically."""
 
 Tokens = tuple[int, ...]
 
@@ -26,7 +26,7 @@ class PrefixGroup:
 
 @dataclass(frozen=True, slots=True)
 class TokenPath:
-    """One continuation of one question: all its tokens, and where the continuation begins."""
+    """One continuation of a question: all tokens, and the index where the continuation starts."""
 
     question: int
     option: int
@@ -36,14 +36,14 @@ class TokenPath:
 
 @dataclass(slots=True)
 class Tree:
-    """Paths that branch where they differ. A token sees itself and what leads to it.
+    """Paths that branch where they differ. A token attends to itself and its ancestors.
 
     Attributes:
-        tokens: one per node.
-        depths: its distance from the end of the head.
-        routes: of each path, its nodes from the head on; the last token of a path is no node.
-        fresh: of each path, how many of its first nodes were there before.
-        paths: in the order of `routes`.
+        tokens: token of each node.
+        depths: distance of each node from the end of the head.
+        routes: nodes of each path after the head; the last token of a path is not a node.
+        fresh: number of leading nodes of each path that existed before.
+        paths: the paths, in the order of `routes`.
     """
 
     tokens: list[int] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Tree:
 
 
 def common_length(one: Tokens, other: Tokens) -> int:
-    """How many tokens two sequences share at the start."""
+    """Return the length of the common prefix of two sequences."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -66,7 +66,7 @@ def common_length(one: Tokens, other: Tokens) -> int:
 
 
 def group_by_head(stems: Sequence[Tokens]) -> list[PrefixGroup]:
-    """Put stems with a long common beginning together; every stem is in exactly one group."""
+    """Group stems with a long common prefix; every stem is in exactly one group."""
     order = sorted(range(len(stems)), key=stems.__getitem__)
     shared = [common_length(stems[a], stems[b]) for a, b in pairwise(order)]
     return [
@@ -76,14 +76,14 @@ def group_by_head(stems: Sequence[Tokens]) -> list[PrefixGroup]:
 
 
 def _group(stems: Sequence[Tokens], members: list[int]) -> PrefixGroup:
-    """Members are sorted, so that the first and the last share least."""
+    """Make a group of sorted members: the first and the last share the shortest prefix."""
     head = common_length(stems[members[0]], stems[members[-1]])
     alone = len(members) < MIN_MEMBERS
     return PrefixGroup(0 if head < (MAX_TREE_STEM if alone else MIN_HEAD) else head, tuple(members))
 
 
 def _families(shared: list[int], first: int, end: int) -> Iterator[list[int]]:
-    """Split sorted indices [first, end) into those worth a head of their own, and the rest."""
+    """Split sorted indices [first, end) into groups worth a separate head, and the rest."""
     if end <= first:
         return
     floor = min(shared[first : end - 1], default=0)
@@ -98,7 +98,7 @@ def _families(shared: list[int], first: int, end: int) -> Iterator[list[int]]:
 
 
 def _runs(shared: list[int], first: int, end: int, least: int) -> Iterator[tuple[int, int]]:
-    """Longest stretches of [first, end) whose neighbours share at least `least` tokens."""
+    """Yield the longest ranges of [first, end) whose neighbours share at least `least` tokens."""
     start = first
     for index in range(first, end - 1):
         if shared[index] < least:
@@ -108,7 +108,7 @@ def _runs(shared: list[int], first: int, end: int, least: int) -> Iterator[tuple
 
 
 def grow_tree(paths: Sequence[TokenPath], head: int) -> Tree:
-    """Lay out the paths behind a head of that many tokens, each shared token once."""
+    """Build the tree of paths after a head of that many tokens; each shared token occurs once."""
     tree = Tree()
     before: Tokens = ()
     route: list[int] = []

@@ -1,9 +1,9 @@
 """Repeated evaluation of the same prompts on a model that changes slightly, as during training.
 
-A greedy response of the last time is checked in one pass: if each of its tokens is still the
-likeliest one, the model would write it again, and nothing needs to be written. Only responses that
-changed are written anew, token by token. This is speculative decoding with the last response as the
-draft: what comes out is the same, up to the rounding that batching has as well.
+The previous greedy response is checked in one pass: if each of its tokens is still the most likely
+one, the model would generate it again, and decoding is skipped. Only changed responses are decoded
+again. This is speculative decoding with the previous response as the draft: the result is the same,
+up to rounding, as with batching.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from forgetmap.evaluation.backends.transformers.prefixes import TokenPath, Token
 from forgetmap.evaluation.backends.transformers.score import are_greedy, score_paths
 
 ResponseKey = tuple[Tokens, int, tuple[str, ...]]
-"""Prompt, most tokens of the response, and what ends it."""
+"""Prompt, maximum length of the response, and stop texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastResponse:
-    """A response of the last time."""
+    """The previous response to a prompt."""
 
     tokens: Tokens
     finish: FinishReason | None
 
 
 class RepeatingBackend(TransformersBackend):
-    """Answers prompts like `TransformersBackend`, the same ones quicker when they come again."""
+    """A `TransformersBackend` that answers the same prompts faster when they are repeated."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
-        # Before the rest, which makes tokens already.
+        # Before super().__init__, which already encodes texts.
         self._encoded: dict[str, Tokens] = {}
         self._drafts: dict[ResponseKey, LastResponse] = {}
         super().__init__(model, tokenizer)
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
-        """Tokens of each text, made once."""
+        """Return the tokens of each text; each text is encoded once."""
         known = self._encoded
         new = [text for text in dict.fromkeys(texts) if text not in known]
         known.update(zip(new, super().encode(new), strict=True))
@@ -64,7 +64,7 @@ class RepeatingBackend(TransformersBackend):
             yield row, failure
 
     def _unchanged(self, rows: Sequence[DecodeRow], decoding: Decoding) -> list[DecodeRow]:
-        """Rows whose response is that of the last time, with it."""
+        """Return rows whose previous response is unchanged, with that response."""
         drafts = {}
         for number, row in enumerate(rows):
             draft = self._drafts.get(_key(row, decoding))

@@ -1,6 +1,6 @@
 """Log-likelihoods of continuations; common prefixes are computed once.
 
-Or, in the same passes, whether greedy decoding would write them.
+The same passes can also check whether greedy decoding would generate them.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from forgetmap.evaluation.backends.transformers.prefixes import (
 )
 
 LOGITS = 2**26
-"""Most logits of one pass: a quarter of a gibibyte."""
+"""Maximum number of logits per pass: a quarter of a gibibyte."""
 
 Scored = tuple[TokenPath, float | Failure]
 
 
 @dataclass(frozen=True, slots=True)
 class PassLimits:
-    """Most tokens of one pass, and most cells of a cache."""
+    """Maximum number of tokens per pass, and of cache cells."""
 
     tokens: int
     cells: int
@@ -47,9 +47,9 @@ class PassLimits:
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Where the logits of continuations stand, and what comes next there.
+    """Positions of the logits of continuations, and the next token at each.
 
-    The positions of each path stand one after another, in the order of the paths.
+    The positions of a path are contiguous, in the order of the paths.
     """
 
     rows: list[int]
@@ -65,11 +65,11 @@ class Targets:
 
 
 PathReader = Callable[[torch.Tensor, Targets], list[float | Failure]]
-"""What a pass says of each path."""
+"""Returns a value for each path from the logits of a pass."""
 
 
 def log_likelihoods(logits: torch.Tensor, targets: Targets) -> list[float | Failure]:
-    """Sum of the log-probabilities of each continuation."""
+    """Return the sum of log-probabilities of each continuation."""
     rows, columns = targets.rows, targets.columns
     totals = logits.float().logsumexp(-1)
     chosen = (logits[rows, columns, targets.tokens].float() - totals[rows, columns]).double().cpu()
@@ -78,7 +78,7 @@ def log_likelihoods(logits: torch.Tensor, targets: Targets) -> list[float | Fail
 
 
 def are_greedy(logits: torch.Tensor, targets: Targets) -> list[float | Failure]:
-    """Whether each token of a continuation is the likeliest one where it stands."""
+    """Whether each token of a continuation is the most likely one."""
     likeliest = logits.argmax(-1)[targets.rows, targets.columns].cpu().numpy()
     is_same = likeliest == np.asarray(targets.tokens)
     found: list[float | Failure] = np.logical_and.reduceat(is_same, targets.starts).tolist()
@@ -91,13 +91,13 @@ def score_paths(
     limits: PassLimits,
     read: PathReader = log_likelihoods,
 ) -> Iterator[Scored]:
-    """Score every path; paths of one question stay together where the model allows it.
+    """Score every path; the paths of a question are scored together if the model allows it.
 
     Args:
         network: the model.
-        questions: the paths of each.
-        limits: of one pass.
-        read: what is wanted of each path.
+        questions: paths of each question.
+        limits: limits of one pass.
+        read: returns the value of each path.
     """
     longest = max((len(path.tokens) for paths in questions for path in paths), default=0)
     if network.takes_trees(longest):
@@ -130,7 +130,7 @@ def _score_trees(
 
 
 def _stem(paths: Sequence[TokenPath]) -> Tokens:
-    """What all continuations of a question begin with; the last token's logits are needed."""
+    """Return the common prefix of the continuations, up to the first token that needs logits."""
     stem = paths[0].tokens[: min(path.start for path in paths) - 1]
     for path in paths[1:]:
         stem = stem[: common_length(stem, path.tokens)]
@@ -138,7 +138,7 @@ def _stem(paths: Sequence[TokenPath]) -> Tokens:
 
 
 def _families(stems: Sequence[Tokens], members: Sequence[int], head: int) -> Iterator[list[int]]:
-    """Neighbours that share more than the head go into one tree, up to a size."""
+    """Yield groups of neighbours that share more than the head, up to a size; each forms a tree."""
     family: list[int] = []
     for member in members:
         if family:
@@ -154,7 +154,7 @@ def _families(stems: Sequence[Tokens], members: Sequence[int], head: int) -> Ite
 
 @dataclass(slots=True)
 class TreeLayout:
-    """Trees as rows of one pass: first what only leads on, then what logits are needed of."""
+    """Trees as rows of one pass: nodes whose logits are needed come last."""
 
     tokens: np.ndarray
     positions: np.ndarray
@@ -176,7 +176,7 @@ def _needed(tree: Tree, head: int) -> np.ndarray:
 def _batches(
     trees: list[Tree], head: int, vocabulary: int, limits: PassLimits
 ) -> Iterator[list[Tree]]:
-    """Trees of like size together, within the limits."""
+    """Group trees of similar size within the limits."""
     batch: list[Tree] = []
     width = keep = 0
     for tree in sorted(trees, key=lambda tree: len(tree.tokens), reverse=True):
@@ -213,7 +213,7 @@ def _lay_out(trees: Sequence[Tree], head: int) -> TreeLayout:
         paths=[],
     )
     layout.sees[:, :, :head] = True
-    # Padding sees itself, as a row of attention without anything to see is not a number.
+    # Padding attends to itself, as softmax over nothing is not a number.
     layout.sees[:, np.arange(inner + keep), head + np.arange(inner + keep)] = True
     for row, (tree, some) in enumerate(zip(trees, needed, strict=True)):
         _fill_row(layout, row, tree, some, inner)
@@ -242,7 +242,7 @@ def _fill_row(layout: TreeLayout, row: int, tree: Tree, needed: np.ndarray, inne
 def _score_batch(
     network: Network, trees: list[Tree], cache: Cache | None, read: PathReader
 ) -> Iterator[Scored]:
-    """Score, in halves if the memory does not do for all."""
+    """Score a batch; split it if memory runs out."""
     try:
         yield from _pass_trees(network, trees, cache, read)
     except PASS_ERRORS as error:
@@ -283,7 +283,7 @@ def _failed(paths: Sequence[TokenPath], error: BaseException) -> list[Scored]:
 def _score_rows(
     network: Network, paths: Sequence[TokenPath], limits: PassLimits, read: PathReader
 ) -> Iterator[Scored]:
-    """One row per path, padded on the right: slow, but right for any causal model."""
+    """Score one path per row, padded on the right: slow, but correct for any causal model."""
     waiting = sorted(paths, key=lambda path: len(path.tokens))
     while waiting:
         width = len(waiting[-1].tokens)

@@ -1,6 +1,6 @@
 """The suite `basics`: generated offline tasks that need no knowledge of the world.
 
-A new one is a generator of one question and a line in `KINDS` of its module.
+To add a task: write a generator of one question and add it to `KINDS` of its module.
 """
 
 from __future__ import annotations
@@ -15,5 +15,5 @@ KINDS = (*numbers.KINDS, *times.KINDS, *words.KINDS, *logic.KINDS, *formats.KIND
 
 
 def basics_suite(_root: Path | None = None) -> Suite:
-    """Arithmetic, numbers, dates, lists, words, logic, formats and tables."""
+    """Return the suite: arithmetic, numbers, dates, lists, words, logic, formats and tables."""
     return Suite("basics", tuple(as_task(kind) for kind in KINDS))

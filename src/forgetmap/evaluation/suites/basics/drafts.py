@@ -17,7 +17,7 @@ OPTIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A question before its options have an order; without wrong answers it is open-ended."""
+    """A question with unordered options; without wrong answers it is open-ended."""
 
     question: str
     gold: str
@@ -29,7 +29,7 @@ Generator = Callable[[Random], Draft]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One sub-benchmark: what it is called, how it is answered, and what makes its questions."""
+    """One sub-benchmark: name, answer format and question generator."""
 
     name: str
     category: str
@@ -41,7 +41,7 @@ class Kind:
 
 
 def as_task(kind: Kind) -> Task:
-    """The sub-benchmark as a task of the suite."""
+    """Convert a sub-benchmark into a task of the suite."""
     return Task(
         name=kind.name,
         category=kind.category,
@@ -54,7 +54,7 @@ def as_task(kind: Kind) -> Task:
 
 
 def draw_items(kind: Kind) -> tuple[Item, ...]:
-    """Different questions, the same on every call, the right option in each place equally often."""
+    """Return distinct, reproducible questions; the right option is at each index equally often."""
     rng = Random(f"basics:{kind.name}")  # noqa: S311 - repeatable, not secret
     drafts: dict[object, Draft] = {}
     while len(drafts) < ITEMS:
@@ -80,7 +80,7 @@ def choice(
     *,
     options: int = OPTIONS,
 ) -> Draft:
-    """A multiple-choice question; the wrong options are drawn from candidates that differ."""
+    """Return a multiple-choice question; wrong options are drawn from distinct candidates."""
     texts = dict.fromkeys(str(value) for value in candidates)
     texts.pop(str(gold), None)
     return Draft(question, str(gold), tuple(rng.sample(list(texts), options - 1)))

@@ -95,7 +95,7 @@ def _brackets(rng: Random) -> Draft:
 def _snake_case(rng: Random) -> Draft:
     words = rng.sample(KEYS + VALUES, 3)
     titled = [word.capitalize() for word in words]
-    # With options, as written answers are read without regard to capitals and punctuation.
+    # With options, as generated answers are graded without regard to capitals and punctuation.
     wrong = ("_".join(titled), "-".join(words), " ".join(words), "".join(titled), "".join(words))
     question = f"Which is '{' '.join(titled)}' in small letters, underscores instead of spaces?"
     return choice(rng, question, "_".join(words), wrong)

@@ -18,7 +18,7 @@ THINGS = ("apples", "books", "coins", "pens", "stamps", "beads")
 
 
 def _slips(value: int) -> list[int]:
-    """What a person who calculates in a hurry gets: one off, ten off, digits exchanged."""
+    """Return typical errors: one off, ten off, digits reversed."""
     near = [value + step for step in (-10, -2, -1, 1, 2, 10) if value + step >= 0]
     return [*near, int(str(value)[::-1])]
 
@@ -155,7 +155,7 @@ def _number_words(rng: Random) -> Draft:
 
 
 def in_words(value: int) -> str:
-    """A number from 0 to 999 in English."""
+    """Return a number from 0 to 999 in English words."""
     if value < len(ONES):
         return ONES[value]
     if value < 100:

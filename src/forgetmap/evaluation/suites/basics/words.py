@@ -98,7 +98,7 @@ def _initials(rng: Random) -> Draft:
 
 
 def _letters(rng: Random) -> Draft:
-    # How often comes first: most letters of most words occur once.
+    # Draw the count first: most letters of most words occur once.
     times = rng.randint(0, 2)
     word, letter = rng.choice(
         [
