@@ -49,7 +49,6 @@ if TYPE_CHECKING:
         HarnessInfo,
         MetricInfo,
         ModelInfo,
-        Problem,
         RunInfo,
         ServiceInfo,
         TaskInfo,
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
     )
     from forgetmap.records.only_task import name_only_task
     from forgetmap.records.outcome import FAILED, MISSING, Outcome
+    from forgetmap.records.problem import Problem
     from forgetmap.records.repeats import as_repeats, count_repeats
     from forgetmap.records.run import Frame, Run
     from forgetmap.records.schema import (

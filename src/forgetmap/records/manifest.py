@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -140,21 +139,6 @@ class RunInfo(_Part):
         """Whether answers were drawn at random; None when it was not recorded."""
         temperature = self.decoding.get("temperature")
         return temperature > 0 if isinstance(temperature, int | float) else None
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One place in a log that could not be used, and what is wrong there."""
-
-    file: str
-    line: int | None
-    field: str | None
-    message: str
-
-    def __str__(self) -> str:
-        line = f", line {self.line}" if self.line is not None else ""
-        about = f", field '{self.field}'" if self.field else ""
-        return f"{self.file}{line}{about}: {self.message}"
 
 
 def write_manifest(path: Path, info: RunInfo) -> None:

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import narwhals as nw
 
-from forgetmap.records.manifest import Problem, RunInfo
+from forgetmap.records.manifest import RunInfo
+from forgetmap.records.problem import Problem
 
 Frame = nw.LazyFrame[Any]
 """A lazy table of any dataframe library."""

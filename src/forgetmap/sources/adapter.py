@@ -14,13 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
 from forgetmap.errors import FieldError
-from forgetmap.records import Outcome, Problem, RunInfo
+from forgetmap.records import Outcome, Problem
 from forgetmap.sources.files import LogFile
+
+if TYPE_CHECKING:  # a process that reads a range does without pydantic, half of its start
+    from forgetmap.records import RunInfo
 
 MAX_PROBLEMS = 1_000
 """Problems kept with their place; more are only counted."""
@@ -149,6 +152,12 @@ class Problems:
         self.graded |= others.graded
 
 
+def _empty_info() -> RunInfo:
+    from forgetmap.records import RunInfo
+
+    return RunInfo()
+
+
 @dataclass(frozen=True, slots=True)
 class Log:
     """One evaluation of one model, as one harness wrote it: one or several tasks.
@@ -166,7 +175,7 @@ class Log:
 
     adapter: str
     files: tuple[LogFile, ...]
-    info: RunInfo = field(default_factory=RunInfo)
+    info: RunInfo = field(default_factory=_empty_info)
     tasks: tuple[str, ...] = ()
     stamp: str | None = None
     finished: bool = True

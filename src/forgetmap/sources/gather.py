@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
@@ -23,9 +23,6 @@ from forgetmap.records import (
     SCORES,
     TEXT_NAMES,
     TEXTS,
-    MetricInfo,
-    RunInfo,
-    TaskInfo,
     scores_schema,
     texts_schema,
 )
@@ -105,12 +102,17 @@ class RunWriter:
     ) -> None:
         self.folder = folder
         self._problems = problems
+        self._has_texts, self._is_part = texts, is_part
+        self._open()
+
+    def _open(self) -> None:
         names = (*KEY, *_OWN, *_COPIED, *HASHED)
-        self._scores = BatchTable(folder / SCORES, scores_schema(), names, is_part=is_part)
+        path = self.folder / SCORES
+        self._scores = BatchTable(path, scores_schema(), names, is_part=self._is_part)
         self._texts: BatchTable | None = None
-        if texts:
+        if self._has_texts:
             names = (*KEY, *TEXT_NAMES)
-            self._texts = BatchTable(folder / TEXTS, texts_schema(), names, is_part=False)
+            self._texts = BatchTable(self.folder / TEXTS, texts_schema(), names, is_part=False)
         # Task, repeat, metric and scorer -> items and what they were about.
         self._seen: dict[tuple[str, int, str, str], dict[str, int]] = defaultdict(dict)
         self._answered: set[int] = set()
@@ -131,9 +133,19 @@ class RunWriter:
 
     def __exit__(self, *_: object) -> None:
         self._flush()
+        self._close()
+
+    def _close(self) -> None:
         self._scores.close()
         if self._texts is not None:
             self._texts.close()
+
+    def start_over(self) -> None:
+        """Remove everything written so far and begin with empty files."""
+        self._close()
+        for texts in self.folder.glob(MORE_TEXTS):
+            texts.unlink()
+        self._open()
 
     def add(self, samples: Sample | SampleColumns) -> None:
         """Write what was not written before."""
@@ -430,47 +442,3 @@ def _settled(samples: Iterable[Sample], verdicts: Verdicts, problems: Problems) 
 
     for sample in samples:
         yield settle_verdicts(sample, verdicts, problems)
-
-
-def describe(info: RunInfo, writer: RunWriter, preferred: Mapping[str, Sequence[str]]) -> RunInfo:
-    """The manifest with the main measure of each task and the range of each metric filled in.
-
-    Args:
-        info: as the harness says.
-        writer: what was seen in the samples.
-        preferred: metrics to prefer, task by task.
-    """
-    tasks = {
-        task: _with_main(info.tasks.get(task, TaskInfo()), list(measures), preferred.get(task, ()))
-        for task, measures in writer.measures.items()
-    }
-    metrics = {
-        name: info.metrics.get(name, MetricInfo()).model_copy(update=_range(*writer.ranges[name]))
-        for name in writer.ranges
-        if name in info.metrics or _range(*writer.ranges[name])
-    }
-    return info.model_copy(update={"tasks": tasks, "metrics": metrics})
-
-
-def _range(low: float, high: float) -> dict[str, None]:
-    """Bounds that do not hold are no bounds."""
-    return {**({"low": None} if low < 0 else {}), **({"high": None} if high > 1 else {})}
-
-
-def _with_main(info: TaskInfo, measures: Sequence[Measure], preferred: Iterable[str]) -> TaskInfo:
-    """The harness's own main metric, else the first preferred one, else the first one logged."""
-    if info.main_metric is not None and any(metric == info.main_metric for metric, _ in measures):
-        chosen = [m for m in measures if m[0] == info.main_metric]
-        main = [m for m in chosen if m[1] == info.main_scorer]
-        metric, scorer = (main or chosen)[0]
-    else:
-        metric, scorer = next(
-            filter(None, (_find(name, measures) for name in preferred)), measures[0]
-        )
-    return info.model_copy(update={"main_metric": metric, "main_scorer": scorer})
-
-
-def _find(name: str, measures: Sequence[Measure]) -> Measure | None:
-    metric, _, scorer = name.partition("/")
-    fitting = [m for m in measures if m[0] == metric and scorer in ("", m[1])]
-    return fitting[0] if fitting else None

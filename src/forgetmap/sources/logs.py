@@ -20,17 +20,17 @@ from forgetmap.records import (
     SCORES,
     Problem,
     Run,
-    RunInfo,
     complete_folder,
     describe_folder,
     is_undamaged,
     read_run,
 )
-from forgetmap.sources.adapter import Adapter, Log, Problems, Verdicts
+from forgetmap.sources.adapter import Log, Problems, Verdicts
 from forgetmap.sources.files import LogFile, find_files
-from forgetmap.sources.gather import RunWriter, describe, samples_of, without_collection
+from forgetmap.sources.gather import RunWriter, samples_of, without_collection
 from forgetmap.sources.parts import PartOptions, read_parts, share_out, whole
-from forgetmap.sources.registry import adapter, adapters
+from forgetmap.sources.registry import adapters
+from forgetmap.sources.run_info import describe
 from forgetmap.sources.table_map import ScoreRange
 from forgetmap.sources.totals import graded_notices, total_notices
 from forgetmap.sources.unknown import map_command
@@ -174,7 +174,7 @@ def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> 
             "problems": [asdict(problem) for problem in problems.kept],
         }
         (partial / READING).write_text(json.dumps(known), encoding="utf-8")
-        describe_folder(partial, describe(_merge_infos(logs), writer, _preferred(logs, writer)))
+        describe_folder(partial, describe(logs, writer))
 
 
 def _read(
@@ -300,34 +300,3 @@ def _list_names(names: Iterable[str]) -> str:
     names = list(names)
     more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
     return ", ".join(names[:MAX_NAMES]) + more
-
-
-def _merge_infos(logs: Sequence[Log]) -> RunInfo:
-    """What all logs say together; where they contradict each other nothing is known."""
-    first = logs[0].info
-    same = {
-        name: getattr(first, name)
-        for name in RunInfo.model_fields
-        if all(getattr(log.info, name) == getattr(first, name) for log in logs)
-    }
-    models = [log.info.model for log in logs if log.info.model.name]
-    tasks = {name: task for log in logs for name, task in log.info.tasks.items()}
-    metrics = {name: metric for log in logs for name, metric in log.info.metrics.items()}
-    newest = max((log.info.created or "" for log in logs), default="") or None
-    return RunInfo(
-        **{
-            **same,
-            "model": models[0] if models else first.model,
-            "harness": first.harness,
-            "tasks": tasks,
-            "metrics": metrics,
-            "created": newest,
-        }
-    )
-
-
-def _preferred(logs: Sequence[Log], writer: RunWriter) -> dict[str, Sequence[str]]:
-    """The preference of the adapter a task came from."""
-    default: Adapter = adapter(logs[0].adapter)
-    adapters = {task: adapter(log.adapter) for log in logs for task in log.tasks}
-    return {task: adapters.get(task, default).preferred for task in writer.measures}

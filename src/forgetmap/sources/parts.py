@@ -8,12 +8,13 @@ the other.
 from __future__ import annotations
 
 import shutil
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from forgetmap._workers import WorkerPool, count_cores
 from forgetmap.errors import ForgetmapError
@@ -23,16 +24,25 @@ from forgetmap.sources.gather import LogPart, RunWriter, WriterSummary, read_par
 from forgetmap.sources.overlaps import are_apart
 from forgetmap.sources.registry import adapter
 
+if TYPE_CHECKING:
+    from forgetmap.records import RunInfo
+
 MIN_BYTES_FOR_PROCESSES = 256 << 20
 """Bytes from which on further processes are worth their start."""
 MIN_BYTES_OF_RANGE = 32 << 20
 """Bytes of a range that are worth files of their own."""
 PARTS_PER_PROCESS = 4
-"""Parts that each process should get, so that all end at about the same time."""
-RANGES_PER_PROCESS = 16
-"""The same for ranges, which are all alike; some processes begin later than others."""
+"""Parts that each process should get, so that all end at about the same time.
+
+A range is that share of what is still to be read: long ones first, which cost less, short ones at
+the end, so that no process waits long for the last.
+"""
+MAX_BYTES_OF_RANGE = 256 << 20
+"""Bytes of a range after which progress should be shown."""
 BYTES_PER_ROW = 14 << 10
 """Bytes that take as long to pass over as the work on one row."""
+# The rows of a range are read without it: pydantic would take a third of the start of a worker.
+_NO_INFO = cast("RunInfo", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +78,18 @@ def share_out(logs: Sequence[Log], options: PartOptions, processes: int | None) 
     processes = processes or count_cores()
     if processes == 1 or is_small or not _are_independent(logs):
         return []
-    length = max(MIN_BYTES_OF_RANGE, size // (RANGES_PER_PROCESS * processes))
-    ranges = {place: _ranges(log, length) for place, log in enumerate(logs)}
+    count = PARTS_PER_PROCESS * processes
+    ranges: dict[int, list[Log]] = {}
+    for place, log in enumerate(logs):
+        ranges[place] = _ranges(log, size, count)
+        size -= sum(file.size for file in log.files)
     others = [log for place, log in enumerate(logs) if not ranges[place]]
     parts = [
         _part(options, place, [log], is_range=True)
         for place, of_log in ranges.items()
         for log in of_log
     ]
-    groups = _balance(others, PARTS_PER_PROCESS * processes) if others else []
+    groups = _balance(others, count) if others else []
     parts += [_part(options, logs.index(group[0]), group) for group in groups]
     if len(parts) < 2:  # nobody to share with
         return []
@@ -104,30 +117,35 @@ def read_parts(
     Returns:
         False, with nothing written, if ranges must be read one after the other.
     """
-    samples = 0
+    ordered = sorted(parts, key=attrgetter("place"))
+    waiting = deque(part.folder for part in ordered)
+    finished: dict[Path, tuple[WriterSummary, Problems]] = {}
 
-    def count(finished: tuple[WriterSummary, Problems]) -> None:
-        nonlocal samples
-        samples += finished[0].samples
-        show(samples)
+    def take(result: tuple[WriterSummary, Problems]) -> None:
+        finished[result[0].folder] = result
+        show(sum(summary.samples for summary, _ in finished.values()))
+        # Written while others still read: at the end only one process would be busy.
+        while waiting and waiting[0] in finished:
+            writer.append(finished[waiting.popleft()][0])
 
     splits = any(part.is_range for part in parts)
     try:
         with WorkerPool(processes) as pool:
-            finished = pool.share(read_part, parts, count)
+            pool.share(read_part, parts, take)
+        is_complete = not splits or are_apart([summary.digests for summary, _ in finished.values()])
     except ForgetmapError:
         if not splits:
             raise
-        finished = []
-    if not finished or (splits and not are_apart([summary.digests for summary, _ in finished])):
+        is_complete = False
+    if not is_complete:
         for part in parts:
             shutil.rmtree(part.folder, ignore_errors=True)
+        writer.start_over()
         return False
-    together = zip(parts, finished, strict=True)
-    for part, (summary, others) in sorted(together, key=lambda both: both[0].place):
+    for part in ordered:
+        _, others = finished[part.folder]
         if others.kept and part.is_range:
             _shift_lines(others, part.logs[0][1].files[0])
-        writer.append(summary)
         problems.extend(others)
     return True
 
@@ -151,27 +169,55 @@ def _part(
     return LogPart(options.folder / "part", readers, options.texts, options.scores, place, is_range)
 
 
-def _ranges(log: Log, length: int) -> list[Log]:
-    """The log in parts of about so many bytes; nothing if its rows cannot be read apart."""
+def _ranges(log: Log, size: int, count: int) -> list[Log]:
+    """Split a log into ranges of its lines.
+
+    Args:
+        log: the log.
+        size: bytes of this log and those after it.
+        count: number of parts that so many bytes are divided into.
+
+    Returns:
+        The log once per range; nothing if it is short or its rows cannot be read apart.
+    """
     split_files = getattr(adapter(log.adapter), "split_files", None)
     files: Sequence[LogFile] = split_files(log) if split_files is not None else ()
-    if not any(file.is_seekable and file.size >= 2 * length for file in files):
+    if not any(file.is_seekable and file.size >= 2 * MIN_BYTES_OF_RANGE for file in files):
         return []
     companions = [file for file in log.files if file not in files]
     group_of = getattr(adapter(log.adapter), "group_of", None)
-    return [
-        replace(log, files=(part, *companions))
-        for file in files
-        for part in (_file_ranges(file, length, group_of) if file.is_seekable else [file])
-    ]
+    parts: list[LogFile] = []
+    for file in files:
+        if file.is_seekable:
+            parts += _file_ranges(file, _bounds(file.size, size, count), group_of)
+        else:
+            parts.append(file)
+        size -= file.size
+    return [replace(log, files=(part, *companions), info=_NO_INFO) for part in parts]
+
+
+def _bounds(length: int, size: int, count: int) -> list[int]:
+    """Where the ranges of a file begin.
+
+    Args:
+        length: bytes of the file.
+        size: bytes of the file and all that are read after it.
+        count: see `_ranges`.
+    """
+    bounds, at = [], 0
+    while at < length:
+        bounds.append(at)
+        share = (size - at) // count
+        at += max(MIN_BYTES_OF_RANGE, min(share, MAX_BYTES_OF_RANGE), 1)
+    if len(bounds) > 1 and length - bounds[-1] < MIN_BYTES_OF_RANGE:
+        bounds.pop()  # too short for a range of its own
+    return bounds
 
 
 def _file_ranges(
-    file: LogFile, length: int, group_of: Callable[[bytes], object] | None
+    file: LogFile, bounds: Sequence[int], group_of: Callable[[bytes], object] | None
 ) -> Iterator[LogFile]:
-    """Ranges of about so many bytes; lines of one group that stand together fall into one."""
-    count = max(file.size // length, 1)
-    bounds = [file.size * place // count for place in range(count)]
+    """Ranges that begin there; lines of one group that stand together fall into one."""
     if group_of is not None:
         bounds = [0, *(_group_end(file, bound, group_of) for bound in bounds[1:])]
     for start, end in pairwise([*dict.fromkeys(bounds), None]):

@@ -131,18 +131,19 @@ def _log(file: LogFile, predicted: Sequence[LogFile], reports: Sequence[LogFile]
     ]
     task = inside.name.split(".")[0]
     model = _model(file, own, reports)
+    main = _main_metric(file.peek.first)
     return Log(
         "evalscope",
         (file, *own, *[report for report in reports if _is_about(report, task)]),
         RunInfo(
             model=ModelInfo(name=model),
             harness=HarnessInfo(name="evalscope"),
-            tasks={task: TaskInfo(main_metric=_main_metric(file.peek.first))},
+            tasks={task: TaskInfo(main_metric=main)},
         ),
         (task,),
         _stamp(file),
         format=f"EvalScope {'0.x' if is_0x else '1.x'} reviews",
-        notes={"is_0x": is_0x},
+        notes={"is_0x": is_0x, "main_metric": main},
     )
 
 

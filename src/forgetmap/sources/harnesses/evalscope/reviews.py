@@ -122,7 +122,7 @@ def _scores(score: Mapping[str, Any], log: Log, line: int, problems: Problems) -
     """Every scalar; no value where the status says that there is none."""
     values, status = as_mapping(score.get("value")), as_text(score.get("status"))
     usable = status is None or status in USABLE
-    main = as_text(score.get("main_score_name")) or log.info.tasks[log.tasks[0]].main_metric
+    main = as_text(score.get("main_score_name")) or log.notes["main_metric"]
     scores = []
     for name, value in (values or {main or "acc": None}).items():
         if isinstance(value, list | dict):

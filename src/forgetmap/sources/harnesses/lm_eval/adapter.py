@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from forgetmap.sources.adapter import Log, Problems, Sample
 from forgetmap.sources.columns import SampleColumns
@@ -16,7 +17,6 @@ from forgetmap.sources.decode import is_lines
 from forgetmap.sources.files import LogFile
 from forgetmap.sources.harnesses.lm_eval.filters import Filters
 from forgetmap.sources.harnesses.lm_eval.plain_rows import PlainRows, find_layout
-from forgetmap.sources.harnesses.lm_eval.results import SamplesInfo, find_results, find_samples_info
 from forgetmap.sources.harnesses.lm_eval.rows import (
     ROW_FIELDS,
     UNSCORED,
@@ -26,6 +26,9 @@ from forgetmap.sources.harnesses.lm_eval.rows import (
     metric_names,
     parsed_rows,
 )
+
+if TYPE_CHECKING:
+    from forgetmap.sources.harnesses.lm_eval.results import SamplesInfo
 
 MIN_ROW_FIELDS = 3
 _LINE_ID = re.compile(rb'^\{"doc_id": ?(\d{1,12})', re.MULTILINE)
@@ -42,6 +45,9 @@ class LmEval:
         samples = [file for file in files if _is_samples(file)]
         if not samples:
             return []
+        # Here, because a process that reads a range needs neither these names nor pydantic.
+        from forgetmap.sources.harnesses.lm_eval.results import find_results, find_samples_info
+
         results = find_results(files)
         groups: dict[tuple[object, ...], list[LogFile]] = defaultdict(list)
         labels: dict[tuple[object, ...], SamplesInfo] = {}
