@@ -4,9 +4,9 @@
 tables there that have no map of their own; any other file is named with --mapping:
 
     task = "arc"                 # name of the only task
-    rows = "performances"        # the list that holds the results of a JSON document
-    model = "model"              # the column that says whose result a row is: TABLE#NAME
-    range = [0, 100]             # worst and best score, where they are not 0 and 1
+    rows = "performances"        # the list of results in a JSON document
+    model = "model"              # column with the model of each row, for TABLE#NAME
+    range = [0, 100]             # worst and best score, if they are not 0 and 1
 
     [columns]
     item = "question_id"
@@ -34,7 +34,7 @@ OF_FOLDER = "forgetmap.toml"
 
 
 def map_file(source: str | Path) -> Path:
-    """Where the map of a table or folder of tables is kept; that of an address: in this folder."""
+    """Return the path of the map of a table or folder; for a URL, a file in the current folder."""
     if is_remote(source):
         return Path(PurePosixPath(urlsplit(str(source)).path).name + ENDING)
     table = Path(source)
@@ -42,12 +42,12 @@ def map_file(source: str | Path) -> Path:
 
 
 def is_map(path: Path) -> bool:
-    """Whether a file holds a map and no results."""
+    """Whether a file is a map, by its name."""
     return path.name == OF_FOLDER or path.name.endswith(ENDING)
 
 
 def saved_map(table: Path, mapping: Path | None = None) -> TableMap:
-    """The map that is named, else the one of a table or folder, else an empty one."""
+    """Read `mapping`, else the map of the table or of its folder; else return an empty map."""
     if mapping is not None:
         return _read(mapping)
     for path in (map_file(table), table.parent / OF_FOLDER):
@@ -57,12 +57,12 @@ def saved_map(table: Path, mapping: Path | None = None) -> TableMap:
 
 
 def save_map(source: str | Path, table_map: TableMap, *, out: Path | None = None) -> Path:
-    """Write a map next to its table, for the next time.
+    """Write a map next to its table, where it is found when the table is next opened.
 
     Args:
         source: file or folder of the table, or `TABLE#NAME`.
-        table_map: how to read it.
-        out: where to write it instead.
+        table_map: the map.
+        out: path to write to instead.
     """
     if out is None and is_remote(source):
         raise UsageError(
@@ -82,7 +82,7 @@ def save_map(source: str | Path, table_map: TableMap, *, out: Path | None = None
 
 
 def map_text(table_map: TableMap) -> str:
-    """A map as TOML."""
+    """Return a map as TOML."""
     lines = ["# How forgetmap reads this table: field of forgetmap = column of the table."]
     for name in ("task", "rows", "model"):
         value = getattr(table_map, name)
@@ -96,7 +96,7 @@ def map_text(table_map: TableMap) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A TOML string; it is written like one of JSON."""
+    """Return a TOML string, which has the syntax of a JSON string."""
     return json.dumps(text).replace("\x7f", "\\u007f")
 
 

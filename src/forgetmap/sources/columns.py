@@ -1,7 +1,7 @@
-"""Many samples at once, as columns: what the common rows of large logs are read into.
+"""Blocks of samples as columns, into which the common rows of large logs are read.
 
-A block holds samples that are alike in form. Whoever takes blocks must come to what it comes to
-with the samples of the block one by one: `SampleColumns.samples` gives them.
+A block holds samples of the same form. Code that takes blocks must give the same result as with
+the single samples of the block, which `SampleColumns.samples` returns.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from forgetmap.sources.adapter import Sample, Score
 Whole = npt.NDArray[np.int64]
 SHA256_DIGITS = 64
 HASH_DIGITS = 15
-"""Of a hash in hexadecimal; as many as fit into a signed 64-bit number."""
+"""Hexadecimal digits kept of a hash: as many as fit into a signed 64-bit integer."""
 _SIGN = np.uint64(1 << 63)
 _BLANK, _LAST_PRINTABLE = np.uint8(ord(" ")), np.uint8(ord("~"))
 
 
 class SampleColumns(msgspec.Struct, kw_only=True):
-    """Samples of one task under the same metrics, by one scorer; all with options, or none.
+    """Samples of one task, scorer and set of metrics; all of them have options, or none has.
 
-    Columns are named like the fields of `Sample`; None stands for a column without a single value.
+    Columns are named like the fields of `Sample`; a column without values is None.
 
     Attributes:
-        repeat: of all samples; None if answers to the same item count as repeats as they come.
-        metrics: their names.
-        values: for each metric the scores of all samples.
-        outcome: how each answer ended, where that is known.
-        picks: for each metric the places of the chosen options; a row of the log whose metrics
-            choose differently is several samples.
-        choice: for each metric the texts of these options, where they may be relied on.
-        logprob_answer: for each metric their log-likelihoods, likewise.
+        repeat: repeat of all samples; None if answers to the same item are numbered in order.
+        metrics: names of the metrics.
+        values: for each metric, the scores of all samples.
+        outcome: how each answer ended, if known.
+        picks: for each metric, the indices of the chosen options; a row of the log whose metrics
+            choose different options is several samples.
+        choice: for each metric, the texts of these options, if reliable.
+        logprob_answer: for each metric, the log-likelihoods of these options, if reliable.
     """
 
     task: str
@@ -69,18 +69,18 @@ class SampleColumns(msgspec.Struct, kw_only=True):
     response: list[str | None] | None = None
 
     def __len__(self) -> int:
-        """Rows of the log."""
+        """Number of rows of the log."""
         return len(self.item)
 
     @property
     def sample_count(self) -> int:
-        """Samples, of which a row may give several."""
+        """Number of samples; a row may be several."""
         if self.picks is None or len(self.picks) == 1:
             return len(self)
         return sum(map(len, map(set, zip(*self.picks, strict=True))))
 
     def groups(self, row: int) -> list[list[int]]:
-        """The metrics of each sample of a row, by their places: those that choose alike."""
+        """Group the metrics of a row by the option they choose: one list of indices per sample."""
         if self.picks is None:
             return [list(range(len(self.metrics)))]
         picks = [of_metric[row] for of_metric in self.picks]
@@ -90,13 +90,13 @@ class SampleColumns(msgspec.Struct, kw_only=True):
         ]
 
     def samples(self) -> Iterator[Sample]:
-        """The samples, one by one."""
+        """Iterate over the samples."""
         for row in range(len(self)):
             for places in self.groups(row):
                 yield self.sample(row, places)
 
     def sample(self, row: int, places: Sequence[int]) -> Sample:
-        """The sample of a row that has these metrics."""
+        """Return the sample of a row with the metrics at these indices."""
         outcome, first = _cell(self.outcome, row), places[0]
         return Sample(
             task=self.task,
@@ -131,14 +131,14 @@ def _cell(column: Sequence[Any] | None, row: int) -> Any:
 
 
 class HashColumn(msgspec.Struct):
-    """Hashes of a column of texts; where `known` is False there is none, and the value 0."""
+    """Hashes of a column of texts; where `known` is False, there is no hash and the value is 0."""
 
     values: Whole
     known: npt.NDArray[np.bool_]
 
 
 def text_hashes(texts: Sequence[str | None]) -> HashColumn:
-    """`records.text_hash` of each text; a blank one has none."""
+    """Return `records.text_hash` of each text; blank texts have no hash."""
     every = [text or "" for text in texts]
     return _hash_column(normalised(every), every)
 
@@ -146,7 +146,7 @@ def text_hashes(texts: Sequence[str | None]) -> HashColumn:
 def option_hashes(
     options: Sequence[Sequence[str]], golds: Sequence[int]
 ) -> tuple[HashColumn, HashColumn]:
-    """`records.options_hash` of each set of options, and those of right ones."""
+    """Return `records.options_hash` of each set of options, and the hash of each right option."""
     texts = list(chain.from_iterable(options))
     plain = normalised(texts)
     starts = [0, *accumulate(map(len, options))]
@@ -157,7 +157,7 @@ def option_hashes(
 
 
 def key_hashes(keys: Sequence[str]) -> Whole | None:
-    """The first digits of SHA-256 hashes in hexadecimal, as numbers; None where one is none."""
+    """Return the first digits of hexadecimal SHA-256 hashes as integers; None if any is not one."""
     if set(map(len, keys)) != {SHA256_DIGITS}:
         return None
     try:
@@ -170,10 +170,10 @@ def key_hashes(keys: Sequence[str]) -> Whole | None:
 
 
 def normalised(texts: Sequence[str]) -> list[str]:
-    """`records.normalise` of each text.
+    """Return `records.normalise` of each text.
 
-    A text whose characters are printable ASCII without two blanks in a row is only stripped; that
-    is looked up for all of them at a time.
+    Printable ASCII without two blanks in a row only needs stripping; which texts need more is
+    computed for all of them at once.
     """
     data = "~".join(texts).encode()
     codes = np.frombuffer(data, np.uint8)
@@ -193,7 +193,7 @@ def normalised(texts: Sequence[str]) -> list[str]:
 
 
 def _hash_column(plain: Sequence[str], texts: Sequence[str]) -> HashColumn:
-    """The hashes of normalised texts, which are as good as nothing where the texts are blank."""
+    """Hash normalised texts; blank texts are marked as unknown."""
     values, known = _digests(plain), np.ones(len(plain), bool)
     if "" in plain:
         known = np.array([bool(text) and not text.isspace() for text in texts])
@@ -202,7 +202,7 @@ def _hash_column(plain: Sequence[str], texts: Sequence[str]) -> HashColumn:
 
 
 def text_digests(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
-    """A number for each text, the same on every machine."""
+    """Return an integer hash of each text, the same on every machine."""
     return np.fromiter(map(xxh3_64_intdigest, map(str.encode, texts)), np.uint64, len(texts))
 
 

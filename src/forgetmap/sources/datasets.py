@@ -1,8 +1,8 @@
 """From a row of a well-known data set to the bare question, the options and the right answer.
 
-Harnesses log the row they asked about and wrap it in their own words. What makes an item the same
-everywhere is the row's own text, so it is found here by the row's field names, data set by data
-set; a row of an unknown data set is read by the names such fields usually have.
+Harnesses log the row of the data set and a prompt in their own wording. Items are matched across
+harnesses by the text of the row, which is extracted here by field names, one shape per data set.
+Rows of unknown data sets are read by common field names.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from forgetmap.sources.fields import replace_surrogates
 
 Doc = Mapping[str, Any]
 Extractor = Callable[[Doc], Any]
-"""Takes what is needed out of a row."""
+"""A function that extracts a value from a row."""
 MAX_LABEL_LENGTH = 4
 MAX_OPTIONS = 1_000
 
 
 class DatasetItem(msgspec.Struct):
-    """What was asked in a row.
+    """The item in a row of a data set.
 
     Attributes:
-        question: the bare text, never blank.
-        options: their texts in the order of the row; None where the row has none.
+        question: bare text, never blank.
+        options: texts of the options in the order of the row; None if the row has no options.
         gold: the right answer as text.
-        gold_index: its place among the options, from 0.
-        category: subject or kind, where the row names one.
-        has_gold: False where the data set has no right answer that could be compared.
+        gold_index: index of the right option.
+        category: subject or kind, if the row names one.
+        has_gold: False if the data set has no right answer to compare with.
     """
 
     question: str
@@ -60,7 +60,7 @@ class ItemColumns(msgspec.Struct):
     has_gold: bool = True
 
     def part(self, part: slice) -> ItemColumns:
-        """Some of the items."""
+        """Return a slice of the items."""
         return ItemColumns(
             self.question[part],
             self.options[part],
@@ -76,12 +76,12 @@ class Shape:
     """How to read the rows of a data set.
 
     Attributes:
-        needs: fields that a row of it has, all of them.
+        needs: fields that every row of the data set has.
         ask: fields that make up the question, in order.
-        options: the texts of the options.
-        gold: the right answer: a whole number is its place, a text is itself or its letter.
-        category: field that names the subject.
-        has_gold: whether there is a right answer that could be compared.
+        options: extracts the texts of the options.
+        gold: extracts the right answer: an integer is its index, a text the answer or its letter.
+        category: field with the subject.
+        has_gold: whether there is a right answer to compare with.
     """
 
     needs: tuple[str, ...]
@@ -93,7 +93,7 @@ class Shape:
 
 
 def item_of(doc: object) -> DatasetItem:
-    """The question, options and right answer of a row; anything at all gives an item."""
+    """Return the question, options and right answer of a row; works for any value."""
     if not isinstance(doc, dict) or not doc:
         return DatasetItem(_text(doc) or "null")
     shape = _shape(tuple(doc))
@@ -109,7 +109,7 @@ def item_of(doc: object) -> DatasetItem:
 
 
 def items_of(docs: Sequence[dict[str, Any]]) -> ItemColumns:
-    """`item_of` of rows that have the same fields in the same order, column by column."""
+    """Apply `item_of` to rows that have the same fields in the same order, column by column."""
     if not docs[0]:
         return _as_columns(list(map(item_of, docs)), has_gold=True)
     shape = _shape(tuple(docs[0]))
@@ -123,7 +123,12 @@ def items_of(docs: Sequence[dict[str, Any]]) -> ItemColumns:
 
 
 def option_index(value: object, options: int) -> int | None:
-    """The place among so many options that a number, its text or a letter names, from 0."""
+    """Return the index of the option named by a number, its digits or a letter; else None.
+
+    Args:
+        value: the number, from 0, or the text.
+        options: number of options.
+    """
     if isinstance(value, bool):
         value = int(value)
     if isinstance(value, str):
@@ -179,7 +184,7 @@ def _as_columns(items: Sequence[DatasetItem], *, has_gold: bool) -> ItemColumns:
 
 
 def _questions(shape: Shape, docs: Sequence[Doc]) -> list[str]:
-    """All texts at once, where each is one field."""
+    """Return the questions; fast if each is the text of a single field."""
     if not callable(shape.ask) and len(shape.ask) == 1 and shape.ask[0] in docs[0]:
         cells = [doc[shape.ask[0]] for doc in docs]
         if set(map(type, cells)) == {str}:
@@ -190,7 +195,7 @@ def _questions(shape: Shape, docs: Sequence[Doc]) -> list[str]:
 
 
 def _option_texts(shape: Shape, docs: Sequence[Doc]) -> list[list[str] | None]:
-    """All texts at once, where they are texts and as many in each row."""
+    """Return the options; fast if they are texts, and equally many in each row."""
     if shape.options is None:
         return [None] * len(docs)
     rows = _extracted(shape.options, docs)
@@ -205,7 +210,7 @@ def _option_texts(shape: Shape, docs: Sequence[Doc]) -> list[list[str] | None]:
 def _golds(
     shape: Shape, docs: Sequence[Doc], options: Sequence[list[str] | None]
 ) -> tuple[list[str | None], list[int | None]]:
-    """All at once, where each is a place among options, or a text without any."""
+    """Return texts and indices of the right answers; fast if all are indices, or all texts."""
     nothing: list[Any] = [None] * len(docs)
     if shape.gold is None:
         return nothing, nothing
@@ -237,11 +242,11 @@ def _letter(gold: str, options: int) -> int | None:
 _DAMAGES = (
     AttributeError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError,
 )  # fmt: skip
-"""What an extractor may raise for a damaged row."""
+"""Errors that an extractor may raise for a damaged row."""
 
 
 def _try(extract: Extractor, doc: Doc) -> object:
-    """What an extractor finds in a row that may be damaged anywhere."""
+    """Apply an extractor; return None if the row is damaged."""
     try:
         return extract(doc)
     except _DAMAGES:
@@ -249,7 +254,7 @@ def _try(extract: Extractor, doc: Doc) -> object:
 
 
 def _text(value: object) -> str:
-    """A text as it is, a number in digits, anything else as JSON."""
+    """Return a text stripped, None as an empty text, anything else as JSON."""
     if isinstance(value, str):
         return value.strip()
     if value is None:
@@ -262,7 +267,7 @@ def _json(value: object) -> str:
 
 
 def _texts(options: object) -> list[str] | None:
-    """Options as texts; labels without content are none."""
+    """Return options as texts; None if there is no choice, or only labels such as `A`."""
     if not isinstance(options, list) or len(options) < 2:  # no choice
         return None
     return _unless_labels(list(map(_text, options)))
@@ -273,7 +278,7 @@ def _unless_labels(texts: list[str]) -> list[str] | None:
 
 
 def _is_label(text: str) -> bool:
-    """Whether a text only names an option, such as `B` or `(B)`, or is nothing at all."""
+    """Whether a text is only a label, such as `B` or `(B)`, or empty."""
     if len(text) > MAX_LABEL_LENGTH:
         return False
     bare = text.strip("(). ")
@@ -287,7 +292,7 @@ def _declare(
     gold: str | Extractor,
     category: str | None = None,
 ) -> Shape:
-    """A shape by the names of its fields; several names of options are one option each."""
+    """Build a shape from field names; a tuple of option fields has one option per field."""
     return Shape(
         needs,
         (ask,) if isinstance(ask, str) else ask,
@@ -312,7 +317,7 @@ def _number(name: str) -> Extractor:
 
 
 def _labelled(doc: Doc) -> object:
-    """Options of ARC and its kin: `{"text": [...], "label": [...]}`."""
+    """Return the options of ARC and similar data sets: `{"text": [...], "label": [...]}`."""
     choices = doc["choices"]
     return choices["text"] if isinstance(choices, dict) else choices
 
@@ -328,7 +333,7 @@ _BOXED = re.compile(r"\\(?:boxed|fbox)\s*")
 
 
 def _boxed(doc: Doc) -> object:
-    """MATH's answer: its own field, else what the last box of the solution holds."""
+    """Return the answer of a MATH row: its field, else the last box of the solution."""
     if isinstance(doc.get("answer"), str):
         return doc["answer"]
     solution = doc["solution"]
@@ -345,13 +350,13 @@ _MATHQA_OPTION = re.compile(r"[a-e] \) (.*?)(?=\s*,\s*[a-e] \) |\s*,?\s*$)")
 
 
 def _last_problem(doc: Doc) -> Mapping[str, Any]:
-    """RACE as lm-eval packs it: the last problem of an article is asked."""
+    """Return the last problem of an article, the one that lm-eval asks for RACE."""
     problem: Mapping[str, Any] = _list(doc["problems"])[-1]
     return problem
 
 
 def _list(value: object) -> list[Any]:
-    """A list, also where it is written as Python writes it."""
+    """Return a list, also if it is written as a Python literal; else an empty list."""
     if isinstance(value, str):
         try:
             with catch_warnings(action="ignore", category=SyntaxWarning):
@@ -497,13 +502,13 @@ QUESTION_FIELDS = (
     *("question", "Question", "QUESTION", "question_stem", "query", "problem", "Problem", "goal"),
     *("sentence", "Sentence", "statement", "instruction", "input", "ctx", "prompt", "text"),
 )
-"""Names that the parts of a question usually have, in the order they are asked."""
+"""Common field names for the parts of a question, in the order of the question."""
 
 _QUESTIONS = frozenset(
     {"question", "Question", "QUESTION", "question_stem", "problem", "Problem", "goal"}
 )
 _WHOLE = frozenset({"query", "prompt", "text", "ctx", "instruction", "input"})
-"""Beside a question these only repeat it in a template."""
+"""Fields that only repeat the question in a template, if there is a field for the question."""
 
 
 _OPTIONS = ("choices", "options", "endings")
@@ -521,7 +526,7 @@ def _usual_options(doc: Doc) -> object:
 
 
 def _usual_gold(doc: Doc) -> object:
-    """The place of the right option, by the first field that names one."""
+    """Return the index of the right option, from the first field that names one."""
     options = _texts(_usual_options(doc)) or []
     for name in _GOLDS:
         value = doc.get(name)
@@ -536,13 +541,13 @@ def _usual_gold(doc: Doc) -> object:
 
 
 def _worked_answer(doc: Doc) -> object:
-    """GSM8K ends its worked answers with `#### 42`."""
+    """Return the number at the end of a worked answer of GSM8K: `#### 42`."""
     _, mark, after = doc["answer"].rpartition("####")
     return after.strip() if mark else None
 
 
 def _usual(names: Sequence[str]) -> Shape:
-    """How to read a row of a data set that nobody declared."""
+    """Return the shape for rows of an unknown data set, from common field names."""
     questions = [name for name in QUESTION_FIELDS if name in names]
     if _QUESTIONS.intersection(names):
         questions = [name for name in questions if name not in _WHOLE]
@@ -559,7 +564,7 @@ def _shape(names: tuple[str, ...]) -> Shape:
 
 
 def as_item(row: object) -> DatasetItem:
-    """What was asked in a row of a data set, in texts that any file can hold."""
+    """Return the item in a row of a data set, with texts that can be encoded as UTF-8."""
     item = item_of(row)
     item.question = replace_surrogates(item.question)
     item.options = [replace_surrogates(option) for option in item.options] if item.options else None
@@ -568,6 +573,6 @@ def as_item(row: object) -> DatasetItem:
 
 
 def letter_index(letter: str | None, options: Sequence[str] | None) -> int | None:
-    """Where the option of this letter stands. An option may itself read like a letter."""
+    """Return the index of the option with this letter, even if options are themselves letters."""
     index = ascii_uppercase.find(letter) if letter and len(letter) == 1 else -1
     return index if options and 0 <= index < len(options) else None

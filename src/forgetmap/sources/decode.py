@@ -16,21 +16,21 @@ from forgetmap.sources.files import LogFile, parquet_rows
 from forgetmap.sources.sniff import whole_number
 
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for a text that is not JSON, or not of the type asked for."""
+"""Errors of msgspec for a text that is not JSON, or not of the expected type."""
 _BETWEEN = re.compile(r"[\s,]*")
 _decode = msgspec.json.Decoder().decode
 _decode_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class Malformed(ValueError):  # noqa: N818  # becomes a problem or a typed error, with its place
-    """A text is no JSON; the message says why."""
+    """A text is not JSON; the message says why."""
 
 
 def decode(data: bytes | msgspec.Raw) -> Any:
-    """The value of a JSON text, bare NaN and Infinity included.
+    """Return the value of a JSON text, which may contain bare NaN and Infinity.
 
     Raises:
-        Malformed: it is none.
+        Malformed: the text is not JSON.
     """
     try:
         return _decode(data)
@@ -39,7 +39,7 @@ def decode(data: bytes | msgspec.Raw) -> Any:
 
 
 def decode_slowly(data: bytes) -> Any:
-    """The same by the standard library, which knows NaN and says where a fault is."""
+    """Decode with the standard library, which accepts NaN and locates errors."""
     try:
         return json.loads(data, parse_int=whole_number)
     except json.JSONDecodeError as error:
@@ -53,9 +53,9 @@ def decode_slowly(data: bytes) -> Any:
 
 
 def raw_rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
-    """The objects of a file with the line each begins in, not yet parsed.
+    """Iterate over the objects of a file as unparsed JSON, with the line each begins in.
 
-    One per line, the elements of an array, a single object, or the rows of a Parquet file.
+    They are one per line, the elements of an array, a single object, or the rows of a Parquet file.
     """
     if file.kind == "parquet":
         for row, values in enumerate(parquet_rows(file), 1):
@@ -69,7 +69,7 @@ def raw_rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, bytes | m
 
 
 def rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a file with the line each begins in; what is none is a problem."""
+    """Iterate over the objects of a file with the line each begins in; others are problems."""
     if file.kind == "parquet":
         yield from enumerate(parquet_rows(file), 1)
         return
@@ -82,7 +82,7 @@ def rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, dict[str, Any
 def as_object(
     raw: bytes | msgspec.Raw, file: LogFile, line: int, problems: Problems
 ) -> dict[str, Any] | None:
-    """The object in a text, or a problem."""
+    """Return the object in a text; otherwise add a problem and return None."""
     try:
         value = decode(raw)
     except Malformed as error:
@@ -95,10 +95,10 @@ def as_object(
 
 
 def document(file: LogFile) -> Any:
-    """The one JSON value of a file.
+    """Return the JSON value of a file.
 
     Raises:
-        UnreadableError: it is none.
+        UnreadableError: the file is not JSON.
     """
     try:
         return decode(file.read())
@@ -107,7 +107,7 @@ def document(file: LogFile) -> Any:
 
 
 def is_lines(file: LogFile) -> bool:
-    """Whether a file that begins with an object has one per line; a broken first one included."""
+    """Whether a file that begins with an object has one per line, even if the first is damaged."""
     if file.kind != "json" or file.peek.shape == "array":
         return False
     first, newline, rest = file.head.lstrip().partition(b"\n")
@@ -135,7 +135,7 @@ def _elements(file: LogFile, problems: Problems) -> Iterator[tuple[int, bytes | 
 def with_lines(
     data: bytes, elements: Iterable[msgspec.Raw]
 ) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
-    """Parts of a document, in order, with the line each begins in."""
+    """Iterate over parts of a document, in order, with the line each begins in."""
     at, line = 0, 1
     for element in elements:
         start = data.find(bytes(element), at)
@@ -148,7 +148,7 @@ def with_lines(
 def _salvaged(
     data: bytes, file: LogFile, problems: Problems
 ) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
-    """The elements of an array that holds NaN, or up to where it is broken or cut off."""
+    """Iterate over the elements of an array with NaN, or of one that is damaged or truncated."""
     text = data.decode("utf-8", "replace")
     decoder, at, line = json.JSONDecoder(parse_int=whole_number), text.index("[") + 1, 1
     while True:
@@ -176,7 +176,7 @@ _NUMBERS = (int, float)
 
 
 def number(value: object) -> float | None:
-    """A finite number, also of a truth value or a text that is one; else None."""
+    """Return a number, truth value or numeric text as a finite number; else None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str):
@@ -193,7 +193,7 @@ def number(value: object) -> float | None:
 
 
 def small_document(file: LogFile | None) -> dict[str, Any]:
-    """The object in a file; empty if there is no such file, or it is broken or holds none."""
+    """Return the object in a file; empty if it is missing, damaged or not an object."""
     try:
         content = document(file) if file else None
     except UnreadableError:

@@ -1,7 +1,7 @@
 """Lists of results inside a JSON document: `{"performances": [...]}`.
 
-What counts as rows: a list of objects; objects by name, whose names are then the items; lists of
-objects by name; numbers or truth values by name, which are the scores of the items so named.
+Rows are a list of objects; objects by name, or lists of objects by name, whose names are the items;
+or numbers or truth values by name, which are the scores of the items with these names.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _BLANKS = " \t\r\n"
 
 @dataclass(frozen=True, slots=True)
 class RowList:
-    """Rows inside of a document.
+    """Rows inside a document.
 
     Attributes:
-        path: where they stand.
-        count: how many there are.
-        names: columns of the first of them.
-        is_list: whether they stand in a list; what is only named may be averages as well.
+        path: dotted path of the rows.
+        count: number of rows.
+        names: columns of the first rows.
+        is_list: whether the rows are a list; objects by name may also be averages.
     """
 
     path: str
@@ -44,10 +44,10 @@ class RowList:
 
 
 def read_document(file: TableFile) -> Any:
-    """The one JSON value of a file.
+    """Return the JSON value of a file.
 
     Raises:
-        UnreadableError: it is none.
+        UnreadableError: the file is not JSON.
     """
     with readable_file(file.path), file.open() as stream:
         data = stream.read()
@@ -58,13 +58,13 @@ def read_document(file: TableFile) -> Any:
 
 
 def find_row_lists(document: Any) -> list[RowList]:
-    """All rows in a document, those with most rows first."""
+    """Find all row lists in a document: lists before objects by name, longest first."""
     lists = sorted(_row_lists(document, TOP, MAX_DEPTH), key=lambda one: -one.count)
     return sorted(lists, key=lambda one: not one.is_list)
 
 
 def as_rows(value: Any) -> list[Any] | None:
-    """The rows that a value holds; None if it holds none."""
+    """Return the rows in a value; None if it has none."""
     if isinstance(value, list):
         return value if value and isinstance(value[0], dict) else None
     if not isinstance(value, dict) or not value:
@@ -80,10 +80,10 @@ def as_rows(value: Any) -> list[Any] | None:
 
 
 def document_rows(file: TableFile, path: str) -> list[Row]:
-    """The rows at a path of a document.
+    """Return the rows at a path of a document.
 
     Raises:
-        ColumnError: there are none.
+        ColumnError: there are no rows at this path.
     """
     document = read_document(file)
     value = document if path == TOP else value_at(document, path)
@@ -101,7 +101,7 @@ def document_rows(file: TableFile, path: str) -> list[Row]:
 
 
 def row_lines(file: TableFile, path: str) -> Iterator[int]:
-    """The line in which each of these rows begins."""
+    """Iterate over the lines in which the rows at a path begin."""
     with readable_file(file.path), file.open() as stream:
         text = stream.read().decode("utf-8-sig", "replace")
     at = next((place for place, char in enumerate(text) if char not in _BLANKS), 0)
@@ -129,7 +129,7 @@ def _row_lists(value: Any, path: str, depth: int) -> Iterator[RowList]:
 
 
 def _row_starts(text: str, at: int) -> Iterator[int]:
-    """Where the rows of a list, or of lists by name, begin."""
+    """Iterate over the offsets of the rows of a list, or of lists by name."""
     for _, start in _parts(text, at):
         if text[at] == "{" and text[start] == "[":
             yield from (inner for _, inner in _parts(text, start))
@@ -138,7 +138,7 @@ def _row_starts(text: str, at: int) -> Iterator[int]:
 
 
 def _located(text: str, at: int, parts: list[str]) -> int | None:
-    """Where the value at a path begins."""
+    """Return the offset of the value at a path; None if there is no such path."""
     if not parts:
         return at
     for name, start in _parts(text, at):
@@ -151,7 +151,7 @@ def _located(text: str, at: int, parts: list[str]) -> int | None:
 
 
 def _parts(text: str, at: int) -> Iterator[tuple[str, int]]:
-    """Name or place and beginning of each part of the object or list that begins here."""
+    """Iterate over name or index and offset of each part of the object or list at an offset."""
     is_object = text[at : at + 1] == "{"
     if text[at : at + 1] not in {"{", "["}:
         return

@@ -1,6 +1,6 @@
 """Typed access to the fields of a log; a wrong type is reported, not raised.
 
-`Fields` reports what it finds instead; the functions `as_...` only pass over it.
+`Fields` reports a value of the wrong type; the functions `as_...` ignore it silently.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Fields:
-    """One object of a log and its place; a field of another type is a problem and counts as absent.
+    """An object of a log; a field of the wrong type is reported and counts as absent.
 
     Args:
         values: the object.
-        file: where it stands.
-        line: the line it begins in.
-        problems: where fields of the wrong type are reported.
+        file: file of the object.
+        line: line in which the object begins.
+        problems: receives the fields of the wrong type.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Fields:
         self._problems.add(self.file.name, message, line=self.line, field=field)
 
     def text(self, *names: str) -> str | None:
-        """The text of the first of these fields that is there."""
+        """Return the first of these fields that is a text."""
         for name in names:
             value = self.values.get(name)
             if isinstance(value, str):
@@ -47,7 +47,7 @@ class Fields:
         return None
 
     def name(self, *names: str) -> str | None:
-        """An id or label: a text or a whole number."""
+        """Return the first of these fields that is an id or label: a text or a whole number."""
         for name in names:
             value = self.values.get(name)
             if isinstance(value, str | int) and not isinstance(value, bool):
@@ -57,7 +57,7 @@ class Fields:
         return None
 
     def count(self, name: str) -> int | None:
-        """A whole number from 0 on."""
+        """Return a whole number, at least 0."""
         value = self.values.get(name)
         count = as_count(value)
         if count is None and value is not None:
@@ -65,7 +65,7 @@ class Fields:
         return count
 
     def number(self, name: str) -> float | None:
-        """A finite number or truth value; NaN counts as absent without being a problem."""
+        """Return a finite number or truth value; NaN counts as absent and is not reported."""
         value = self.values.get(name)
         if value is not None and not isinstance(value, bool | int | float):
             self.report_problem(f"expected a number, not {value!r:.60}", name)
@@ -73,7 +73,7 @@ class Fields:
         return number(value)
 
     def texts(self, name: str) -> list[str] | None:
-        """A list of texts; numbers in it become text."""
+        """Return a list of texts; numbers in it become text."""
         value = self.values.get(name)
         if value is None:
             return None
@@ -85,42 +85,42 @@ class Fields:
         return None
 
     def part(self, name: str) -> Fields:
-        """A field that is itself an object; empty if it is not there."""
+        """Return a field that is itself an object; empty if it is absent."""
         value = self.values.get(name)
         if value is not None and not isinstance(value, dict):
             self.report_problem(f"expected an object, not {value!r:.60}", name)
         return self.within(as_mapping(value))
 
     def parts(self, name: str) -> list[Fields]:
-        """The objects in a field that is a list of them; whatever else is in it is passed over."""
+        """Return the objects in a field that is a list; other elements are ignored."""
         return [self.within(part) for part in as_objects(self.values.get(name))]
 
     def within(self, values: Mapping[str, Any]) -> Fields:
-        """An object inside of this one, at the same place."""
+        """Return an object inside this one, with the same file and line."""
         return Fields(values, self.file, self.line, self._problems)
 
     def json_text(self, name: str) -> str | None:
-        """A field of any type, as text: what is none is written as JSON."""
+        """Return a field of any type as text; values that are not texts are written as JSON."""
         return as_json_text(self.values.get(name))
 
 
 def as_mapping(value: object) -> dict[str, Any]:
-    """An object, else an empty one."""
+    """Return an object as it is, anything else as an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: object) -> list[Any]:
-    """A list, else an empty one."""
+    """Return a list as it is, anything else as an empty one."""
     return value if isinstance(value, list) else []
 
 
 def as_objects(value: object) -> list[dict[str, Any]]:
-    """The objects in a list; none of what is no list."""
+    """Return the objects in a list; an empty list for anything else."""
     return [element for element in as_list(value) if isinstance(element, dict)]
 
 
 def as_text(value: object) -> str | None:
-    """A text, or a finite number as text; else None."""
+    """Return a text, or a finite number as text; else None."""
     if isinstance(value, str):
         return replace_surrogates(value)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -128,7 +128,7 @@ def as_text(value: object) -> str | None:
 
 
 def as_count(value: object) -> int | None:
-    """A whole number from 0 that fits a column of counts; else None."""
+    """Return a whole number from 0 that fits a column of counts; else None."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
@@ -137,12 +137,12 @@ def as_count(value: object) -> int | None:
 
 
 def as_json_text(value: object) -> str | None:
-    """Any value as text: what is none is written as JSON."""
+    """Return any value as text; values that are not texts are written as JSON."""
     if value is None or isinstance(value, str):
         return replace_surrogates(value) if value is not None else None
     return replace_surrogates(_encode(value))
 
 
 def replace_surrogates(text: str) -> str:
-    """The text without halves of characters, which no file can hold."""
+    """Replace lone surrogates, which cannot be encoded as UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

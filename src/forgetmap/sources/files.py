@@ -1,7 +1,7 @@
 """The files of a log: found below a path, known by their first bytes, unpacked while they are read.
 
-Names say nothing. What a file holds is peeked at, so that renaming or gzipping changes nothing.
-Everything read is bounded: lines, documents, members of archives, files of a folder.
+Files are recognised by content, never by name, so renaming or compressing them changes nothing.
+All reading is bounded: lines, documents, members of archives, files of a folder.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from forgetmap.sources.sniff import (
 
 HEAD_BYTES = 1 << 17
 BLOCK_BYTES = 1 << 19
-"""Bytes of whole lines that are read at a time; few enough to stay in the cache of a core."""
+"""Bytes of lines read at a time; small enough for the cache of a core."""
 MAX_FILES = 20_000
 MAX_DEPTH = 12
 MAX_BLANK_LINES = 1 << 20
-"""Blank lines in a row."""
+"""Upper limit on consecutive blank lines."""
 MAX_DOCUMENT_BYTES = 2 << 30
 ROWS_PER_BATCH = 500
-"""Rows of a Parquet file that are held as objects at a time."""
+"""Rows of a Parquet file that are converted to objects at a time."""
 
 ZIP_MAGIC, PICKLE_MAGIC = b"PK\x03\x04", (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 ZSTANDARD = 93
@@ -57,12 +57,13 @@ class LogFile:
     """One file of a log, or one member of an archive.
 
     Attributes:
-        path: the file on this machine.
-        name: what to call it in front of people.
-        inside: path below the folder or archive that was given, with `/`.
-        member: its name in the archive `path`, if it is a member.
-        start: byte from which on lines are read: those that begin there or later.
-        end: byte before which they begin; None is the end of the file.
+        path: local file.
+        name: name for messages.
+        inside: path below the input folder or archive, with `/`.
+        member: name in the archive `path`, if the file is a member of one.
+        archive: the open archive, if the file is an archive or a member of one.
+        start: offset of a range; lines that begin earlier are not read.
+        end: end of a range; lines that begin here or later are not read. None: end of the file.
     """
 
     path: Path
@@ -75,13 +76,13 @@ class LogFile:
 
     @cached_property
     def head(self) -> bytes:
-        """Its first bytes, unpacked, without byte order mark."""
+        """The first bytes, unpacked, without byte order mark."""
         with readable_file(self.path), _sound(self.name), self.open() as stream:
             return stream.read(HEAD_BYTES).removeprefix(UTF8_MARK)
 
     @cached_property
     def kind(self) -> Kind:
-        """What its first bytes say."""
+        """Kind of the file, from its first bytes."""
         if self.head.startswith(PARQUET_MAGIC):
             return "parquet"
         if self.head.startswith(ZIP_MAGIC):
@@ -92,31 +93,31 @@ class LogFile:
 
     @cached_property
     def peek(self) -> Peek:
-        """The beginning of its first JSON value, or its first rows; empty if it holds none."""
+        """The first JSON objects or Parquet rows; empty if the file is neither."""
         if self.kind == "parquet":
             return peek_rows(_first_rows(self))
         return peek(self.head) if self.kind == "json" else Peek("nothing", {})
 
     @property
     def size(self) -> int:
-        """Bytes on disk."""
+        """Size on disk, in bytes."""
         return self.path.stat().st_size
 
     @cached_property
     def local(self) -> Path:
-        """A file with its bytes, unpacked, for readers that jump about in it, such as Parquet's."""
+        """Path of an unpacked file, for readers that need random access, such as Parquet's."""
         if self.member is None and packing_of(self.path) is None:
             return self.path
         return _unpacked(self.path, self.open, self.name)
 
     def open(self) -> IO[bytes]:
-        """Its bytes, unpacked."""
+        """Open the file for reading, unpacked."""
         if self.archive is not None and self.member is not None:
             return self.archive.open(self.member)
         return open_unpacked(self.path)
 
     def read(self, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
-        """All of it, as long as it is no longer than `limit`."""
+        """Read the whole file; fail if it has more than `limit` bytes."""
         with readable_file(self.path), _sound(self.name), self.open() as stream:
             if self._stated_size > limit:
                 raise too_dense(self.name, f"it has {self._stated_size:,} bytes")
@@ -125,24 +126,24 @@ class LogFile:
 
     @property
     def _stated_size(self) -> int:
-        """Bytes before they are read, as far as anything says."""
+        """Size before reading: from the directory of the archive, else the size on disk."""
         if self.archive is not None and self.member is not None:
             return self.archive.size(self.member)
         return self.size
 
     @property
     def is_range(self) -> bool:
-        """Whether only some of its lines are read."""
+        """Whether only a range of the lines is read."""
         return self.start > 0 or self.end is not None
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Its lines that are not blank, counted from 1; of a range from its first one."""
+        """Iterate over non-blank lines with their numbers, from 1 at the first line of a range."""
         if self.is_range:
             return self._lines_of_range()
         return self._all_lines()
 
     def blocks(self) -> Iterator[LineBlock]:
-        """Its lines, many of them at a time; none is longer than `lines` allows."""
+        """Iterate over the lines in large blocks; too long lines are refused as by `lines`."""
         in_place = self.is_seekable
         with readable_file(self.path), _sound(self.name):
             try:
@@ -152,24 +153,24 @@ class LogFile:
 
     @property
     def is_seekable(self) -> bool:
-        """Whether its bytes can be read from anywhere on."""
+        """Whether the file can be read from any offset: neither packed nor in an archive."""
         return self.member is None and self.archive is None and packing_of(self.path) is None
 
     def range(self, start: int, end: int | None) -> LogFile:
-        """The same file, of which only the lines are read that begin between two bytes."""
-        part = copy(self)  # with what is known of its first bytes
+        """Return the same file, restricted to the lines that begin between two offsets."""
+        part = copy(self)  # keeps the cached properties
         object.__setattr__(part, "start", start)
         object.__setattr__(part, "end", end)
         return part
 
     def bytes_at(self, offset: int, size: int) -> bytes:
-        """Some of its bytes."""
+        """Read `size` bytes from an offset."""
         with readable_file(self.path), self.path.open("rb", buffering=0) as raw:
             raw.seek(offset)
             return raw.read(size)
 
     def lines_before(self) -> int:
-        """How many lines begin before a range of a file."""
+        """Count the lines that begin before the range."""
         if not self.start:
             return 0
         count, left = 1, self.start - 1
@@ -180,7 +181,7 @@ class LogFile:
         return count
 
     def require_lines(self) -> None:
-        """Refuse lines that `lines` refuses, with the number of the first; of a range any."""
+        """Raise the error of `lines` for a line that is too long; a range has no line number."""
         if self.is_range:
             raise _too_long(self.name, None)
         for _ in self.lines():
@@ -199,7 +200,7 @@ class LogFile:
         with self.path.open("rb", buffering=0) as raw:
             size = os.fstat(raw.fileno()).st_size
             at, stop = self.start, size if self.end is None else min(self.end, size)
-            if at:  # of the line that this byte stands in the range before has the beginning
+            if at:  # the line at this byte, unless it begins here, belongs to the range before
                 at += _block_from(raw, at - 1, at).end - 1
             while at < stop:
                 block = _block_from(raw, at, stop)
@@ -244,18 +245,18 @@ class LogFile:
 
 
 class _LongLineError(Exception):
-    """A line is longer than any of a log."""
+    """A line is longer than the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineBlock:
-    """Some lines of a file, one after the other.
+    """Consecutive lines of a file.
 
     Attributes:
         data: bytes of the file.
-        start: where the first line begins in them.
-        end: where the last one ends; what stands behind belongs to the next block.
-        offset: where the bytes stand in the file; None if it must be unpacked.
+        start: index in `data` of the first line.
+        end: index in `data` after the last line; the rest belongs to the next block.
+        offset: offset of `data` in the file; None if the file is packed.
     """
 
     data: bytes
@@ -264,7 +265,7 @@ class LineBlock:
     offset: int | None = None
 
     def lines(self) -> Iterator[tuple[int, int]]:
-        """Where each line begins and ends, its line feed included."""
+        """Iterate over start and end of each line in `data`, its line feed included."""
         find, at, last = self.data.find, self.start, self.end
         while at < last:
             end = find(b"\n", at, last) + 1 or last
@@ -273,7 +274,7 @@ class LineBlock:
 
 
 def _block_from(raw: IO[bytes], at: int, stop: int) -> LineBlock:
-    """Whole lines from a byte on: as many as a block holds of those that begin before `stop`."""
+    """Read a block of whole lines from an offset, of those that begin before `stop`."""
     size = BLOCK_BYTES
     while True:
         raw.seek(at)
@@ -294,7 +295,7 @@ def _mark_length(data: bytes) -> int:
 
 
 class Archive:
-    """A zip file whose members are read one by one, deflated or zstandard, within bounds."""
+    """A zip file; reads single members, deflated or Zstandard, within limits of size."""
 
     def __init__(self, path: Path, *, name: str | None = None) -> None:
         self.path, self.name = path, name or str(path)
@@ -305,20 +306,20 @@ class Archive:
             raise too_dense(self.name, f"it lists {len(self._members):,} members")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process opens it anew."""
+        """Pickle the path only; another process opens the file again."""
         return partial(Archive, name=self.name), (self.path,)
 
     @property
     def members(self) -> Sequence[str]:
-        """Names of its files."""
+        """Names of the files in the archive."""
         return list(self._members)
 
     def size(self, member: str) -> int:
-        """Unpacked bytes of a member, as the directory says."""
+        """Return the unpacked size of a member, as stated in the directory."""
         return self._members[member].file_size
 
     def open(self, member: str) -> IO[bytes]:
-        """The bytes of a member; reading stops where it unpacks to more than anything real."""
+        """Open a member for reading; fail if its compression ratio is implausible."""
         info = self._members[member]
         if info.file_size > max(MIN_DENSE_BYTES, MAX_RATIO * info.compress_size):
             raise too_dense(self.name, f"{member} decompresses to {info.file_size:,} bytes")
@@ -328,13 +329,13 @@ class Archive:
             return self._zip.open(info)
 
     def read(self, member: str, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
-        """All of a member, as long as it is no longer than `limit`."""
+        """Read a member; fail if it has more than `limit` bytes."""
         info = self._members[member]
         with readable_file(self.path), _sound(self.name), self.open(member) as stream:
             return _bounded(stream, limit, info.compress_size, f"{self.name}/{member}")
 
     def _open_zstandard(self, info: zipfile.ZipInfo) -> IO[bytes]:
-        """The standard library reads these members only from Python 3.14 on."""
+        """Open a Zstandard member, which the standard library supports only from Python 3.14."""
         with self.path.open("rb") as raw:
             raw.seek(info.header_offset)
             header = raw.read(30)
@@ -348,7 +349,7 @@ class Archive:
 
 
 class _StatedLength(io.RawIOBase):
-    """The bytes of a member, no more of them than the directory of its archive says."""
+    """A member as a stream; fails if it is longer than stated in the directory."""
 
     def __init__(self, stream: Any, size: int) -> None:
         self._stream, self._left = stream, size
@@ -366,15 +367,15 @@ class _StatedLength(io.RawIOBase):
 
 
 def find_files(path: Path) -> list[LogFile]:
-    """Every visible file below a folder, the members of an archive, or the file itself."""
+    """Find all visible files below a folder, with the members of archives; or a single file."""
     if path.is_dir():
         return [file for child in _walk(path) for file in _expanded(child, path)]
-    # A pipe would wait for its other end.
+    # Reading a pipe would block.
     return _expanded(path, path.parent) if path.is_file() else []
 
 
 def _walk(folder: Path) -> list[Path]:
-    """Files in order of their names; each folder once, so that links in a circle end."""
+    """Return the files below a folder, sorted; each folder once, in case of circular links."""
     files: list[Path] = []
     seen = {_identity(folder)}
     pending = [(folder, 0)]
@@ -403,7 +404,7 @@ def _identity(folder: Path) -> tuple[int, int]:
 
 
 def _expanded(path: Path, base: Path) -> list[LogFile]:
-    """The file, or the members of an archive beside the archive itself."""
+    """Return the file; for an archive also its members."""
     inside = path.relative_to(base).as_posix()
     with readable_file(path), open_unpacked(path) as stream:
         is_zip = stream.read(len(ZIP_MAGIC)) == ZIP_MAGIC
@@ -419,7 +420,7 @@ def _expanded(path: Path, base: Path) -> list[LogFile]:
 
 
 def _unpacked(path: Path, open_stream: Callable[[], IO[bytes]], name: str) -> Path:
-    """A copy in the folder for temporary files, no larger than anything real."""
+    """Unpack into a temporary file; fail if the compression ratio is implausible."""
     limit = max(MIN_DENSE_BYTES, MAX_RATIO * path.stat().st_size)
 
     target = temporary_path()
@@ -432,7 +433,7 @@ def _unpacked(path: Path, open_stream: Callable[[], IO[bytes]], name: str) -> Pa
 
 
 def _bounded(stream: IO[bytes], limit: int, packed: int, name: str) -> bytes:
-    """Read to the end unless that is further than anything real."""
+    """Read to the end; fail above `limit` bytes or an implausible compression ratio."""
     limit = min(limit, max(MIN_DENSE_BYTES, MAX_RATIO * packed))
     data = stream.read(limit + 1)
     if len(data) > limit:
@@ -450,7 +451,7 @@ def _too_long(name: str, line: int | None) -> UnreadableError:
 
 
 class _sound:  # noqa: N801  # used like a function
-    """Turn what zipfile says about a broken archive into a typed error."""
+    """Turn the errors of zipfile for a damaged archive into a typed error."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -476,7 +477,7 @@ class _sound:  # noqa: N801  # used like a function
 
 @contextmanager
 def open_parquet(file: LogFile) -> Iterator[pq.ParquetFile]:
-    """The file, open; what is broken in it is a typed error."""
+    """Open a Parquet file; damage is a typed error."""
     try:
         with pq.ParquetFile(file.local) as opened:
             yield opened
@@ -489,10 +490,10 @@ def open_parquet(file: LogFile) -> Iterator[pq.ParquetFile]:
 
 
 def parquet_rows(file: LogFile, size: int = ROWS_PER_BATCH) -> Iterator[dict[str, Any]]:
-    """Its rows as objects, a batch of them at a time.
+    """Iterate over the rows of a Parquet file as objects, read in batches.
 
     Raises:
-        UnreadableError: it is broken, or holds what no log does.
+        UnreadableError: the file is damaged, or has values of an unsupported type.
     """
     with open_parquet(file) as opened:
         for batch in opened.iter_batches(batch_size=size):
@@ -507,7 +508,7 @@ def parquet_rows(file: LogFile, size: int = ROWS_PER_BATCH) -> Iterator[dict[str
 
 
 def _first_rows(file: LogFile) -> list[dict[str, Any]]:
-    """A broken file has none: whoever reads it will say so."""
+    """Return the first rows; none if the file is damaged, which reading it reports later."""
     try:
         return list(islice(parquet_rows(file, MAX_OBJECTS), MAX_OBJECTS))
     except UnreadableError:
@@ -515,14 +516,14 @@ def _first_rows(file: LogFile) -> list[dict[str, Any]]:
 
 
 def nearest_files(file: LogFile, others: Sequence[LogFile], *, alone: bool) -> list[LogFile]:
-    """Those of the nearest folder: that of the file, else one that holds it.
+    """Return the files in the folder of a file, else in the nearest folder above it.
 
-    What lies elsewhere belongs to another run, unless there is only one.
+    Files elsewhere belong to another run, unless there is only one.
 
     Args:
-        file: holds the samples.
-        others: what may belong to it.
-        alone: whether no other file holds samples.
+        file: file with samples.
+        others: files that may belong to it.
+        alone: whether no other file has samples.
     """
     for folder in PurePosixPath(file.inside).parents:
         neighbours = [other for other in others if PurePosixPath(other.inside).parent == folder]
@@ -534,11 +535,11 @@ def nearest_files(file: LogFile, others: Sequence[LogFile], *, alone: bool) -> l
 def nearest_file(
     file: LogFile, others: Sequence[LogFile], holding_samples: Sequence[LogFile]
 ) -> LogFile | None:
-    """The one that belongs to a file with samples; None if several might."""
+    """Return the file that belongs to a file with samples; None if there are several or none."""
     neighbours = nearest_files(file, others, alone=len(holding_samples) == 1)
     return neighbours[0] if len(neighbours) == 1 else None
 
 
 def run_folder(file: LogFile) -> PurePosixPath:
-    """Where results and predictions of one run meet: `RUN/KIND/MODEL/FILE`."""
+    """Return the folder RUN of `RUN/KIND/MODEL/FILE`, common to results and predictions."""
     return PurePosixPath(file.name).parent.parent.parent

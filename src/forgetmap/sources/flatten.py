@@ -20,12 +20,12 @@ ROWS_PER_BATCH = 20_000
 
 
 def flatten(file: TableFile, columns: Sequence[str], *, rows: str | None = None) -> TableFile:
-    """The file with these columns and paths as the only columns, all of them texts.
+    """Write these columns and paths of a file to a Parquet file, all of them as texts.
 
     Args:
         file: any table, or a JSON document.
         columns: names of columns, and paths into them.
-        rows: path of the list that holds the rows of a document.
+        rows: path of the list with the rows of a document.
     """
     if file.kind != "parquet":
         require_text(file)
@@ -54,7 +54,7 @@ def _texts(rows: Sequence[Mapping[str, Any]], name: str) -> pa.Array:
 
 
 def _as_text(value: Any) -> str | None:
-    """A value as a cell of JSON lines is read: numbers in digits, lists and objects as JSON."""
+    """Return a value as text: a text as it is, anything else as JSON."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -62,4 +62,4 @@ def _as_text(value: Any) -> str | None:
     try:
         return replace_surrogates(json.dumps(value, ensure_ascii=False, default=str))
     except RecursionError:
-        return None  # no field is nested as deeply as that
+        return None  # nested too deeply to be a field of a result

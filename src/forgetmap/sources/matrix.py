@@ -1,8 +1,8 @@
 """Matrices of items and models: numbers without names, or a row or column for each model.
 
 Numbering: columns and rows are counted from 1. `#col2` is the second column, `#row2` the second
-row; `#2` is the second column where there are at least as many rows as columns. The items are the
-places in it, from 1, or the names in the header where there is one.
+row; `#2` is the second column if there are at least as many rows as columns. The items are numbered
+from 1, or named by the header if there is one.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from forgetmap.sources.table_map import ScoreRange, TableMap
 
 MARK = "#"
 TASK = "all"
-"""What the task is called in a table of another tool that knows no tasks."""
+"""Name of the task for tables without tasks."""
 MISSING = frozenset({"", "na", "nan"})
-"""What R and NumPy write where there is nothing."""
+"""Missing values as R and NumPy write them."""
 _TRUTH = {"true": 1.0, "false": 0.0}
 
 
@@ -34,9 +34,9 @@ class ScoreLine:
     """A row or column of scores.
 
     Attributes:
-        cells: the scores as they stand there.
-        lines: the lines they stand in.
-        items: what each is about; None if only its place says so.
+        cells: the scores as written.
+        lines: the line of each score.
+        items: names of the items; None if they are known only by position.
     """
 
     cells: Sequence[Any]
@@ -45,19 +45,19 @@ class ScoreLine:
 
 
 def line_of_numbers(file: TableFile, model: str) -> ScoreLine:
-    """A row or column of a matrix without header, by its number."""
+    """Return a row or column of a matrix without header, by its number."""
     rows = list(csv_cells(file))
     return _numbered(file, rows, model)
 
 
 def line_of_lists(file: TableFile, rows: Sequence[Any], model: str) -> ScoreLine:
-    """A row or column of a list of lists, by its number."""
+    """Return a row or column of a list of lists, by its number."""
     cells = [(1, row if isinstance(row, list) else [row]) for row in rows]
     return _numbered(file, cells, model)
 
 
 def line_of_value(value: Any) -> ScoreLine | None:
-    """The scores in a list of numbers, or in numbers by name; None if it is neither."""
+    """Return the scores in a list of numbers, or in numbers by name; None if it is neither."""
     if isinstance(value, list) and value and all(map(_is_scalar, value)):
         return ScoreLine(value, [1] * len(value))
     if isinstance(value, dict) and value and all(map(_is_scalar, value.values())):
@@ -66,7 +66,7 @@ def line_of_value(value: Any) -> ScoreLine | None:
 
 
 def line_of_name(file: TableFile, column: str, model: str) -> ScoreLine | None:
-    """The scores in the row of a model, of a table with a row for each and a column per item."""
+    """Return the row of a model in a table with a row per model and a column per item."""
     for line, row in object_rows(file, None, columns=all_columns(file)):
         if str(row.get(column)) == model:
             scores = {name: cell for name, cell in row.items() if name != column}
@@ -75,7 +75,7 @@ def line_of_name(file: TableFile, column: str, model: str) -> ScoreLine | None:
 
 
 def names_in(file: TableFile, column: str) -> list[str]:
-    """What stands in a column, row by row."""
+    """Return the values of a column as texts."""
     rows = object_rows(file, None, columns=[column] if file.kind == "parquet" else ())
     return [str(row.get(column)) for _, row in rows]
 
@@ -83,7 +83,7 @@ def names_in(file: TableFile, column: str) -> list[str]:
 def read_line(
     file: TableFile, line: ScoreLine, *, name: str, origin: str, table_map: TableMap
 ) -> Run:
-    """A run of a row or column of scores."""
+    """Make a run of a row or column of scores."""
     if not line.cells:
         raise EmptyInputError("there are no results", file=str(file.path), hint=TRUNCATED_HINT)
     items = line.items or [str(number) for number in range(1, len(line.cells) + 1)]
@@ -123,7 +123,7 @@ def _numbered(file: TableFile, rows: Sequence[tuple[int, list[Any]]], model: str
 
 
 def _index(file: TableFile, model: str, height: int, width: int) -> tuple[str, int]:
-    """Row or column, and which of them from 0."""
+    """Return `row` or `col`, and the index of the row or column."""
     kind = next((kind for kind in ("row", "col") if model.startswith(kind)), "")
     digits = model.removeprefix(kind)
     most = height if kind == "row" else width

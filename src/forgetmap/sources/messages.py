@@ -6,7 +6,7 @@ from forgetmap.sources.fields import as_objects, replace_surrogates
 
 
 def texts_of_role(messages: object, *roles: str) -> str | None:
-    """All texts of one side of a conversation; a conversation that is one text as it is."""
+    """Return all texts of these roles in a conversation; a plain text is returned as it is."""
     if not isinstance(messages, list):
         return replace_surrogates(messages) if isinstance(messages, str) else None
     texts = [
@@ -18,7 +18,7 @@ def texts_of_role(messages: object, *roles: str) -> str | None:
 
 
 def last_question(prompt: object) -> str | None:
-    """What the user asked last; before that there may be a system prompt and examples."""
+    """Return the last message of the user, which may follow a system prompt and examples."""
     if isinstance(prompt, list):
         for turn in reversed(prompt):
             if isinstance(turn, dict) and turn.get("role") == "user":
@@ -28,7 +28,7 @@ def last_question(prompt: object) -> str | None:
 
 
 def _content(content: object) -> str | None:
-    """Of a message in parts the texts."""
+    """Return the text of a message; the texts of its parts are joined."""
     if isinstance(content, list):
         parts = [part.get("text") for part in as_objects(content)]
         return "\n".join(replace_surrogates(part) for part in parts if isinstance(part, str))

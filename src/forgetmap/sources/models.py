@@ -18,26 +18,26 @@ from forgetmap.sources.table_map import TableMap
 from forgetmap.sources.unknown import map_command, nearest_formats
 
 MODELS = ("model", "model_name", "template", "system")
-"""Columns that say whose result a row is."""
+"""Columns with the model of a row."""
 WHOSE = MODELS[:2]
-"""Of these, those of which several values are several models."""
+"""Those of them in which several values always mean several models."""
 ROWS_LOOKED_AT = 200
 MAX_DEPTH = 3
 SHAPES = {"jsonl": "JSON lines", "json": "a JSON list", "csv": "a CSV", "parquet": "Parquet"}
 
 
 def selector(path: str | Path, name: str) -> str:
-    """What to type to choose a model of a table."""
+    """Return `TABLE#NAME`, quoted for the shell."""
     return shlex.quote(f"{path}#{name}")
 
 
 def model_column(
     path: Path, present: Sequence[str], table_map: TableMap, names: Sequence[str] = WHOSE
 ) -> str | None:
-    """The column that says whose result a row is, if exactly one may be meant.
+    """Return the column with the model of each row; None if there is none, or no unique one.
 
     Raises:
-        ColumnError: the map names one that is not there.
+        ColumnError: the map names a column that does not exist.
     """
     if table_map.model is not None and table_map.model not in present:
         raise ColumnError(
@@ -52,7 +52,7 @@ def model_column(
 
 
 def several_models(path: Path, models: Sequence[str]) -> ColumnError:
-    """The error for a table that holds several models, of which none is chosen."""
+    """Return the error for a table with several models of which none is chosen."""
     return ColumnError(
         f"this table contains results of {len(models):,} models: {listed(list(models))}",
         file=str(path),
@@ -62,7 +62,7 @@ def several_models(path: Path, models: Sequence[str]) -> ColumnError:
 
 
 def several_lists(path: Path, lists: Sequence[RowList]) -> ColumnError:
-    """The error for a document with several lists of results that look alike."""
+    """Return the error for a document with several similar lists of results."""
     names = [one.path for one in lists]
     return ColumnError(
         f"this document contains {len(lists):,} lists of results: {listed(names)}",
@@ -73,7 +73,7 @@ def several_lists(path: Path, lists: Sequence[RowList]) -> ColumnError:
 
 
 def empty_path(file: TableFile, field: str, column: str, rows: str | None) -> ColumnError:
-    """The error for a path of a map that leads nowhere."""
+    """Return the error for a column or path of a map without any value."""
     paths = list(_numbers(_looked_at(file, rows)))
     return ColumnError(
         f"--columns {field}={column}: all values are empty",
@@ -84,7 +84,7 @@ def empty_path(file: TableFile, field: str, column: str, rows: str | None) -> Co
 
 
 def explain_columns(file: TableFile, error: ColumnError) -> ColumnError:
-    """The error for a table that lacks a needed column, with what it has instead."""
+    """Extend the error for a missing column by the columns that the table has."""
     path, source = file.path, file.flattening.source if file.flattening else file
     rows = _looked_at(source, file.flattening.rows if file.flattening else None)
     missing_scores = error.field == "score" or "'score'" in error.message.partition(";")[0]
@@ -112,7 +112,7 @@ def explain_columns(file: TableFile, error: ColumnError) -> ColumnError:
 
 
 def score_columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Columns that hold scores from 0 to 1, or objects with one, as they are chosen after `#`."""
+    """Return the columns with scores from 0 to 1, or with objects that contain one."""
     if not rows:
         return []
     numbers = _numbers(rows)
@@ -133,7 +133,7 @@ def score_columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def score_within(rows: Sequence[Mapping[str, Any]], column: str) -> str | None:
-    """The path of the score inside of the objects of a column; None if nothing is clearly it."""
+    """Return the path of the score inside the objects of a column; None if it is not clear."""
     inside = [path for path in _numbers(rows) if path.startswith(f"{column}.")]
     named = [path for path in inside if path.removeprefix(f"{column}.") in _SCORES]
     if len(named) == 1 or len(inside) == 1:
@@ -150,7 +150,7 @@ def _looked_at(file: TableFile, rows: str | None) -> list[Mapping[str, Any]]:
 
 
 def _numbers(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
-    """Paths at which every row has a number or a truth value, or nothing, and these."""
+    """Return the paths whose values are all numbers or truth values, with these values."""
     values: dict[str, list[Any]] = {}
     for row in rows:
         for path, value in scalar_paths(row, depth=MAX_DEPTH):

@@ -1,4 +1,4 @@
-"""The public function `open_run`: a path, a dataframe, or an open run as a run."""
+"""The public function `open_run`: open a path, a dataframe, or an open run."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _open_selection(
     task: str | None,
     reading: Reading,
 ) -> Run:
-    """One model of a table or of logs that hold several."""
+    """Open one model of a table or of logs with several models."""
     path, model = selection.path, str(selection.model)
     logs = [] if column_map or not path.exists() else recognise(path)
     if any(log.info.model.name == model for log in logs) or (logs and path.is_dir()):
@@ -127,7 +127,7 @@ def _open_selection(
 
 
 def _first_file(folder: Path, model: str) -> str:
-    """What to type for a model in the first file of a folder."""
+    """Return the selector `FILE#MODEL` for the first file of a folder."""
     files = (child for child in sorted(folder.iterdir()) if _is_visible_file(child))
     return selector(next(files, folder / "FILE"), model)
 
@@ -139,7 +139,7 @@ def _table_map(path: Path, column_map: ColumnMap, task: str | None, reading: Rea
 def _open_remote(
     url: str, name: str | None, column_map: ColumnMap, task: str | None, reading: Reading
 ) -> Run:
-    """Open a copy of what is there; people are told of the original."""
+    """Open a local copy; errors and the run name the remote address."""
     from forgetmap.sources.remote import fetch  # fsspec is large
 
     address, _, model = url.partition(MARK)
@@ -155,7 +155,7 @@ def _open_remote(
 
 
 def _in_words(reading: Reading) -> OnProgress | None:
-    """How far a download is, for whoever wants to know how far the reading is."""
+    """Return a callback that reports a download through the progress callback of `reading`."""
     show = reading.progress
     if show is None:
         return None
@@ -163,7 +163,7 @@ def _in_words(reading: Reading) -> OnProgress | None:
 
 
 def _in_bytes(done: int, total: int) -> str:
-    """How much of how much, in a unit that fits."""
+    """Return "1.2 of 3.4 GB", in a unit chosen by the total."""
     unit, size = next((one for one in UNITS if total >= one[1]), UNITS[-1])
     return f"{done / size:,.1f} of {total / size:,.1f} {unit}"
 
@@ -178,8 +178,8 @@ def _open_path(
     known = _known_run(path)
     if known is None:
         own_map = _table_map(path, column_map, task, replace(reading, mapping=None))
-        # Whoever names columns, or writes a map next to a file, has a table. That of --mapping may
-        # be meant for another side.
+        # Named columns, or a map next to the file, mean that it is a table. A map given with
+        # --mapping may be meant for the other side of a comparison.
         logs = [] if own_map.names_columns else recognise(path)
         if not logs:
             try:
@@ -195,7 +195,7 @@ def _open_path(
 
 
 def _known_run(path: Path) -> Run | None:
-    """A run folder, or several that are repeats."""
+    """Read a run folder, or a folder of run folders as repeats; None if it is neither."""
     if is_run_folder(path):
         return read_run(path)
     runs = _run_folders(path)
@@ -215,7 +215,7 @@ def _open_table(path: Path, name: str | None, table_map: TableMap) -> Run:
 
 
 def _with_pointers(path: Path, run: Run) -> Run:
-    """The run with a notice of the files that Git has not fetched."""
+    """Add a notice that names the files Git has not fetched."""
     pointers = find_pointers(path) if path.is_dir() else []
     if not pointers:
         return run
@@ -224,7 +224,7 @@ def _with_pointers(path: Path, run: Run) -> Run:
 
 
 def _about_columns(path: Path, column_map: ColumnMap) -> ColumnError | None:
-    """The error for columns of a folder of logs; None if it is none, or none are named."""
+    """Return the error for columns named for a folder of logs; None if that is not the case."""
     logs = recognise(path) if column_map and path.is_dir() else []
     if not logs:
         return None
@@ -239,7 +239,7 @@ def _about_columns(path: Path, column_map: ColumnMap) -> ColumnError | None:
 
 
 def _without_map(run: Run, reading: Reading) -> Run:
-    """The run of a log with a notice that a map for tables was not used for it."""
+    """Add a notice that --mapping, which is for tables, was ignored for this log."""
     if reading.mapping is None:
         return run
     notice = (
@@ -282,7 +282,10 @@ def _table_files(path: Path) -> list[TableFile]:
 
 
 def _recognise_tables(folder: Path, children: Sequence[Path]) -> list[TableFile]:
-    """The tables in a folder. What is named like a table and is none must not go missing."""
+    """Return the tables of a folder.
+
+    A file with the ending of the tables that is not a table is an error, not skipped.
+    """
     tables: list[TableFile] = []
     failures: list[UnknownFormatError] = []
     for child in children:
@@ -318,7 +321,7 @@ def _refuse_half_a_run(path: Path) -> None:
 
 
 def _is_visible_file(path: Path) -> bool:
-    """A file, or a link to one that is gone, which is for the reader to complain about."""
+    """Whether this is a visible file and not a map; dangling links count, so that they fail."""
     is_dangling = path.is_symlink() and not path.exists()
     is_hidden = path.name.startswith((".", "_"))
     return (path.is_file() or is_dangling) and not is_hidden and not is_map(path)

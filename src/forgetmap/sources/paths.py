@@ -1,9 +1,9 @@
 """Dotted paths into JSON values: `scores.pass@1`, `trials.0.reward`, `trials.*.reward`.
 
-A part of a path is the name of a member or the place in a list, from 0; -1 is the last one. A name
-may have dots itself: of several ways to read a path the one with the longest first name wins. `*`
-stands for every element of a list, one result each. A text that holds JSON, as in a cell of a CSV,
-is looked into.
+A part of a path is the name of a member or an index of a list, from 0; -1 is the last element.
+Names may contain dots: if a path can be read in several ways, the longest first name wins. `*`
+stands for every element of a list, each of them one result. Texts that contain JSON, as in a cell
+of a CSV file, are parsed.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any, Final
 from forgetmap.sources.decode import Malformed, decode
 
 NOTHING: Final = object()
-"""Stands for what is not there, which null is."""
+"""Marks a path that does not exist, unlike a null."""
 EVERY = "*"
 MAX_DEPTH = 6
 _INDEX = re.compile(r"-?\d{1,9}")
 
 
 def value_at(value: Any, path: str) -> Any:
-    """What stands at a path; `NOTHING` where there is no such path."""
+    """Return the value at a path; `NOTHING` if there is no such path."""
     return _at(value, path.split("."))
 
 
 def split_every(path: str) -> tuple[str, str] | None:
-    """What stands before and after the `*` of a path; None if it has none."""
+    """Split a path at its `*` into the parts before and after; None if it has no `*`."""
     parts = path.split(".")
     if EVERY not in parts:
         return None
@@ -36,7 +36,7 @@ def split_every(path: str) -> tuple[str, str] | None:
 
 
 def scalar_paths(value: Any, prefix: str = "", depth: int = MAX_DEPTH) -> Iterator[tuple[str, Any]]:
-    """Every text, number and truth value below an object, with its path; lists as a whole."""
+    """Iterate over path and value of every leaf of an object; a list is one leaf."""
     if not isinstance(value, Mapping) or not depth:
         yield prefix, value
         return

@@ -17,18 +17,17 @@ MAX_OBJECTS = 3
 
 Shape = Literal["nothing", "object", "objects", "array"]
 CUT = object()
-"""Stands for a value that the first bytes do not hold to its end."""
+"""Marks a value that continues beyond the first bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peek:
-    """What the first bytes of a JSON file say.
+    """The first objects of a JSON file.
 
     Attributes:
-        shape: one object, one object per line, an array, or nothing of the kind.
-        first: of the first objects, lines or elements the fullest, as far as it could be read.
-        names: all names in the first objects: a field that one row lacks does not hide what a file
-            is.
+        shape: one object, one object per line, an array, or none of these.
+        first: the one of the first objects with most fields, as far as it could be read.
+        names: all field names of the first objects, since a single row may lack some.
         objects: the first objects, as far as they could be read.
     """
 
@@ -39,16 +38,16 @@ class Peek:
 
     @property
     def keys(self) -> frozenset[str]:
-        """The names in the first object."""
+        """Field names of `first`."""
         return frozenset(self.first)
 
     def has(self, *names: str) -> bool:
-        """Whether the first objects have all these names between them."""
+        """Whether each of these names is in at least one of the first objects."""
         return self.names.issuperset(names)
 
 
 def peek(head: bytes) -> Peek:
-    """Read the first objects of a text that may be cut off anywhere."""
+    """Read the first objects of a text that may be truncated anywhere."""
     text = head.decode("utf-8", "replace")
     start = _skip(text, 0)
     mark = text[start : start + 1]
@@ -61,12 +60,12 @@ def peek(head: bytes) -> Peek:
 
 
 def peek_rows(rows: Sequence[Mapping[str, Any]]) -> Peek:
-    """The same of the first rows of a table."""
+    """Return the peek of the first rows of a table."""
     return _peek("objects", rows) if rows else Peek("nothing", {})
 
 
 def _peek(shape: Shape, elements: Sequence[Any]) -> Peek:
-    """One row that is damaged must not hide what a file is."""
+    """Summarise the first elements; several are read, since one of them may be damaged."""
     objects = [element for element in elements if isinstance(element, dict)]
     fullest: Mapping[str, Any] = max(objects, key=len, default={})
     names = frozenset(name for element in objects for name in element)
@@ -74,7 +73,7 @@ def _peek(shape: Shape, elements: Sequence[Any]) -> Peek:
 
 
 def _elements(text: str, at: int) -> Iterator[Any]:
-    """The first elements of an array."""
+    """Iterate over the first elements of an array."""
     for _ in range(MAX_OBJECTS):
         at = _skip(text, at)
         if text[at : at + 1] in {"", "]"}:
@@ -87,7 +86,7 @@ def _elements(text: str, at: int) -> Iterator[Any]:
 
 
 def _objects(text: str, at: int) -> Iterator[Any]:
-    """The first objects; after one that is broken, the next that begins a line."""
+    """Iterate over the first objects; after a damaged one, continue at the next line."""
     for _ in range(MAX_OBJECTS):
         value, end = _whole_or_cut(text, at)
         yield value
@@ -113,7 +112,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _value(text: str, at: int, depth: int) -> tuple[Any, int | None]:
-    """The value that begins here and where it ends; no end if it is cut off."""
+    """Return the value at an offset and its end; the end is None if the value is truncated."""
     try:
         return _DECODER.raw_decode(text, at)
     except (json.JSONDecodeError, RecursionError):
@@ -127,7 +126,7 @@ def _value(text: str, at: int, depth: int) -> tuple[Any, int | None]:
 
 
 def _cut_object(text: str, at: int, depth: int) -> dict[str, Any]:
-    """The members of an object up to where the text ends."""
+    """Return the members of a truncated object."""
     fields: dict[str, Any] = {}
     while text[(at := _skip(text, at)) : at + 1] == '"':
         try:

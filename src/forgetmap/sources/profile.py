@@ -19,16 +19,16 @@ _TRUTH = frozenset({"true", "false"})
 
 @dataclass(frozen=True, slots=True)
 class ColumnProfile:
-    """One column, or what a path into one leads to.
+    """A column, or the values at a path inside one.
 
     Attributes:
-        path: its name or path; `*` stands for every element of a list.
-        kind: what its values are.
-        filled: rows that have a value.
-        different: how many different values there are.
-        low: the smallest number; None if these are no numbers.
-        high: the largest one.
-        examples: the first different values, as text.
+        path: name or path; `*` stands for every element of a list.
+        kind: type of the values.
+        filled: number of rows with a value.
+        different: number of distinct values.
+        low: the smallest number; None if the values are not numbers.
+        high: the largest number.
+        examples: the first distinct values, as text.
     """
 
     path: str
@@ -41,12 +41,12 @@ class ColumnProfile:
 
     @property
     def is_number(self) -> bool:
-        """Whether its values are numbers or truth values."""
+        """Whether the values are numbers or truth values."""
         return self.kind in {"truth value", "whole number", "number"}
 
 
 def profile_columns(rows: Sequence[Mapping[str, Any]]) -> list[ColumnProfile]:
-    """The columns of these rows and what lies deeper in them, in the order of the first row."""
+    """Profile the columns of these rows and the values nested in them, in order of appearance."""
     values: dict[str, list[Any]] = {}
     for row in rows:
         for path, value in scalar_paths(row, depth=MAX_DEPTH):
@@ -62,7 +62,7 @@ def profile_columns(rows: Sequence[Mapping[str, Any]]) -> list[ColumnProfile]:
 
 
 def _elements(path: str, lists: Sequence[list[Any]]) -> list[ColumnProfile]:
-    """What the elements of lists hold, where these are numbers, or objects with numbers."""
+    """Profile the numbers in the elements of lists."""
     values: dict[str, list[Any]] = {}
     for element in (element for one in lists for element in one):
         for inner, value in scalar_paths(element, f"{path}.{EVERY}", MAX_DEPTH):

@@ -1,6 +1,6 @@
 """Proposed mappings for tables: which column is probably which field.
 
-Names decide first, types and ranges then; whatever is guessed is said, and shown on three rows.
+Names decide first, then types and ranges; notes name every guess.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROWS_LOOKED_AT = 2_000
 MAX_ID_LENGTH = 32
 MAX_LISTS = 4
 MAX_ENDS = (1, 2, 5, 10, 100)
-"""Best scores of the scales that are in use."""
+"""Best scores of common scales."""
 SHAPES = {"csv": "CSV", "jsonl": "JSON lines", "json": "a JSON list", "parquet": "Parquet"}
 WORDS: Mapping[str, tuple[str, ...]] = {
     "score": (
@@ -54,7 +54,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "category": ("category", "difficulty", "domain", "topic"),
     "repeat": ("repeat", "trial", "trialid", "epoch", "attempt", "iteration", "turn"),
 }  # fmt: skip
-"""What a column of each field may be called, most likely first; without case and separators."""
+"""Column names of each field, most likely first; lower case, without separators."""
 MODEL_WORDS = ("model", "modelname", "modelid", "system", "generator", "agent")
 _SEPARATORS = re.compile(r"[^a-z0-9@]+")
 _RANDOM_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -62,21 +62,21 @@ _RANDOM_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a
 
 @dataclass(frozen=True, slots=True)
 class MapProposal:
-    """How a table might be read.
+    """A proposed map for a table.
 
     Attributes:
         path: the table, or folder of tables.
-        shape: what kind of file it is, in words.
-        rows: how many rows were looked at.
-        columns: what stands in its columns.
-        table_map: the map that is proposed.
-        models: names to choose from after `#`, where the table holds several models.
-        notes: what was guessed, and what is left to decide.
-        run: the table, or its first model, read by the map; None if that fails.
-        problem: why it cannot be read yet.
-        origin: the address, where the table is on another machine.
-        log_format: the format of the log that it is, which is read without a map.
-        example: the file of the folder that was looked at.
+        shape: kind of file, in words.
+        rows: number of rows examined.
+        columns: profiles of the columns.
+        table_map: the proposed map.
+        models: names to choose from after `#`, if the table has several models.
+        notes: guesses, and decisions left to the user.
+        run: the table, or its first model, read with the map; None if that fails.
+        problem: why the table cannot be read with the map.
+        origin: the URL of a remote table.
+        log_format: format of the log, if the file is a log and needs no map.
+        example: the file examined, if `path` is a folder.
     """
 
     path: Path
@@ -94,14 +94,14 @@ class MapProposal:
 
     @property
     def sources(self) -> list[str]:
-        """What to type for one run of it; the first two models where there are several."""
+        """Command-line arguments for the table, or for the first two of its models."""
         place = self.origin or (self.example if self.example and self.models else self.path)
         return [selector(place, name) for name in self.models[:2]] or [shlex.quote(str(place))]
 
 
 @dataclass(slots=True)
 class _Draft:
-    """A proposal while it is made."""
+    """An unfinished proposal."""
 
     shape: str
     rows: Sequence[Mapping[str, Any]]
@@ -111,11 +111,11 @@ class _Draft:
 
 
 def propose_map(source: str | Path, known: TableMap | None = None) -> MapProposal:
-    """Look at a table and propose how to read it.
+    """Examine a table and propose a map for it.
 
     Args:
-        source: path or address of any table, or JSON document.
-        known: what is known of it already, which is kept.
+        source: path or URL of a table or JSON document.
+        known: map to complete; its entries are kept.
     """
     if not is_remote(source):
         return _propose(Path(source), known or TableMap())
@@ -147,10 +147,10 @@ def _propose(path: Path, known: TableMap) -> MapProposal:
 
 
 def _first_table(folder: Path) -> TableFile:
-    """The first file of a folder that is a table.
+    """Return the first table of a folder.
 
     Raises:
-        UnknownFormatError: there is none.
+        UnknownFormatError: the folder contains no table.
     """
     for child in sorted(folder.iterdir()):
         if child.is_file() and not child.name.startswith((".", "_")) and not is_map(child):
@@ -164,7 +164,7 @@ def _first_table(folder: Path) -> TableFile:
 
 
 def _as_log(proposal: MapProposal) -> MapProposal:
-    """The proposal with a note where the file is a log that needs no map."""
+    """Add a note if the file is a log, which needs no map."""
     log = next(iter(recognise(proposal.path)), None)
     if log is None:
         return proposal
@@ -174,7 +174,7 @@ def _as_log(proposal: MapProposal) -> MapProposal:
 
 
 def _tried(file: TableFile, proposal: MapProposal) -> MapProposal:
-    """The proposal with what comes out of it."""
+    """Read the table with the proposed map, and add the run or the problem."""
     path, table_map = proposal.path, proposal.table_map
     name = path.name.split(".")[0]
     try:
@@ -226,7 +226,7 @@ def _draft(file: TableFile, known: TableMap) -> _Draft:
 
 
 def _completeness(draft: _Draft, lists: Collection[str]) -> tuple[bool, bool, bool, int]:
-    """How much of a result the rows hold; lists go before objects that are only named."""
+    """Return the sort key of a draft: has scores, has items, is a list, number of rows."""
     columns = draft.table_map.columns
     has_score = "score" in columns or bool(draft.models)
     has_item = "item" in columns or "question" in columns
@@ -260,7 +260,7 @@ def _ordered(columns: Mapping[str, str]) -> dict[str, str]:
 def _settle(
     file: TableFile, draft: _Draft, profiles: Mapping[str, ColumnProfile], model: str | None
 ) -> None:
-    """Task, scale and models, which hold for the whole table."""
+    """Set task, range of scores and models, which hold for the whole table."""
     columns = draft.table_map.columns
     if "task" not in columns and draft.table_map.task is None:
         draft.table_map = replace(draft.table_map, task=TASK)
@@ -328,7 +328,7 @@ def _choose_score(profiles: Mapping[str, ColumnProfile]) -> str | None:
 def _choose_item(
     profiles: Mapping[str, ColumnProfile], rows: Sequence[Mapping[str, Any]], model: str | None
 ) -> str | None:
-    """Of the columns named like an id the one that tells most rows of a model apart."""
+    """Choose, among columns named like an id, the one with most distinct values per model."""
     named = [
         one
         for one in profiles.values()
@@ -336,7 +336,7 @@ def _choose_item(
         and EVERY not in one.path
     ]  # fmt: skip
     if not named:
-        # Whatever is different in every row tells rows apart.
+        # A column with a different value in every row identifies the rows.
         named = [
             one
             for one in profiles.values()
@@ -344,7 +344,7 @@ def _choose_item(
             and len(one.examples[0]) < MAX_ID_LENGTH and _word(one.path) not in WORDS["question"]
         ]  # fmt: skip
         return named[0].path if named and len(rows) > 1 else None
-    # A random id is that of a result: no other run has it.
+    # A random id (UUID version 4) is that of a result, so no other run has it.
     named = [one for one in named if not all(map(_RANDOM_ID.fullmatch, one.examples))] or named
     order = WORDS["item"].index
     return min(named, key=lambda one: (-_told_apart(rows, one.path, model), order(_word(one.path)),
@@ -356,7 +356,7 @@ def _told_apart(rows: Sequence[Mapping[str, Any]], path: str, model: str | None)
 
 
 def _named(profiles: Mapping[str, ColumnProfile], words: Sequence[str], fits: Any) -> str | None:
-    """The column that is called by the most likely word, the shallowest first."""
+    """Return the column with the most likely name, the least nested one first."""
     fitting = [one for one in profiles.values() if _word(one.path) in words and fits(one)]
     if not fitting:
         return None
@@ -367,7 +367,7 @@ def _named(profiles: Mapping[str, ColumnProfile], words: Sequence[str], fits: An
 
 
 def _word(path: str) -> str:
-    """The last name of a path, without case and separators."""
+    """Return the last name of a path in lower case, without separators."""
     names = [part for part in path.split(".") if part != EVERY]
     return _SEPARATORS.sub("", names[-1].lower())
 

@@ -1,7 +1,7 @@
 """Tables written by R's `write.table`, converted to usual CSV.
 
-Row names stand before the first column, and the header has no name for them; cells are separated by
-spaces unless something else was asked for; what is missing is NA.
+Row names come before the first column and have no name in the header; cells are separated by spaces
+by default; missing values are NA.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _FIELDS = frozenset(
 def rewrite_r_table(
     head: bytes, *, is_whole: bool, open_text: Callable[[], IO[str]]
 ) -> Path | None:
-    """A copy as CSV in the folder for temporary files; None if R did not write it.
+    """Write a table of R as CSV to a temporary file; return None if R did not write it.
 
     Args:
-        head: how the file begins.
-        is_whole: whether that is all of it.
-        open_text: opens all of it.
+        head: the first bytes of the file.
+        is_whole: whether `head` is the whole file.
+        open_text: opens the file as text.
     """
     lines = head.decode("utf-8", "replace").split("\n")
     lines = [line for line in (lines if is_whole else lines[:-1]) if line.strip()]
@@ -48,15 +48,15 @@ def rewrite_r_table(
         try:
             csv.writer(out).writerows(_rows(_cells(stream, separator)))
         except (csv.Error, UnicodeDecodeError):
-            return None  # the reader of tables says what is wrong with it
+            return None  # reading it as a table will report the error
     return target
 
 
 def _is_written_by_r(lines: Sequence[str], separator: str) -> bool:
-    """Whether every row has one cell more than the header, and these tell rows apart.
+    """Whether every row has one more cell than the header, and the first cells are unique.
 
-    A cell too many may as well be a fault of the table, so names must be quoted, as R does, or the
-    rest must be numbers of which none is called like a field.
+    The extra cell may also be an error in the table, so texts must be quoted, as R does, or all
+    other cells must be numbers and no column may have the name of a field.
     """
     try:
         rows = list(_cells(lines, separator))
@@ -94,12 +94,12 @@ def _is_value(cell: str) -> bool:
 
 
 def _cells(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
-    """The cells of each line that has any."""
+    """Iterate over the cells of non-empty lines."""
     return (row for row in csv.reader(lines, delimiter=separator) if row)
 
 
 def _rows(rows: Iterator[list[str]]) -> Iterator[list[str]]:
-    """The same with a name for the row names, and nothing where there is nothing."""
+    """Name the column of row names, and empty the cells with NA."""
     header, first = next(rows, []), next(rows, [])
     has_names = len(first) > len(header)
     yield [_row_name(header), *header] if has_names else header
@@ -108,6 +108,6 @@ def _rows(rows: Iterator[list[str]]) -> Iterator[list[str]]:
 
 
 def _row_name(header: Sequence[str]) -> str:
-    """Row names say which item it is, unless a column does."""
+    """Return the name for the column of row names: `item`, unless another column is the item."""
     known = {ITEM, *SYNONYMS[ITEM], *MORE_SYNONYMS[ITEM]}
     return ITEM if known.isdisjoint(name.lower() for name in header) else ROW_NAME

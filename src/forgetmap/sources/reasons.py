@@ -1,7 +1,7 @@
 """Reasons for answers with score 0, from their texts.
 
-Post-training changes how a model writes its answers, and a harness that looks for another form
-then scores right ones 0. That is no lost knowledge, so it is told apart.
+Post-training changes how a model writes its answers, so a harness that expects another form scores
+right answers 0. That is not lost knowledge, so it gets an outcome of its own.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from forgetmap.scoring import AnswerKind, grade_response
 from forgetmap.sources.adapter import Sample
 
 MAX_GOLD_LENGTH = 200
-"""Characters; a longer right answer is a model solution that nobody repeats word by word."""
+"""Characters; a longer gold is a worked solution, which no response repeats word by word."""
 MAX_END_LENGTH = 4_000
-"""Characters at the end of a response in which an answer is looked for."""
+"""Characters at the end of a response that are searched for an answer."""
 MAX_REASONS_CACHED = 1 << 15
-"""Verdicts remembered: a harness logs the same response once more under each further filter."""
+"""Cached reasons: a harness logs the same response again for each filter."""
 _NUMBER = re.compile(r"[-+$]?\d[\d,]*(\.\d+)?%?")
 _SOLUTION = re.compile(r"####\s*(?P<answer>[^\n]+?)\s*$")
 
 
 def why_wrong(sample: Sample) -> Outcome | None:
-    """What the response of a sample with score 0 shows; None if there is nothing to look at."""
+    """Return the outcome of a sample with score 0; None without a usable gold or a response."""
     gold = short_gold(sample.gold)
     if gold is None or not sample.response:
         return None
     if sample.choice is not None:
-        # The harness found an option in it, so the text ended in an answer.
+        # The harness extracted an option, so the text contains an answer.
         return Outcome.INCORRECT
     end = sample.response[-MAX_END_LENGTH:]
     reason = _why(end, gold, tuple(sample.options or ()), sample.finish_reason)
     if reason is Outcome.MISREAD or not (sample.answer and sample.answer.strip()):
         return reason
-    # Such as the letter J where there are eight options: what was found is none of them.
+    # The extracted answer is not an option, such as the letter J with eight options.
     return Outcome.NO_ANSWER if gold in (sample.options or ()) else Outcome.INCORRECT
 
 
@@ -58,20 +58,20 @@ def _why(
         return None
     if grade.score == 1:
         return Outcome.MISREAD
-    # That we find no answer does not mean that the harness found none.
+    # No answer found here does not mean that the harness found none.
     is_failure = grade.outcome in FAILED and grade.outcome is not Outcome.NO_ANSWER
     return grade.outcome if is_failure else Outcome.INCORRECT
 
 
 def kind_of(gold: str, options: Sequence[str]) -> AnswerKind:
-    """How an answer is read whose right answer is this one."""
+    """Return the kind of answer to extract, from the gold and the options."""
     if gold in options:
         return "option"
     return "number" if _NUMBER.fullmatch(gold) else "text"
 
 
 def short_gold(gold: str | None) -> str | None:
-    """The right answer itself, where it stands at the end of a model solution."""
+    """Return the gold, or the answer at the end of a worked solution; None if it is too long."""
     if gold is None:
         return None
     solution = _SOLUTION.search(gold)

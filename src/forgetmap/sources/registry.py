@@ -1,7 +1,8 @@
 """The registry of adapters: built-in ones, and those of installed packages by entry point.
 
-A package adds one by an entry point in the group `forgetmap.adapters` that names a class as
-described in adapter.py. Ours are asked first, so that no package changes how a known log is read.
+A package adds one with an entry point in the group `forgetmap.adapters` that names a class as
+described in adapter.py. Built-in adapters come first, so that no package changes how a known log is
+read.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import cast
 from forgetmap._plugins import Registry
 from forgetmap.sources.adapter import Adapter
 
-# In this order: the most specific format comes first.
+# The order matters: the most specific formats come first.
 _BUILT_IN = {
     "inspect": "inspect.adapter:InspectAI",
     "evalchemy": "evalchemy:Evalchemy",
@@ -58,14 +59,14 @@ ADAPTERS = Registry(
     {name: f"forgetmap.sources.harnesses.{home}" for name, home in _BUILT_IN.items()},
     _make_adapter,
 )
-"""Ours, then those of other packages; the order in which they are asked."""
+"""Built-in adapters, then those of other packages, in the order in which they are tried."""
 
 
 def adapters() -> Sequence[Adapter]:
-    """All adapters, in the order in which they are asked whether they know a file."""
+    """Return all adapters, in the order in which they are tried on a file."""
     return ADAPTERS.all()
 
 
 def adapter(name: str) -> Adapter:
-    """The adapter that calls itself so, whatever the name of its entry point."""
+    """Return the adapter with this `name`, which may differ from that of its entry point."""
     return next(adapter for adapter in adapters() if adapter.name == name)

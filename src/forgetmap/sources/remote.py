@@ -1,8 +1,8 @@
 """Remote results: listed, copied into the user's cache, and updated when they change.
 
-Credentials come from where each service looks for them itself (environment, ~/.aws, ~/.netrc,
-gcloud, the token of Hugging Face). They are neither kept nor shown, nor is the query of an address,
-which may be one.
+Credentials come from the usual places of each service (environment, ~/.aws, ~/.netrc, gcloud, the
+token of Hugging Face). They are neither stored nor shown; nor is the query of a URL, which may
+contain some.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ NEEDED = {
     "abfs": "adlfs",
     "abfss": "adlfs",
 }
-"""Scheme -> the package that fsspec needs for it."""
+"""Scheme -> package that fsspec needs for it."""
 OPTIONS: dict[str, dict[str, Any]] = {
-    # Proxies and ~/.netrc count; sizes are those of the file, not of what is on the wire.
+    # Use proxies and ~/.netrc; without compression, so that sizes are those of the file.
     scheme: {"client_kwargs": {"trust_env": True}, "headers": {"Accept-Encoding": "identity"}}
     for scheme in ("https", "http")
 }
 OURS = frozenset({"s3fs", "gcsfs", "huggingface_hub", "aiohttp"})
-"""Packages that the extra brings."""
+"""Packages installed by the extra `remote`."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteCopy:
-    """What was at an address, now on this machine.
+    """A local copy of a remote file or folder.
 
     Attributes:
-        path: the copy; its name is that of the original.
-        name: the address to show, without secrets.
-        downloaded: how many files had to be copied this time.
-        skipped: files of the folder that were left because of their size.
+        path: the copy; it has the name of the original.
+        name: the URL for messages, without secrets.
+        downloaded: number of files copied this time.
+        skipped: files of the folder that were not copied because of their size.
     """
 
     path: Path
@@ -64,12 +64,12 @@ class RemoteCopy:
     skipped: tuple[str, ...]
 
     def original_path(self, text: str) -> str:
-        """A text about the copy as one about the original."""
+        """Replace the path of the copy in a text by the URL."""
         return text.replace(str(self.path), self.name)
 
     @contextmanager
     def errors_about_original(self) -> Iterator[None]:
-        """Errors inside are about the original, too."""
+        """Make errors raised inside name the URL instead of the copy."""
         try:
             yield
         except ForgetmapError as error:
@@ -80,7 +80,7 @@ class RemoteCopy:
             raise
 
     def original_run(self, run: Run) -> Run:
-        """The run read from the copy, as one read from the original."""
+        """Make a run read from the copy name the URL instead of the copy."""
         return replace(
             run,
             origin=self.original_path(run.origin),
@@ -97,7 +97,7 @@ class RemoteCopy:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What people should know."""
+        """Notices for the user."""
         if not self.skipped:
             return ()
         count, first = len(self.skipped), self.skipped[0]
@@ -107,12 +107,12 @@ class RemoteCopy:
 def fetch(
     url: str, *, on_progress: OnProgress | None = None, limits: CopyLimits | None = None
 ) -> RemoteCopy:
-    """Copy a remote file or folder into the user's cache, as far as it changed.
+    """Copy a remote file or folder into the user's cache; unchanged files are not copied again.
 
     Args:
         url: `s3://`, `https://`, `http://`, `gs://`, `az://` or `hf://datasets/...`.
-        on_progress: told about progress.
-        limits: how much to copy at most.
+        on_progress: called during the download.
+        limits: upper limits on the copy.
     """
     address, limits = without_secrets(url), limits or CopyLimits()
     with typed_failures(address):
@@ -149,7 +149,7 @@ def _missing_package(feature: str, package: str) -> UsageError:
 
 
 def _key(url: str) -> str:
-    """One folder of the cache per address; a query may say which file is meant."""
+    """Return the key of a URL in the cache, with its query, which may select a file."""
     parts = urlsplit(url)
     identity = repr((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, parts.query))
     return blake2b(identity.encode(), digest_size=16).hexdigest()

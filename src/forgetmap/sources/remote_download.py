@@ -1,7 +1,7 @@
 """Download of remote files into the user's cache: concurrent, and atomic for each file.
 
-An interrupted copy resumes: what has arrived is written down file by file,
-and is not fetched again unless it changed.
+An interrupted copy resumes: a journal lists the files that are complete, and these are not fetched
+again unless they change.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from forgetmap.sources.remote_listing import (
 DATA, JOURNAL, LOCK, PARTIAL = "data", "journal.jsonl", "lock", "partial"
 
 OnProgress = Callable[[str, int, int], None]
-"""Told the name of a file, bytes copied so far, and bytes of all files together."""
+"""Callback for progress: name of the file, bytes copied so far, bytes of all files."""
 Version = tuple[str | None, int]
 """The version of a file that was copied, and the size of the copy."""
 
 
-class Stopped(Exception):  # noqa: N818  # no fault: another file failed
-    """A copy ends because that of another file failed."""
+class Stopped(Exception):  # noqa: N818  # not an error of this file
+    """The copy of a file is cancelled because that of another file failed."""
 
 
 class Meter:
-    """Counts bytes while they come, tells how many, and stops where it is too many."""
+    """Count the bytes of a download, report progress, and stop it above the limit."""
 
     def __init__(
         self, address: str, listing: RemoteListing, limits: CopyLimits, show: OnProgress | None
@@ -56,15 +56,15 @@ class Meter:
             raise too_much(address, f"{listing.total:,} bytes")
 
     def expect(self, entries: Sequence[RemoteEntry]) -> None:
-        """Only these are fetched: the others are there already."""
+        """Set the entries to fetch; the others are already in the cache."""
         self._total = sum(entry.size or 0 for entry in entries)
 
     def stop(self) -> None:
-        """No file needs to arrive any more."""
+        """Cancel the download of all files."""
         self._is_stopped = True
 
     def add(self, name: str, count: int) -> None:
-        """So many more bytes of a file are there."""
+        """Add bytes of a file."""
         if self._is_stopped:
             raise Stopped
         with self._lock:
@@ -76,44 +76,44 @@ class Meter:
 
 
 class _FileCallback(Callback):  # type: ignore[misc]  # fsspec has no types
-    """Tells the meter of the bytes of one file."""
+    """Callback of fsspec that reports the bytes of one file to the meter."""
 
     def __init__(self, add: Callable[[int], None]) -> None:
         super().__init__()
         self._add = add
 
     def relative_update(self, inc: int = 1) -> None:
-        """So many more bytes are there."""
+        """Add bytes."""
         self._add(inc)
 
 
 class _Bar:
-    """What the hub takes for a progress bar: with it a file comes by one request."""
+    """Progress bar for the Hugging Face hub; with one, a file is fetched by a single request."""
 
     def __init__(self, add: Callable[[int], None], *, total: int | None = None) -> None:
         self._add, self.total, self.n = add, total, 0
 
     def update(self, count: int) -> None:
-        """So many more bytes are there."""
+        """Add bytes."""
         self.n += count
         self._add(count)
 
     def close(self) -> None:
-        """Nothing is shown, so nothing is cleared."""
+        """Do nothing, since no bar is shown."""
 
 
 def copy_entries(system: Any, listing: RemoteListing, home: Path, name: str, meter: Meter) -> int:
-    """Copy what changed into a folder of the cache, and remove what is gone.
+    """Copy changed files into a folder of the cache, and remove files that no longer exist.
 
     Args:
-        system: the file system that holds the files.
-        listing: what lies there.
+        system: file system of the remote files.
+        listing: the remote files.
         home: folder of the cache.
-        name: that of the file or folder in it.
+        name: name of the file or folder in it.
         meter: counts bytes.
 
     Returns:
-        How many files were copied.
+        Number of files copied.
     """
     home.mkdir(parents=True, exist_ok=True)
     target = home / DATA / name
@@ -137,7 +137,7 @@ def copy_entries(system: Any, listing: RemoteListing, home: Path, name: str, met
 
 
 def _remove_others(target: Path, listing: RemoteListing) -> None:
-    """Remove what is not there any more, and what would be in the way of what is."""
+    """Remove local files that no longer exist remotely, or that block a file or folder."""
     if target.exists() and target.is_dir() != listing.is_folder:
         shutil.rmtree(target) if target.is_dir() else target.unlink()
     if not target.is_dir():
@@ -165,7 +165,7 @@ def _copy_all(
     note: Callable[[RemoteEntry, int], None],
     meter: Meter,
 ) -> None:
-    """Copy files, several at once; the first that fails ends all."""
+    """Copy files concurrently; the first error cancels the rest."""
     if not entries:
         return
 
@@ -191,7 +191,7 @@ def _copy_all(
 def _copy_whole(
     system: Any, entry: RemoteEntry, local: Path, partial_file: Path, meter: Meter
 ) -> int:
-    """Copy beside, then rename: what was cut off never counts."""
+    """Copy to a partial file, then rename it, so that a truncated copy is never used."""
     name = PurePosixPath(entry.inside or unquote(without_secrets(entry.remote))).name
     _get(system, entry.remote, partial_file, partial(meter.add, name))
     size = partial_file.stat().st_size
@@ -209,19 +209,19 @@ def _copy_whole(
 
 
 def _get(system: Any, remote: str, local: Path, add: Callable[[int], None]) -> None:
-    """Copy a file as its service does that best, by one request."""
+    """Copy a file by a single request, with the options its service needs for that."""
     if speaks(system, "hf"):
         callback = TqdmCallback(tqdm_cls=partial(_Bar, add))
         system.get_file(remote, str(local), callback=callback)
     elif speaks(system, "s3"):
-        # Parts that come at the same time might be of two versions.
+        # Parts fetched concurrently might be of two versions.
         system.get_file(remote, str(local), callback=_FileCallback(add), max_concurrency=1)
     else:
         system.get_file(remote, str(local), callback=_FileCallback(add))
 
 
 def _read_journal(home: Path) -> dict[str, Version]:
-    """What has arrived; a line that was cut off counts for nothing."""
+    """Read the journal of complete files; truncated lines are ignored."""
     try:
         with (home / JOURNAL).open("rb") as stream:
             lines = [read_line(raw) for raw in stream]
@@ -234,10 +234,9 @@ def _read_journal(home: Path) -> dict[str, Version]:
 def _journal(
     home: Path, known: Mapping[str, Version]
 ) -> Iterator[Callable[[RemoteEntry, int], None]]:
-    """Writes down what has arrived, a line for each file, so that it is known after a crash.
+    """Keep a journal with a line for each complete file, which survives a crash.
 
-    It begins without the files that are fetched now: until they are whole, nothing is known of
-    them.
+    It starts with the files that are up to date; those to be fetched are added once complete.
     """
     with whole_file(home / JOURNAL) as whole:
         whole.write_bytes(b"".join(_line(inside, *version) for inside, version in known.items()))

@@ -28,9 +28,9 @@ CREDENTIALS = {
     "hf": "log in with `hf auth login`, or set HF_TOKEN.",
     "https": "put user and password into ~/.netrc.",
 }
-"""How to log in, by scheme."""
+"""Hints for logging in, by scheme."""
 ALIASES = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az", "http": "https"}
-"""Other names of a scheme."""
+"""Scheme -> scheme with the same credentials."""
 KEPT = "try again; the part already fetched is kept."
 _CUT_OFF = re.compile(r"Connect|Timeout|Disconnected|Endpoint|DNS|Payload|Offline|IncompleteRead")
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
@@ -38,14 +38,14 @@ _BUSY = 429
 
 
 def without_secrets(url: str) -> str:
-    """The address without user, password, query and fragment."""
+    """Return a URL without user, password, query and fragment."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 @contextmanager
 def typed_failures(address: str) -> Iterator[None]:
-    """Turn what fails at an address into typed errors made of facts; others may hold secrets."""
+    """Turn errors of remote access into typed ones; original messages may contain secrets."""
     try:
         yield
     except ForgetmapError:
@@ -55,7 +55,7 @@ def typed_failures(address: str) -> Iterator[None]:
 
 
 def failures() -> tuple[type[BaseException], ...]:
-    """What the libraries that are loaded raise, besides what the system does."""
+    """Return the exceptions of the system and of the remote libraries that are loaded."""
     classes = {
         "aiohttp": ("ClientError", "InvalidURL"),
         "azure.core.exceptions": ("AzureError",),
@@ -121,14 +121,14 @@ def _other(address: str, fact: str) -> UnreadableError:
 
 
 def missing(address: str, near: str = "") -> MissingInputError:
-    """The error for an address at which nothing is."""
+    """Return the error for an address that does not exist."""
     return MissingInputError(
         "the file or folder does not exist", file=address, hint=near or "check the address."
     )
 
 
 def _private(address: str) -> MissingInputError:
-    """The hub does not say whether a repository is private or not there."""
+    """Return the error for a repository that is private or missing: the hub does not say which."""
     repository = urlsplit(address)
     is_dataset = repository.netloc == "datasets"
     other = "" if is_dataset else " A data set is hf://datasets/OWNER/NAME."
@@ -154,7 +154,7 @@ def _forbidden(address: str, names: list[str]) -> ForbiddenError:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it came from."""
+    """Iterate over an error and its causes."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause
@@ -162,7 +162,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _status(error: BaseException) -> int | None:
-    """The HTTP status, wherever the library keeps it."""
+    """Return the HTTP status of an error of any of the libraries; None if it has none."""
     response = getattr(error, "response", None)
     if isinstance(response, dict):
         response = response.get("ResponseMetadata", {}).get("HTTPStatusCode")

@@ -23,24 +23,24 @@ OTHER_ENDINGS = (
 )  # fmt: skip
 MAX_DEPTH = 12
 MAX_LISTED = 400_000
-"""Objects of a bucket that are listed at most; a thousand take one request."""
+"""Upper limit on listed objects of a bucket; a request lists a thousand."""
 MAX_NAMES = 8
 PARALLEL = 8
-"""Requests under way at once: they wait for the network, not for a core."""
+"""Concurrent requests; they wait for the network, not for a core."""
 
 _CONTENT = ("etag", "oid", "blob_id", "xet_hash", "md5hash", "content-md5", "digest")
-"""What differs once the content does."""
+"""Fields that change with the content."""
 _DATES = ("lastmodified", "last-modified", "last_modified", "updated", "mtime", "created")
 
 
 @dataclass(frozen=True, slots=True)
 class CopyLimits:
-    """How much is copied.
+    """Upper limits on a copy.
 
     Attributes:
-        files: of a folder.
-        total: bytes.
-        other_bytes: of a file in a folder that is not called like a log; a larger one is left.
+        files: number of files of a folder.
+        total: bytes of all files.
+        other_bytes: bytes of a file without the ending of a log; larger ones are skipped.
     """
 
     files: int = 20_000
@@ -50,13 +50,13 @@ class CopyLimits:
 
 @dataclass(frozen=True, slots=True)
 class RemoteEntry:
-    """One remote file.
+    """A remote file.
 
     Attributes:
-        remote: its name for the file system.
-        inside: its place below the folder; empty for the file that the address names.
-        size: in bytes, where it is known.
-        version: differs once the content does; None where that cannot be known.
+        remote: name in the file system.
+        inside: path below the folder; empty if the address is that of the file.
+        size: bytes, if known.
+        version: text that changes with the content; None if unknown.
     """
 
     remote: str
@@ -67,11 +67,11 @@ class RemoteEntry:
 
 @dataclass(frozen=True, slots=True)
 class RemoteListing:
-    """What lies at an address.
+    """The files at an address.
 
     Attributes:
-        entries: what to copy.
-        skipped: files that are left because of their size.
+        entries: files to copy.
+        skipped: files skipped because of their size.
         is_folder: whether the address is that of a folder.
     """
 
@@ -86,11 +86,11 @@ class RemoteListing:
 
 
 def list_entries(system: Any, path: str, address: str, limits: CopyLimits) -> RemoteListing:
-    """What to copy from an address, and what to leave there.
+    """List the files at an address.
 
     Raises:
-        MissingInputError: nothing lies there.
-        UnknownFormatError: it is too much, or nothing in it could hold results.
+        MissingInputError: the address does not exist.
+        UnknownFormatError: there are too many files, or none that could be results.
     """
     if path.lower().endswith(LOG_ENDINGS) or _is_website(system):
         single = _single(system, path)
@@ -115,7 +115,7 @@ def list_entries(system: Any, path: str, address: str, limits: CopyLimits) -> Re
 
 
 def too_much(address: str, fact: str) -> UnknownFormatError:
-    """The error for more than anyone evaluates at once."""
+    """Return the error for a copy above the limits."""
     return UnknownFormatError(
         f"too large to fetch: {fact}",
         file=address,
@@ -130,12 +130,12 @@ def speaks(system: Any, scheme: str) -> bool:
 
 
 def _is_website(system: Any) -> bool:
-    """Whether folders are pages of links, which say neither size nor version."""
+    """Whether folders are pages of links, which contain neither sizes nor versions."""
     return speaks(system, "http")
 
 
 def _single(system: Any, path: str) -> RemoteListing | None:
-    """The file at an address; None if that is a folder, or not there."""
+    """Return the listing of a single file; None if the address is a folder or does not exist."""
     try:
         info = system.info(path)
     except FileNotFoundError:
@@ -151,7 +151,7 @@ _Info = tuple[str, str, Mapping[str, Any]]
 
 
 def _below(system: Any, path: str, address: str, limits: CopyLimits) -> list[_Info]:
-    """Files below a folder that are not known to be something else than logs, by one listing."""
+    """List the files below a folder, without those whose ending excludes a log."""
     if _is_website(system):
         return _with_sizes(system, list(_walk(system, path, address, limits)))
     options = {"max_items": MAX_LISTED} if speaks(system, "s3") else {}
@@ -170,14 +170,14 @@ def _below(system: Any, path: str, address: str, limits: CopyLimits) -> list[_In
 
 
 def _base(system: Any, path: str) -> str:
-    """The folder as the file system spells it in a listing."""
+    """Return the folder as written in listings of the file system."""
     resolve = getattr(system, "resolve_path", None)
     name = resolve(path).unresolve() if resolve else system._strip_protocol(path)  # noqa: SLF001
     return str(name).rstrip("/") + "/"
 
 
 def _nearby(system: Any, base: str, address: str) -> str:
-    """What lies in the folder above; nothing where that cannot be listed."""
+    """Return a hint with the contents of the parent folder; empty if it cannot be listed."""
     above, slash, _ = base.rstrip("/").rpartition("/")
     if not slash or not above:
         return ""
@@ -194,7 +194,7 @@ def _nearby(system: Any, base: str, address: str) -> str:
 
 
 def _walk(system: Any, folder: str, address: str, limits: CopyLimits) -> Iterator[_Info]:
-    """Files below a page of links, page by page."""
+    """Iterate over the files below a page of links."""
     base = folder.rstrip("/") + "/"
     pending, seen, count = [(folder, 0)], {base}, 0
     while pending:
@@ -216,7 +216,7 @@ def _walk(system: Any, folder: str, address: str, limits: CopyLimits) -> Iterato
 
 
 def _with_sizes(system: Any, infos: Sequence[_Info]) -> list[_Info]:
-    """The same with sizes and versions, which a page of links does not say."""
+    """Add sizes and versions, which a page of links does not contain."""
     with ThreadPoolExecutor(PARALLEL) as pool:
         asked = pool.map(
             lambda each: each[2] if _is_sized(each[2]) else system.info(each[0]), infos
@@ -229,7 +229,7 @@ def _is_sized(info: Mapping[str, Any]) -> bool:
 
 
 def _inside(name: str, base: str, address: str) -> str | None:
-    """The place of a remote file below its folder, empty for itself; None for what is hidden."""
+    """Return the path of a file below its folder; empty for the folder, None for hidden files."""
     if name == base.rstrip("/"):
         return ""
     if not name.startswith(base) or name.endswith("/") or "?" in name:
@@ -255,7 +255,7 @@ def _entry(remote: str, inside: str, info: Mapping[str, Any]) -> RemoteEntry:
 
 
 def version_of(info: Mapping[str, Any]) -> str | None:
-    """The mark of the content, else the date of the last change; None where neither is known."""
+    """Return the fields that change with the content, else the date; None without either."""
     known = {name.lower(): value for name, value in info.items() if value}
     for names in (_CONTENT, _DATES):
         version = "|".join(str(known[name]) for name in names if name in known)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import duckdb
 
 MAX_ROWS_OF_ID = 1000
-"""More rows of one id are no repeats."""
+"""Upper limit on the rows of an id that are read as repeats."""
 MIN_SHARE = 0.5
-"""Of the ids that must occur several times before rows are taken for items of a group."""
+"""Share of ids that must occur several times for their rows to be read as items of a group."""
 _PLACE = "forgetmap_place"
 
 
@@ -32,10 +32,10 @@ class RepeatedIds:
     """How often ids occur in a table.
 
     Attributes:
-        ids: how many there are.
-        repeated: those that occur several times.
-        most: rows of the id that occurs most often.
-        are_repeats: whether each id occurs as often.
+        ids: number of ids.
+        repeated: number of ids that occur several times.
+        most: rows of the most frequent id.
+        are_repeats: whether all ids occur equally often.
     """
 
     ids: int
@@ -45,7 +45,7 @@ class RepeatedIds:
 
     @property
     def notice(self) -> str:
-        """What a reader must know of how they are read."""
+        """Notice for the user about how the rows are read."""
         if self.are_repeats:
             return (
                 f"every id occurs {self.most} times: read as {counted(self.most, 'repeat')}, in "
@@ -59,7 +59,7 @@ class RepeatedIds:
 
 
 def find_repeated_ids(run: Run) -> RepeatedIds | None:
-    """How often ids occur, where that is no mistake; None if each occurs once, or some rarely."""
+    """Count repeated ids; None if no id is repeated, or if so few are that it is a mistake."""
     if "repeat" in run.columns or run.ids_are_occurrences:
         return None
     names = ("task", "item", "metric", "scorer", *CONTENT_HASHES)
@@ -77,7 +77,7 @@ def find_repeated_ids(run: Run) -> RepeatedIds | None:
 def number_rows(
     rows: duckdb.DuckDBPyRelation, repeated: RepeatedIds
 ) -> duckdb.DuckDBPyRelation | None:
-    """The rows with their repeats or items numbered; None if the file holds its rows twice."""
+    """Number the repeats or items of rows; None if the rows of each id are identical."""
     source, numbered = fresh_name(), fresh_name()
     rows.create(source)
     names = ("task", "item", "metric", "scorer", "question", "options", "gold")
@@ -95,7 +95,7 @@ def number_rows(
 
 
 def _are_copies(table: duckdb.DuckDBPyRelation, columns: list[str], key: str) -> bool:
-    """Whether the rows of each id are the same in every column: a file that was appended twice."""
+    """Whether the rows of each id are identical in all columns: a file appended to itself."""
     every = ", ".join(quote(name) for name in columns)
     rows = table.project(every).distinct().aggregate("count(*)").fetchall()
     ids = table.project(key).distinct().aggregate("count(*)").fetchall()

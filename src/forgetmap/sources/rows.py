@@ -32,15 +32,15 @@ csv.field_size_limit(1 << 30)
 
 
 def raw_rows(file: TableFile, chosen: Mapping[str, str]) -> Iterator[tuple[int, FileRow]]:
-    """Rows with their line, or in Parquet their number, under canonical names.
+    """Iterate over rows with canonical names and their line, or their number in Parquet.
 
     Args:
         file: the table.
-        chosen: canonical name -> column; other columns are left out.
+        chosen: canonical name -> column; other columns are omitted.
     """
     for line, row in _checked_rows(file, chosen.values()):
         cells = {field: row.get(column) for field, column in chosen.items()}
-        # An empty text is nothing.
+        # An empty text counts as missing.
         known = {name: None if cell == "" else cell for name, cell in cells.items()}
         yield line, FileRow(known, file=str(file.path))
 
@@ -59,13 +59,13 @@ def _checked_rows(
 def object_rows(
     file: TableFile, rows: str | None, *, columns: Sequence[str] = (), with_lines: bool = False
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The rows of a file as they are, with all that they hold.
+    """Iterate over the rows of a file with all their columns.
 
     Args:
         file: the table.
-        rows: path of the list that holds them, in a JSON document.
-        columns: those of a Parquet file that are needed; all others ignore it.
-        with_lines: whether the lines in a document are wanted, which takes longer.
+        rows: path of the list of rows in a JSON document.
+        columns: columns to read from a Parquet file; ignored for other formats.
+        with_lines: whether to compute the lines of rows in a document, which is slower.
     """
     if rows is not None:
         lines = row_lines(file, rows) if with_lines else repeat(1)
@@ -77,7 +77,7 @@ def object_rows(
 
 
 def first_rows(file: TableFile, rows: str | None, count: int) -> list[Mapping[str, Any]]:
-    """The first rows of a file as they are, to look at; of Parquet no more than these are read."""
+    """Return the first rows of a file; of Parquet, only these are read."""
     if file.kind == "parquet":
         with readable(str(file.path)), pq.ParquetFile(file.data) as opened:
             batch = next(opened.iter_batches(count), None)
@@ -88,7 +88,7 @@ def first_rows(file: TableFile, rows: str | None, count: int) -> list[Mapping[st
 def flat_rows(
     flattening: Flattening, *, with_lines: bool
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """What the columns and paths of a flattening name, row by row; `*` gives several rows."""
+    """Iterate over the rows of a flattening; a path with `*` gives several rows per row."""
     columns = flattening.columns
     starred = {column: split for column in columns if (split := split_every(column))}
     roots = [column.split(".")[0] for column in columns]
@@ -105,12 +105,12 @@ def flat_rows(
 
 
 def all_columns(file: TableFile) -> list[str]:
-    """The columns of a Parquet file; other formats are read whole."""
+    """Return the columns of a Parquet file; none for other formats, which are read whole."""
     return parquet_columns(file.data, origin=str(file.path)) if file.kind == "parquet" else []
 
 
 def parquet_roots(file: TableFile, columns: Sequence[str]) -> list[str]:
-    """The columns of a Parquet file that these paths lead into."""
+    """Return the columns of a Parquet file at which these paths start."""
     present = parquet_columns(file.data, origin=str(file.path))
     return [
         name
@@ -129,7 +129,7 @@ def _cell(row: Mapping[str, Any], column: str) -> Any:
 def _every(
     row: Mapping[str, Any], starred: Mapping[str, tuple[str, str]]
 ) -> Iterator[dict[str, Any]]:
-    """The cells of each element of the lists in a row; one of nothing where there are none."""
+    """Iterate over the cells of each element of the lists in a row; at least one, of nulls."""
     lists = {prefix: _cell(row, prefix) for prefix, _ in starred.values()}
     count = max((len(one) for one in lists.values() if isinstance(one, list)), default=0)
     for place in range(max(count, 1)):
@@ -141,12 +141,12 @@ def _every(
 
 
 def csv_header(file: TableFile) -> list[str]:
-    """The column names of a CSV."""
+    """Return the column names of a CSV file."""
     return next(_csv_rows(file), (1, []))[1]
 
 
 def csv_cells(file: TableFile) -> Iterator[tuple[int, list[str]]]:
-    """The cells of every row of a CSV without header; between blanks none are empty."""
+    """Iterate over the rows of a CSV file without header; cells between blanks are never empty."""
     for line, cells in _csv_rows(file):
         filled = [cell for cell in cells if cell] if file.delimiter == " " else cells
         if filled:
@@ -154,9 +154,9 @@ def csv_cells(file: TableFile) -> Iterator[tuple[int, list[str]]]:
 
 
 def require_text(file: TableFile) -> None:
-    """Refuse a text file that is cut off, not UTF-8 or holds NUL bytes.
+    """Refuse a text file that is truncated, not UTF-8, or contains NUL bytes.
 
-    The engine would not notice it in columns that are read later or never.
+    DuckDB would not notice that in columns that are read later or never.
     """
     if not _is_text(file):
         for _ in _lines(file):
@@ -210,7 +210,7 @@ def _csv(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _csv_rows(file: TableFile) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each row that has any, with the line it starts in."""
+    """Iterate over the cells of non-empty rows, with the line each starts in."""
     last = ""
 
     def texts() -> Iterator[str]:
@@ -250,7 +250,7 @@ def _ending(line: str) -> str | None:
 
 
 def _quick_lines(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The objects of JSON lines; what is none is read again with care, to say what is wrong."""
+    """Iterate over the objects of JSON lines; invalid lines are parsed again for the error."""
     with readable_file(file.path), file.open() as stream:
         for number, data in enumerate(stream, start=1):
             text = data.removeprefix(UTF8_MARK) if number == 1 else data
@@ -330,7 +330,7 @@ def _why_not_json(error: Exception) -> str:
 
 
 def _refuse_doubled(names: list[str], file: TableFile, line: int) -> None:
-    """Python takes the last of two values of one name, the engine neither."""
+    """Refuse a name that occurs twice: Python takes the last value, DuckDB neither."""
     for name, count in Counter(names).most_common(1):
         if count > 1:
             raise ColumnError(
@@ -364,7 +364,7 @@ def _json(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _elements(text: str) -> Iterator[tuple[int, str]]:
-    """The elements of a valid JSON list as text, with the line each starts in."""
+    """Iterate over the elements of a valid JSON list as text, with the line each starts in."""
     decoder = json.JSONDecoder(parse_int=whole_number)
     line, seen, index = 1, 0, text.index("[") + 1
     while True:

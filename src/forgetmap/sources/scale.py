@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def rescaled(
     relation: duckdb.DuckDBPyRelation, scale: ScoreRange | None
 ) -> duckdb.DuckDBPyRelation:
-    """The rows with their scores as shares of the scale; what lies outside stays outside."""
+    """Convert scores to shares of the scale; scores beyond the scale are then beyond 0 to 1."""
     if scale is None:
         return relation
     share = f"(score - ({scale.worst!r})) / ({scale.best - scale.worst!r})"
@@ -30,10 +30,10 @@ def rescaled(
 def rescaled_rows(
     rows: Iterator[tuple[int, FileRow]], scale: ScoreRange | None
 ) -> Iterator[tuple[int, FileRow]]:
-    """The raw rows with their scores as shares of the scale.
+    """Convert the scores of raw rows to shares of the scale.
 
     Raises:
-        FieldError: a score is none of this scale.
+        FieldError: a score is outside the scale.
     """
     for line, row in rows:
         score = number(row.get("score")) if scale else None
@@ -52,7 +52,7 @@ def rescaled_rows(
 
 
 def rescale_frame(run: Run, scale: ScoreRange | None) -> Run:
-    """A run made of a dataframe, with all its scores as shares of the scale."""
+    """Convert all scores of a run of a dataframe to shares of the scale."""
     if scale is None:
         return run
     return replace(run, scores=run.scores.with_columns(score=_share(scale)), rows=None)
@@ -63,10 +63,10 @@ def _share(scale: ScoreRange) -> nw.Expr:
 
 
 def rescale_run(run: Run, scale: ScoreRange) -> Run:
-    """A run whose metrics beyond 0 and 1 are shares of the scale.
+    """Convert the metrics of a run that are not between 0 and 1 to shares of the scale.
 
     Raises:
-        UsageError: it has none, or one that does not lie on this scale.
+        UsageError: there is no such metric, or one is outside the scale.
     """
     beyond = {name: info for name, info in run.info.metrics.items() if _is_beyond(info)}
     if not beyond:

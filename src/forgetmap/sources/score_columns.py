@@ -21,16 +21,16 @@ _OF_ROWS = (
 
 
 class ScoreColumns(msgspec.Struct):
-    """What the table of scores needs of some samples.
+    """Columns of some samples for the table of scores.
 
     Attributes:
-        form: what all must have in common that are put together.
-        metrics: their names.
+        form: equal for all columns that may be joined.
+        metrics: names of the metrics.
         constants: columns with one value.
         of_rows: columns with a value for each row of the log.
-        of_metrics: columns with a list of these for each metric.
+        of_metrics: columns with a list of such values for each metric.
         hashes: columns of hashes.
-        order: row times metrics plus the place of the metric, in the order of samples.
+        order: row times number of metrics plus index of the metric, in the order of samples.
     """
 
     form: tuple[object, ...]
@@ -48,13 +48,13 @@ def score_columns(
     outcomes: Sequence[Sequence[Outcome | None]] | None,
     repeats: Sequence[int] | None = None,
 ) -> ScoreColumns:
-    """What the table of scores needs of these samples.
+    """Return the columns of these samples for the table of scores.
 
     Args:
         columns: the samples.
-        hashes: by the names of their columns.
-        outcomes: for each metric those of all rows; None if nothing is known.
-        repeats: of each row, where they were counted.
+        hashes: hashes by the names of their columns.
+        outcomes: for each metric, the outcomes of all rows; None if unknown.
+        repeats: repeat of each row, if not the same for all samples.
     """
     constants: dict[str, Any] = {"task": columns.task, "scorer": columns.scorer}
     of_rows = {name: column for name in _OF_ROWS if (column := getattr(columns, name)) is not None}
@@ -78,7 +78,7 @@ def score_columns(
 
 
 def score_batch(parts: Sequence[ScoreColumns]) -> pa.RecordBatch:
-    """Rows of the table of scores, of columns that have the same form."""
+    """Return rows of the table of scores from columns of the same form."""
     first, metrics = parts[0], len(parts[0].metrics)
     of_rows = {name: _chained([part.of_rows[name] for part in parts]) for name in first.of_rows}
     hashes = {name: [part.hashes[name] for part in parts] for name in first.hashes}
@@ -109,7 +109,7 @@ def score_batch(parts: Sequence[ScoreColumns]) -> pa.RecordBatch:
 def text_batch(
     columns: SampleColumns, rows: Sequence[int], repeats: Sequence[int] | None = None
 ) -> pa.RecordBatch:
-    """Some rows as those of the table of texts."""
+    """Return these rows of the samples as rows of the table of texts."""
     named = {name: getattr(columns, name, None) for name in ("item", *TEXT_NAMES)}
     named["repeat"] = repeats
     cells = {
@@ -159,7 +159,7 @@ def _hashes(columns: Sequence[HashColumn], rows: npt.NDArray[np.int64] | None = 
 def _batch(
     cells: Mapping[str, pa.Array], constants: Mapping[str, Any], schema: pa.Schema, rows: int
 ) -> pa.RecordBatch:
-    # Without the functions of pyarrow.compute, whose import takes as long as some thousand rows.
+    # pyarrow.compute is avoided: importing it takes as long as reading some thousand rows.
     single = {
         name: arrow_array([value], schema.field(name).type)[0] for name, value in constants.items()
     }
@@ -175,12 +175,12 @@ def _batch(
 
 
 def arrow_array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """A column; what UTF-8 cannot hold is replaced."""
+    """Return a column; characters that cannot be encoded as UTF-8 are replaced."""
     if values[0] is None and values.count(None) == len(values):
         return pa.nulls(len(values), kind)
     try:
         return pa.array(values, kind)
-    except UnicodeEncodeError:  # half of a character that takes two: JSON can hold it, UTF-8 cannot
+    except UnicodeEncodeError:  # a lone surrogate: valid in JSON, but not in UTF-8
         return pa.array([_encodable(value) for value in values], kind)
 
 

@@ -1,8 +1,8 @@
 """Selection of one model from a table of several: `TABLE#NAME`.
 
-`scores.csv#tuned` takes the column `tuned` as score, or the rows in which the column `model` says
-so, or the row that begins with `tuned`. `log.jsonl#tuned.is_correct` is a path into the rows, and
-`log.json#tuned` a list in a document. Matrices of numbers are chosen from by number: matrix.py.
+`scores.csv#tuned` takes the column `tuned` as score, or the rows whose column `model` is `tuned`,
+or the row that begins with `tuned`. `log.jsonl#tuned.is_correct` is a path into the rows, and
+`log.json#tuned` a list in a document. Columns of matrices are chosen by number: see matrix.py.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 @dataclass(frozen=True, slots=True)
 class ModelSelection:
-    """A path and the model chosen from it.
+    """A path and the chosen model.
 
     Attributes:
         path: the table.
@@ -65,12 +65,12 @@ class ModelSelection:
 
 
 def is_remote(source: object) -> bool:
-    """Whether this is an address rather than a path."""
+    """Whether this is a URL rather than a path."""
     return isinstance(source, str) and _SCHEME.match(source) is not None
 
 
 def parse_selection(source: str) -> ModelSelection:
-    """What stands before and after the last `#`, unless a file is really named like that."""
+    """Split a source at its last `#`, unless a file has exactly this name."""
     path, mark, model = source.rpartition(MARK)
     if not mark or not model or Path(source).exists() or not Path(path).exists():
         return ModelSelection(Path(source))
@@ -78,7 +78,7 @@ def parse_selection(source: str) -> ModelSelection:
 
 
 def read_selection(file: TableFile, model: str, *, name: str, table_map: TableMap) -> Run:
-    """The results of one model in a table of several."""
+    """Read the results of one model from a table of several."""
     origin = f"{file.path}{MARK}{model}"
     line = line_of_numbers(file, model) if file.headerless else _of_document(file, model, table_map)
     if isinstance(line, ScoreLine):
@@ -90,7 +90,7 @@ def read_selection(file: TableFile, model: str, *, name: str, table_map: TableMa
 
 
 def _of_document(file: TableFile, model: str, table_map: TableMap) -> ScoreLine | str | None:
-    """Scores in a JSON document, or the path of a list of results; None if it has no such path."""
+    """Return the scores at a path of a JSON document, or the path of a list of results; or None."""
     if file.kind != "json" and not file.single:
         return None
     document = read_document(file)
@@ -144,7 +144,7 @@ def _looked_at(file: TableFile) -> list[Any]:
 
 
 def _score_path(rows: Sequence[Any], present: Sequence[str], model: str) -> str | None:
-    """The column or path of a model's scores: a column of objects stands for the score in them."""
+    """Return the column or path of a model's scores, also inside a column of objects."""
     if model in present:
         holds_objects = any(isinstance(row.get(model), dict) for row in rows)
         return score_within(rows, model) if holds_objects else model
@@ -154,12 +154,12 @@ def _score_path(rows: Sequence[Any], present: Sequence[str], model: str) -> str 
 
 
 def _is_long(present: Sequence[str], table_map: TableMap) -> bool:
-    """Whether the table has a row per result, rather than one per model."""
+    """Whether the table has a row per result, not a row per model."""
     return has_items(present, table_map.columns)
 
 
 def _with_task(table_map: TableMap, present: Sequence[str] = ()) -> TableMap:
-    """Rows without a task of their own are all of one."""
+    """Set a fallback task for a table without tasks."""
     has_task = "task" in table_map.columns or "task" in present
     return table_map if table_map.task or has_task else replace(table_map, fallback_task=TASK)
 

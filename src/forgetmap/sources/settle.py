@@ -21,14 +21,14 @@ from forgetmap.sources.columns import (
 )
 
 MAX_ITEMS_CACHED = 1 << 15
-"""Items without options whose hashes are not computed again."""
+"""Cached hashes of items without options."""
 HASHED = ("question_hash", "options_hash", "gold_hash", "prompt_hash")
-"""Columns of hashes; the first three say what an item is."""
+"""Columns of hashes; the first three identify an item."""
 _FACTORS, _WORD = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9), (1 << 64) - 1
 
 
 def settle_answers(sample: Sample) -> None:
-    """Letters become the options they stand for, and places are found."""
+    """Complete a sample: letters become options, and indices and outcomes are filled in."""
     options = sample.options
     if options:
         if sample.gold_index is not None and 0 <= sample.gold_index < len(options):
@@ -47,7 +47,7 @@ def settle_answers(sample: Sample) -> None:
 
 
 def _settle_outcome(score: Score) -> None:
-    """An outcome that fits the value."""
+    """Replace an outcome that contradicts the value."""
     outcome = score.outcome
     if score.value is None:
         score.outcome = outcome if outcome in MISSING else Outcome.UNSCORED
@@ -56,7 +56,7 @@ def _settle_outcome(score: Score) -> None:
 
 
 def _settle_reasons(sample: Sample) -> None:
-    """Answers with score 0 get a reason where the harness gives none."""
+    """Set the outcome of answers with score 0 for which the harness gives no reason."""
     wrong = [s for s in sample.scores if s.value == 0 and s.outcome in (None, Outcome.INCORRECT)]
     if wrong:
         from forgetmap.sources.reasons import why_wrong  # large
@@ -67,7 +67,7 @@ def _settle_reasons(sample: Sample) -> None:
 
 
 def sample_hashes(sample: Sample) -> tuple[int | None, ...]:
-    """Hashes in the order of `HASHED`."""
+    """Return the hashes of a sample in the order of `HASHED`."""
     key = sample.prompt_key
     prompt = _text_hash(sample.prompt) if key is None else _key_hash(key)
     if not sample.options:
@@ -78,12 +78,12 @@ def sample_hashes(sample: Sample) -> tuple[int | None, ...]:
 
 @lru_cache(MAX_ITEMS_CACHED)
 def _open_hashes(question: str | None, gold: str | None) -> tuple[int | None, None, int | None]:
-    """Of an item without options; several filters log its answer, each with the same item."""
+    """Hash an item without options; cached, since a log repeats the item for each filter."""
     return _text_hash(question), None, _text_hash(gold)
 
 
 def hash_columns(columns: SampleColumns) -> dict[str, HashColumn]:
-    """Hashes by the names of their columns."""
+    """Return hashes by the names of their columns."""
     hashes = {"question_hash": text_hashes(columns.question)}
     if columns.prompt_key is not None:
         hashes["prompt_hash"] = _key_hashes(columns.prompt_key)
@@ -98,13 +98,13 @@ def hash_columns(columns: SampleColumns) -> dict[str, HashColumn]:
 
 
 def content_of(hashes: Sequence[int | None]) -> int:
-    """A number that tells items apart which have the same id."""
+    """Return a number that distinguishes items with the same id."""
     parts = zip(hashes, _FACTORS, strict=False)
     return sum((part or 0) * factor for part, factor in parts) & _WORD
 
 
 def contents(hashes: Mapping[str, HashColumn]) -> list[int]:
-    """`content_of` each row."""
+    """Return `content_of` for each row."""
     parts = [
         hashes[name].values.view(np.uint64) * np.uint64(factor)
         for name, factor in zip(HASHED, _FACTORS, strict=False)
@@ -115,7 +115,7 @@ def contents(hashes: Mapping[str, HashColumn]) -> list[int]:
 
 
 def settled_outcomes(columns: SampleColumns) -> list[list[Outcome | None]] | None:
-    """Outcomes that fit the values, for each metric; see `_settle_outcome`."""
+    """Return for each metric the outcomes, as `settle_answers` sets them; None if unknown."""
     if columns.outcome is None and not any(columns.response or ()):
         return None
     outcomes = columns.outcome or [None] * len(columns)
@@ -141,7 +141,7 @@ def _key_hashes(keys: Sequence[str]) -> HashColumn:
 
 
 def _key_hash(key: str) -> int:
-    """A number for a hash that is one already, or for a key of any other kind."""
+    """Return a number for a key: the first digits of a SHA-256 hash, else a hash of the text."""
     if len(key) == SHA256_DIGITS:
         try:
             return int(key[:HASH_DIGITS], 16)
@@ -151,7 +151,7 @@ def _key_hash(key: str) -> int:
 
 
 def digest_of(hashes: Sequence[int | None]) -> int:
-    """A number for several hashes."""
+    """Combine several hashes into one number."""
     return int.from_bytes(blake2b(repr(list(hashes)).encode(), digest_size=8).digest(), "big")
 
 

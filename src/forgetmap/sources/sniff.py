@@ -27,30 +27,30 @@ Packing = Literal["gzip", "zstd"]
 PEEK = 1 << 20
 MAX_LINE_BYTES = 64 << 20
 MAX_COLUMNS = 10_000
-"""Columns that the engine is asked to read; of wider tables only those that are needed."""
+"""Columns that DuckDB reads; of wider tables only the columns needed are read."""
 MAX_WIDTH = 500_000
-"""Columns of a table with a header."""
+"""Upper limit on columns of a table with a header."""
 MAX_RATIO = 500
-"""Unpacked bytes per packed byte; what is denser holds no answers of a model."""
+"""Unpacked bytes per packed byte; a denser file cannot be answers of a model."""
 MIN_DENSE_BYTES = 32 << 20
-"""Unpacked bytes from which on the ratio is looked at."""
+"""Unpacked bytes above which the ratio is checked."""
 MAX_DIGITS = 4_000
-"""Of a whole number; Python itself refuses to read those of more than 4,300."""
+"""Digits of an integer; Python refuses to parse more than 4,300."""
 DELIMITERS = ",\t;|"
 PARQUET_MAGIC = b"PAR1"
 PACKINGS: dict[bytes, Packing] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-"""First bytes of a packed file -> how it is packed."""
+"""First bytes of a packed file -> its packing."""
 BLANKS = b"\xef\xbb\xbf \t\r\n"
 UTF8_MARK, UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, slots=True)
 class Flattening:
-    """What was taken out of the rows of a file, to be read as a flat table.
+    """The origin of a flat table: columns and paths extracted from the rows of a file.
 
     Attributes:
         source: the file.
-        rows: path of the list that holds its rows; None if they are those of the file.
+        rows: path of the list of rows in a document; None if the file is a table.
         columns: names of columns, and paths into them.
     """
 
@@ -61,18 +61,18 @@ class Flattening:
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A file that was recognised.
+    """A table file of a known format.
 
     Attributes:
-        path: where it is.
-        kind: what it holds.
-        packing: how it is packed; None if it is not.
-        marked: whether it begins with a byte order mark.
-        delimiter: between the cells of a CSV.
-        headerless: whether its first line is already results: nothing but numbers.
-        single: whether it holds one JSON object, over one line or several.
-        unpacked: where its bytes were unpacked to, if they were.
-        flattening: what `unpacked` was made of, if not of all its bytes.
+        path: path of the file.
+        kind: format of the file.
+        packing: compression; None if there is none.
+        marked: whether the file begins with a byte order mark.
+        delimiter: delimiter of a CSV file.
+        headerless: whether the first line has only numbers, so that there is no header.
+        single: whether the file is one JSON object, on one line or several.
+        unpacked: path of a temporary copy that is read instead, if there is one.
+        flattening: origin of `unpacked`, if it is a flat table.
     """
 
     path: Path
@@ -87,16 +87,16 @@ class TableFile:
 
     @property
     def data(self) -> Path:
-        """The file to read; `path` is the one to tell people about."""
+        """Path to read from; messages name `path`."""
         return self.unpacked or self.path
 
     def open(self) -> IO[bytes]:
-        """Its bytes, unpacked."""
+        """Open the file for reading, unpacked."""
         return open_unpacked(self.data)
 
 
 def sniff(path: Path) -> TableFile:
-    """Recognise a table file, or say what is wrong with it."""
+    """Recognise the format of a table file; raise a typed error if it has none."""
     with readable_file(path):
         packing = packing_of(path)
         with open_unpacked(path) as stream:
@@ -124,7 +124,7 @@ def sniff(path: Path) -> TableFile:
         return TableFile(path, "csv", packing, marked, numbers, headerless=True)
     from forgetmap.sources.r_tables import (
         rewrite_r_table,
-    )  # brings the engine, which logs do without
+    )  # imports DuckDB, which logs do not need
 
     rewritten = rewrite_r_table(head, is_whole=len(head) < PEEK, open_text=lambda: _text(path))
     if rewritten is not None:
@@ -138,7 +138,7 @@ def _text(path: Path) -> IO[str]:
 
 @contextmanager
 def readable_file(path: Path) -> Iterator[None]:
-    """Turn what the system says about unreadable or cut off files into a typed error."""
+    """Turn errors of the system for unreadable or truncated files into a typed error."""
     try:
         yield
     except ForgetmapError:
@@ -152,7 +152,7 @@ def readable_file(path: Path) -> Iterator[None]:
 
 
 def require_few_columns(path: Path, count: int) -> None:
-    """Refuse a table of more columns than any evaluation has items."""
+    """Refuse a table with more columns than an evaluation could have items."""
     if count > MAX_WIDTH:
         raise UnknownFormatError(
             f"the header has {count:,} columns or more",
@@ -163,7 +163,7 @@ def require_few_columns(path: Path, count: int) -> None:
 
 
 def not_utf8(path: Path, line: int, error: UnicodeDecodeError) -> UnreadableError:
-    """The error for bytes that are not UTF-8."""
+    """Return the error for bytes that are not UTF-8."""
     return UnreadableError(
         f"not UTF-8: byte 0x{error.object[error.start]:02x} at column {error.start + 1}",
         file=str(path),
@@ -173,14 +173,14 @@ def not_utf8(path: Path, line: int, error: UnicodeDecodeError) -> UnreadableErro
 
 
 def packing_of(path: Path) -> Packing | None:
-    """How a file is packed, by its first bytes; None if it is not."""
+    """Return the packing of a file, from its first bytes; None if it is not packed."""
     with readable_file(path), path.open("rb") as raw:
         first = raw.read(max(map(len, PACKINGS)))
     return next((name for magic, name in PACKINGS.items() if first.startswith(magic)), None)
 
 
 def open_unpacked(path: Path) -> IO[bytes]:
-    """The bytes of a file, packed or not; what unpacks to more than anything real is refused."""
+    """Open a file, packed or not; reading fails if its compression ratio is implausible."""
     packing = packing_of(path)
     if packing is None:
         return path.open("rb", PEEK)
@@ -188,7 +188,7 @@ def open_unpacked(path: Path) -> IO[bytes]:
 
 
 class _Unpacked(io.RawIOBase):
-    """The bytes of a packed file, no more of them than a file of its size has."""
+    """Stream of a packed file; fails above the largest plausible size."""
 
     def __init__(self, path: Path, packing: Packing) -> None:
         self._path = path
@@ -211,7 +211,7 @@ class _Unpacked(io.RawIOBase):
 
 
 class _Zstandard:
-    """The bytes of a file packed by zstandard, some at a time."""
+    """Stream of a file packed with Zstandard."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa  # large, and only needed here
@@ -232,7 +232,7 @@ class _Zstandard:
 
 
 def too_dense(name: str, fact: str) -> UnreadableError:
-    """The error for a file that holds far more than it seems to."""
+    """Return the error for a file with an implausible compression ratio."""
     return UnreadableError(
         f"too large to be read safely: {fact}",
         file=name,
@@ -241,7 +241,7 @@ def too_dense(name: str, fact: str) -> UnreadableError:
 
 
 def whole_number(digits: str) -> int | str:
-    """A whole number as JSON has it; one that no field can hold stays the text that it was."""
+    """Parse an integer of JSON; one with too many digits stays a text."""
     return int(digits) if len(digits) <= MAX_DIGITS else digits
 
 
@@ -272,18 +272,18 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def _object_kind(head: bytes) -> Kind:
-    """One object per line, or a single object over several lines."""
+    """Return `jsonl` for one object per line, `json` for an object over several lines."""
     first = head.lstrip().split(b"\n", 1)[0]
     try:
         json.loads(first)
     except (ValueError, RecursionError):
-        # A first line longer than the peek, or cut off, is still a line.
+        # A first line that is truncated, or longer than the peek, is still a line.
         return "json" if first.strip() == b"{" else "jsonl"
     return "jsonl"
 
 
 def _has_second_line(head: bytes, stream: IO[bytes]) -> bool:
-    """Whether anything but blanks stands after the first line that holds anything."""
+    """Whether a second non-blank line follows the first one."""
     _, newline, rest = head.lstrip(BLANKS).partition(b"\n")
     while not (newline and rest.strip()):
         chunk = stream.read(PEEK)
@@ -294,7 +294,7 @@ def _has_second_line(head: bytes, stream: IO[bytes]) -> bool:
 
 
 def _separator_of_numbers(head: bytes) -> str | None:
-    """What stands between the cells of a first line that holds nothing but numbers."""
+    """Return the separator of a first line that has only numbers; else None."""
     first, newline, _ = head.partition(b"\n")
     is_cut = not newline and len(head) >= PEEK
     line = first.decode("utf-8", "replace").strip(" \r")

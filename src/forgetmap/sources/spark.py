@@ -32,14 +32,14 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def engine_session(engine: Any, master: str | None) -> Any:
-    """The session that reads, or None where the embedded engine does.
+    """Return the Spark session to read with; None for the embedded engine.
 
     Args:
         engine: `duckdb`, `spark`, a session, or None for the embedded engine.
         master: address of the cluster.
 
     Raises:
-        UsageError: there is no such engine, or no cluster is used.
+        UsageError: the engine is unknown, or `master` is given without Spark.
     """
     if engine in (None, "duckdb"):
         if master is not None:
@@ -62,20 +62,20 @@ def open_with_spark(
     task: str | None = None,
     score_range: ScoreRange | None = None,
 ) -> Run:
-    """Open a table for Spark to compute with; nothing is read but its schema.
+    """Open a table with Spark; only its schema is read.
 
     Args:
-        source: path or address of Parquet or Delta, of a run folder, or the name of a table;
-            `delta:PATH`, `parquet:PATH` and `orc:PATH` where the format is not to be guessed.
+        source: path or URL of Parquet or Delta, of a run folder, or the name of a table;
+            `delta:PATH`, `parquet:PATH` and `orc:PATH` name the format.
         session: the Spark session.
-        name: what to call it.
+        name: display name.
         column_map: canonical field -> column.
         task: name of the only task.
         score_range: the worst and the best score.
 
     Raises:
         MissingInputError: there is no such path or table.
-        UnknownFormatError: it is a file that Spark cannot spread.
+        UnknownFormatError: Spark cannot distribute files of this format.
     """
     text = os.fspath(source)
     if _is_local(text) and is_run_folder(Path(text)):
@@ -118,7 +118,7 @@ def _read_table(text: str, session: Any) -> Any:
 
 
 def _open_folder(folder: Path, session: Any) -> Run:
-    """A run folder, its manifest read here and its tables by Spark."""
+    """Open a run folder: its manifest is read here, its tables by Spark."""
     known = read_run(folder, check_texts=False)
     with spark_errors(str(folder)):
         scores = _frame(session.read.parquet(_full_path(str(folder / SCORES))), known.scores)
@@ -130,15 +130,15 @@ def _open_folder(folder: Path, session: Any) -> Run:
 
 
 def _frame(native: Any, like: Frame) -> Frame:
-    """The columns of a run, as the embedded engine lists them."""
+    """Return the frame with the columns of `like`, in the same order."""
     frame: Frame = nw.from_native(native)
     return frame.select(*like.collect_schema().names())
 
 
 def _has_delta_log(path: str, session: Any) -> bool:
-    """Whether a folder is a Delta table: its files alone hold rows that were deleted."""
+    """Whether a folder is a Delta table, whose files also contain deleted rows."""
     java, context = (getattr(session, name, None) for name in ("_jvm", "_jsc"))
-    if java is None or context is None:  # a session that is only connected to a driver
+    if java is None or context is None:  # a session of Spark Connect
         return False
     log = java.org.apache.hadoop.fs.Path(path, DELTA_LOG)
     return bool(log.getFileSystem(context.hadoopConfiguration()).exists(log))
@@ -154,7 +154,7 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _full_path(text: str) -> str:
-    """Workers have other working folders than the driver."""
+    """Return an absolute URI, since workers have other working folders than the driver."""
     return text if _ADDRESS.match(text) else Path(text).absolute().as_uri()
 
 

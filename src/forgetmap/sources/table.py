@@ -1,8 +1,8 @@
 """Plain tables: CSV, JSON Lines, JSON and Parquet, compressed or not, in one file or many.
 
-Parquet without texts stays lazy. Text formats are parsed once, by DuckDB, into a temporary table;
-cells that do not fit become NaN or -1, which validation refuses, and only then is the file read
-again line by line to say where.
+Parquet without texts stays lazy. Text formats are parsed once, by DuckDB, into a temporary table.
+Cells of the wrong type become NaN or -1, which validation refuses; the file is then read again line
+by line to locate the error.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ from forgetmap.sources.unknown import summary_error, unknown_document
 
 ROWS_LOOKED_AT = 200
 MAX_LISTS = 20
-"""Lists of results in a document that may be models."""
+"""Upper limit on lists of results in a document that are read as models."""
 Chosen = Mapping[str, str]
 """Canonical name -> column of the file."""
 Cell = tuple[str, str]
-"""A column and what stands in it."""
+"""A column and a value in it."""
 EVALSTATS = frozenset({"template", "input", "score"})
-"""Columns of a table of evalstats, which may have `run` and `evaluator` as well."""
+"""Columns of a table of evalstats, which may also have `run` and `evaluator`."""
 _OF_EVALSTATS = {"repeat": "run", "scorer": "evaluator"}
 _OTHER_TOOLS = frozenset(_OF_EVALSTATS.values())
 
@@ -88,20 +88,20 @@ def read_table(
     files: Sequence[TableFile], *, name: str, origin: str, table_map: TableMap,
     only: Cell | None = None,
 ) -> Run:  # fmt: skip
-    """One run from one or several table files.
+    """Read a run from one or several table files.
 
     Args:
         files: the tables.
-        name: what to call the run.
-        origin: where it came from.
-        table_map: how to read them.
-        only: take only the rows that say this.
+        name: display name of the run.
+        origin: path of the run, for messages.
+        table_map: map of the tables.
+        only: read only the rows with this value.
     """
     column_map, scale = table_map.columns, table_map.score_range
     files = [prepare_table(file, table_map, only) for file in files]
     task = table_map.task or _implied_task(files, column_map) or table_map.fallback_task
     if task is None and all(file.flattening and file.flattening.rows for file in files):
-        task = TASK  # nobody writes a document by hand for us
+        task = TASK  # JSON documents come from other tools, which have no column of tasks
     chosen = [_chosen(file, table_map, task, only) for file in files]
 
     def rows() -> Iterator[tuple[int, FileRow]]:
@@ -133,7 +133,7 @@ def read_table(
 
 
 def prepare_table(file: TableFile, table_map: TableMap, only: Cell | None = None) -> TableFile:
-    """What the engine can read in place; text must be text throughout."""
+    """Return a file that DuckDB can read: text is checked, nested or wide rows are flattened."""
     if file.flattening is not None or file.headerless:
         return file
     rows = table_map.rows or (_find_rows(file, table_map) if file.single else None)
@@ -142,7 +142,7 @@ def prepare_table(file: TableFile, table_map: TableMap, only: Cell | None = None
         return _flat(file, names, table_map, only, rows)
     file = _readable(file)
     asked_for = [*table_map.columns.values(), *(only[:1] if only else ())]
-    # The columns of JSON are only known by a pass over all of it.
+    # Listing the columns of JSON takes a pass over the whole file.
     if file.kind == "csv" or any("." in column for column in asked_for):
         present = column_names(file)
         require_few_columns(file.path, len(present))
@@ -156,10 +156,10 @@ def _flat(
     file: TableFile, present: Sequence[str], table_map: TableMap, only: Cell | None,
     rows: str | None = None,
 ) -> TableFile:  # fmt: skip
-    """The file as a flat table.
+    """Flatten the file.
 
     Raises:
-        ColumnError: a path of the map leads nowhere in any row.
+        ColumnError: a path of the map has no value in any row.
     """
     own = _flat_names(file, present, rows)
     flat = flatten(file, _needed(own, present, table_map, only), rows=rows)
@@ -173,14 +173,14 @@ def _flat(
 
 
 def _flat_names(file: TableFile, present: Sequence[str], rows: str | None) -> list[str]:
-    """The columns without those that hold objects: a field stands in them, but none is one."""
+    """Return the columns without those of objects, which may contain a field but are none."""
     some = first_rows(file, rows, ROWS_LOOKED_AT)
     objects = {name for row in some for name, cell in row.items() if isinstance(cell, dict)}
     return [name for name in present if name not in objects]
 
 
 def leads_into(path: str, present: Collection[str]) -> bool:
-    """Whether a path begins with one of these columns."""
+    """Whether a path leads inside one of these columns."""
     parts = path.split(".")
     return any(".".join(parts[:count]) in present for count in range(1, len(parts)))
 
@@ -188,7 +188,7 @@ def leads_into(path: str, present: Collection[str]) -> bool:
 def _needed(
     flat: Sequence[str], present: Sequence[str], table_map: TableMap, only: Cell | None
 ) -> list[str]:
-    """Of the flat columns of a file those that may be fields, and all that the map names."""
+    """Return the flat columns that may be fields, and all columns named by the map."""
     synonyms = {column for columns in SYNONYMS.values() for column in columns}
     asked_for = [*table_map.columns.values(), *(only[:1] if only else ())]
     asked_for += [table_map.model] if table_map.model else []
@@ -200,20 +200,21 @@ def _needed(
 
 
 def _find_rows(file: TableFile, table_map: TableMap) -> str | None:
-    """The list that holds the results of a document; None if the document is itself a result.
+    """Return the path of the list of results in a document; None if the document is one result.
 
     Raises:
-        UnknownFormatError: there is none, or there are several and nothing says which.
+        UnknownFormatError: there is no list of results, or the file contains only averages.
+        ColumnError: there are several such lists.
     """
     try:
         document = read_document(file)
     except UnreadableError:
-        return None  # the reader of rows says in which line it is broken
+        return None  # reading the rows reports the line of the error
     if not isinstance(document, dict):
         return None
     lists = [one for one in find_row_lists(document) if one.is_list]
     fitting = [one for one in lists if _fits(one.names, table_map)]
-    # With an id and an accuracy of its own, a document of many results is still no result.
+    # A document of many results may have an id and an accuracy, but is not itself a result.
     if _fits(list(document), table_map) and not any(one.count > 1 for one in fitting):
         return None
     require_few_columns(file.path, len(document))
@@ -233,7 +234,7 @@ def _find_rows(file: TableFile, table_map: TableMap) -> str | None:
 
 
 def _fits(present: Sequence[str], table_map: TableMap) -> bool:
-    """Whether rows with these columns have what every result needs."""
+    """Whether rows with these columns have a score and an item."""
     columns = table_map.columns
     named = {
         field: column
@@ -246,7 +247,7 @@ def _fits(present: Sequence[str], table_map: TableMap) -> bool:
 
 
 def _names_of_rows(file: TableFile, rows: str) -> list[str]:
-    """All columns that any row of a list in a document has."""
+    """Return the columns of all rows of a list in a document."""
     return list(dict.fromkeys(name for row in document_rows(file, rows) for name in row))
 
 
@@ -269,7 +270,7 @@ def _unpacked(file: TableFile, *, skip: int) -> TableFile:
 
 
 def has_items(present: Sequence[str], column_map: ColumnMap) -> bool:
-    """Whether a table with these columns says which item a row is about."""
+    """Whether a table with these columns has ids or questions of items."""
     columns = _named_columns(present, column_map)
     known = columns.keys() | by_synonyms(present, columns).keys()
     return not known.isdisjoint({"item", "question"})
@@ -280,7 +281,7 @@ def _named_columns(present: Sequence[str], column_map: ColumnMap) -> dict[str, s
 
 
 def _implied_task(files: Sequence[TableFile], column_map: ColumnMap) -> str | None:
-    """One task for all, where a table names its items in its own way and has no task at all."""
+    """Return a single task if every table has a known synonym of `item` but no task."""
     for file in files:
         present = [] if file.headerless else column_names(file)
         columns = _named_columns(present, column_map)
@@ -291,7 +292,7 @@ def _implied_task(files: Sequence[TableFile], column_map: ColumnMap) -> str | No
 
 
 def _of_other_tools(present: Sequence[str]) -> dict[str, str]:
-    """Fields that tables of other tools have under names too common to go by alone."""
+    """Return the columns of tables of other tools whose names are too common to match alone."""
     if not EVALSTATS.issubset(present):
         return {}
     return {field: column for field, column in _OF_EVALSTATS.items() if column in present}
@@ -311,7 +312,7 @@ def _chosen(
     present = column_names(file)
     require_few_columns(file.path, len(present))
     column_map = _of_other_tools(present) | dict(table_map.columns)
-    # Spreadsheets write columns without name behind the last one.
+    # Spreadsheets append columns without a name.
     for name, count in Counter(filter(None, present)).most_common(1):
         if count > 1:
             raise ColumnError(
@@ -341,7 +342,7 @@ def _chosen(
 
 
 def _holds_our_hashes(file: TableFile, column: str) -> bool:
-    """Whether a column named like a hash of ours holds whole numbers; others hold digests."""
+    """Whether a column named like one of our hashes has integers; other tools write digests."""
     if file.kind == "parquet":
         kinds = dict(zip(column_names(file), _parquet_kinds(file), strict=True))
         return kinds[column] in _WHOLE
@@ -351,7 +352,7 @@ def _holds_our_hashes(file: TableFile, column: str) -> bool:
 
 
 def column_names(file: TableFile) -> list[str]:
-    """The names of its columns."""
+    """Return the names of the columns of a file."""
     if file.kind == "csv":
         return csv_header(file)
     if file.kind == "parquet":
@@ -373,7 +374,7 @@ def column_names(file: TableFile) -> list[str]:
 
 
 def distinct_texts(file: TableFile, column: str) -> list[str]:
-    """What stands in a column, each text once, in order."""
+    """Return the distinct values of a column as texts, sorted."""
     if file.kind == "parquet":
         place = column_names(file).index(column)
         names = [f"c{index}" for index in range(len(column_names(file)))]
@@ -393,7 +394,7 @@ def distinct_texts(file: TableFile, column: str) -> list[str]:
 def _all_rows(
     files: Sequence[TableFile], chosen: Sequence[Chosen], only: Cell | None
 ) -> Iterator[tuple[int, FileRow]]:
-    """The rows of all files, with every column that any of them has."""
+    """Iterate over the rows of all files, with the columns of all of them."""
     blank = dict.fromkeys(name for columns in chosen for name in columns)
     for file, columns in zip(files, chosen, strict=True):
         selection = {**columns, _WHOSE: only[0]} if only else columns
@@ -409,7 +410,7 @@ def _union(parts: Iterable[str]) -> duckdb.DuckDBPyRelation:
 
 
 def _materialised(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
-    """Parse a text file once; texts are left behind in it."""
+    """Parse a text file once into a table, without the columns of texts."""
     kept = ", ".join(quote(name) for name in relation.columns if name not in TEXT_NAMES)
     name = fresh_name()
     relation.project(kept).create(name)
@@ -426,7 +427,7 @@ def _select(file: TableFile, chosen: Chosen, only: Cell | None, task: str | None
         selection = dict(chosen) | ({_WHOSE: only[0]} if only else {})
         rows = f"{_json_scan(file, selection)}{_where(quote(only[0]), only[1]) if only else ''}"
         return f"SELECT {', '.join(cells)} FROM {rows}"
-    # By place, because the engine takes names that differ only in case for the same.
+    # By position, because DuckDB ignores the case of names.
     present = column_names(file)
     indexes = {field: present.index(column) for field, column in chosen.items()}
     kinds = _parquet_kinds(file) if file.kind == "parquet" else [""] * len(present)
@@ -446,7 +447,7 @@ def _where(column: str, value: str) -> str:
 
 
 def _csv_cell(field: str, column: str) -> str:
-    """A cell of a CSV; a text has no quote before what a spreadsheet would take for a formula."""
+    """Return SQL for a cell of a CSV file, without the quote that protects formulas in texts."""
     is_text = str(BY_NAME[field].type) == "string"
     return _cell(field, unquoted_sql(column) if is_text else column, None)
 
@@ -495,22 +496,22 @@ _NUMBERS = _WHOLE | {"FLOAT", "DOUBLE", "BOOLEAN"}
 
 
 def _cell(field: str, column: str, kind: str | None) -> str:
-    """The column as its field's type; what does not fit becomes a value that validation refuses.
+    """Return SQL for a column in the type of its field; misfits become values that are refused.
 
     Args:
-        field: the field.
-        column: where it is.
-        kind: the type of that column, or None in a text format.
+        field: canonical field.
+        column: SQL of the column.
+        kind: type of the column; None in a text format.
     """
     if field == "options":
         is_list = kind is not None and kind.endswith("[]")
         return f"{column if is_list else f'CAST({column} AS VARCHAR)'} AS {field}"
     sql_type = _SQL_TYPES[str(BY_NAME[field].type)]
-    # Keys stay as they are, because the footer of a Parquet file then answers for them.
+    # Keys are not cast, so that statistics in the footer of a Parquet file can be used.
     if kind == sql_type and (sql_type != "VARCHAR" or field in KEY):
         return f"{column} AS {field}"
     if field == "item" and kind in {"FLOAT", "DOUBLE"}:
-        # 7.0 is the id 7 beside a missing value.
+        # In a column with missing values, the id 7 is stored as 7.0.
         digits = f"CASE WHEN {column} = floor({column}) THEN TRY_CAST({column} AS BIGINT) END"
         return f"coalesce(CAST({digits} AS VARCHAR), CAST({column} AS VARCHAR)) AS item"
     if field == "repeat" or sql_type == "VARCHAR":

@@ -9,13 +9,12 @@ from typing import NamedTuple
 from forgetmap.errors import UsageError
 
 ROWS, MODEL = "rows", "model"
-"""Names in --columns that are no fields: the list that holds the results, and the column that says
-whose result a row is."""
+"""Names in --columns that are not fields: the list of results, and the column with the model."""
 PERCENT = "percent"
 
 
 class ScoreRange(NamedTuple):
-    """A scale of scores: what is worst and what is best on it; the worst may be the larger."""
+    """A scale of scores: its worst and its best value; the worst may be the larger one."""
 
     worst: float
     best: float
@@ -28,15 +27,15 @@ class ScoreRange(NamedTuple):
         return min(self) <= score <= max(self)
 
     def share(self, score: float) -> float:
-        """Where a score lies between worst and best: 0 to 1."""
+        """Return the position of a score between worst (0) and best (1)."""
         return (score - self.worst) / (self.best - self.worst)
 
 
 def parse_range(text: str) -> ScoreRange:
-    """`1:10`, or `percent` for 0:100.
+    """Parse a scale: `1:10`, or `percent` for 0:100.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: the text is not a scale.
     """
     worst, colon, best = ("0:100" if text.strip().lower() == PERCENT else text).partition(":")
     try:
@@ -58,10 +57,10 @@ class TableMap:
     Attributes:
         columns: canonical field -> column, or path into one.
         task: name of the only task.
-        rows: path of the list that holds the results of a JSON document; `.` is the document.
-        model: the column that says whose result a row is.
-        score_range: the scale of the scores, where it is not 0 to 1.
-        fallback_task: name of the only task where the table names none.
+        rows: path of the list of results in a JSON document; `.` is the document.
+        model: column with the model of each row.
+        score_range: scale of the scores, if it is not 0 to 1.
+        fallback_task: name of the only task if the table has none.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -74,9 +73,9 @@ class TableMap:
     def merged(
         self, columns: Mapping[str, str], task: str | None, score_range: ScoreRange | None
     ) -> TableMap:
-        """The same with what is named now, which wins."""
+        """Return the map with these options, which take precedence."""
         fields = {name: column for name, column in columns.items() if name not in {ROWS, MODEL}}
-        # A column of task names takes the place of the one name for all rows.
+        # A column of task names replaces the single name for all rows.
         known_task = None if "task" in fields else self.task
         return TableMap(
             {**self.columns, **fields},
@@ -87,10 +86,10 @@ class TableMap:
         )
 
     def with_columns(self, **columns: str) -> TableMap:
-        """The same with further columns."""
+        """Return the map with further columns."""
         return replace(self, columns={**self.columns, **columns})
 
     @property
     def names_columns(self) -> bool:
-        """Whether it says that this is a table, not a log."""
+        """Whether the map names columns, so that the file must be a table, not a log."""
         return bool(self.columns or self.rows or self.model)

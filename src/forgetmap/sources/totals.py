@@ -1,7 +1,7 @@
 """Totals stated by a log, compared with the records read from it.
 
-A harness that counts otherwise than we do, or rows that went missing, show as a difference: it is
-reported with both numbers, never settled in silence.
+A difference means that the harness counts differently, or that rows are missing. It is reported
+with both numbers and never corrected silently.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from forgetmap.sources.fields import replace_surrogates
 from forgetmap.text import counted, listed
 
 MIN_DIGITS = 2
-"""Digits behind the point that a mean has at least: 0.5 is a half, not 0.45 to 0.55."""
+"""Minimum number of decimals of a mean: 0.5 means 0.50, not 0.45 to 0.55."""
 MAX_NOTICES = 5
-"""Differences with a sentence of their own; who counts otherwise does so in every task."""
+"""Differences with a notice of their own; a harness that counts differently does so everywhere."""
 SLACK = 1e-6
-"""What sums of floating-point numbers may differ by."""
+"""Tolerance for sums of floating-point numbers."""
 _COLUMNS = ("task", "metric", "scorer", "category", "repeat", "score")
 
 
 @dataclass(frozen=True, slots=True)
 class _ScoreSums:
-    """Of the results that a total is about: how many, how many of them scored, and their sum."""
+    """Number of results, number of scored results, and the sum of their scores."""
 
     rows: int
     scored: int
@@ -38,11 +38,11 @@ class _ScoreSums:
 
 
 def total_notices(scores: Path, stated: Sequence[StatedTotal]) -> list[str]:
-    """Where the totals of logs differ from the records.
+    """Return a notice for each total of the logs that differs from the records.
 
     Args:
         scores: the table of scores.
-        stated: what the logs say.
+        stated: totals stated by the logs.
     """
     if not stated:
         return []
@@ -53,7 +53,7 @@ def total_notices(scores: Path, stated: Sequence[StatedTotal]) -> list[str]:
 
 
 def graded_notices(tasks: Collection[str]) -> list[str]:
-    """A log without verdicts is scored here, and its reader must know."""
+    """Return the notice that tasks without verdicts in the log were graded by forgetmap."""
     if not tasks:
         return []
     named = listed(sorted(tasks), "tasks")
@@ -91,7 +91,7 @@ def _sums(table: pa.Table, total: StatedTotal) -> _ScoreSums:
 
 
 def _agrees(total: StatedTotal, ours: float) -> bool:
-    """Equal, as far as the log writes it out."""
+    """Whether both are equal up to the rounding of the log."""
     if total.kind == "sum":
         return math.isclose(total.value, ours, abs_tol=0.01)
     digits = max(len(repr(total.value).partition(".")[2]), MIN_DIGITS)

@@ -1,7 +1,7 @@
-"""Rows of a file of lines, decoded by type, many at a time: those that are alike as columns.
+"""Fast reading of JSON lines: common rows are decoded into typed structs and joined as columns.
 
-An adapter names the fields of its common rows by a type, which passes over all others, and makes
-cells of such a row. Any other row is read with care, by the reader that reads every row.
+An adapter declares a type with the fields of its common rows, and a function that makes cells of
+such a row. All other rows go to the slower reader, which handles every row.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from forgetmap.sources.fields import MAX_COUNT
 from forgetmap.sources.files import MAX_BLANK_LINES, LineBlock, LogFile
 
 ROWS_AT_A_TIME = 512
-"""Enough for calls on whole columns to cost little, few enough to stay in the cache of a core."""
+"""Rows per block: enough to amortise calls on columns, few enough for the cache of a core."""
 Decode = Callable[[bytes], Any]
 _OF_OPTIONS = ("options", "gold_index", "choice")
 _Count = Annotated[float, msgspec.Meta(ge=0, le=MAX_COUNT, multiple_of=1)]
 
 
 class TokenUsage(msgspec.Struct, gc=False):
-    """Tokens of a request, as many harnesses write them; whole numbers, some with a point."""
+    """Tokens of a request, as many harnesses write them: integers, also as floats."""
 
     input_tokens: _Count | None = None
     output_tokens: _Count | None = None
 
 
 def token_counts(usage: TokenUsage | None) -> tuple[int | None, int | None]:
-    """Tokens of the prompt and of the response."""
+    """Return the tokens of the prompt and of the response."""
     if usage is None:
         return None, None
     asked, answered = usage.input_tokens, usage.output_tokens
@@ -41,7 +41,7 @@ def token_counts(usage: TokenUsage | None) -> tuple[int | None, int | None]:
 
 
 class RowForm(msgspec.Struct, frozen=True):
-    """What rows have in common that become columns together; see `SampleColumns`."""
+    """Common properties of rows that become columns together; see `SampleColumns`."""
 
     task: str
     metrics: tuple[str, ...]
@@ -52,9 +52,9 @@ class PlainRow(msgspec.Struct, gc=False):
     """A common row.
 
     Attributes:
-        form: what it has in common with others.
+        form: rows of equal form are joined as columns.
         values: the score of each metric.
-        cells: of the columns that its reader names.
+        cells: values of the columns that its reader names.
     """
 
     form: RowForm
@@ -63,7 +63,7 @@ class PlainRow(msgspec.Struct, gc=False):
 
 
 class TypedLine(msgspec.Struct, gc=False):
-    """A line of a file; `plain` is None if it must be read with care."""
+    """A line of a file; `plain` is None if the slower reader must read it."""
 
     number: int
     raw: bytes
@@ -71,14 +71,14 @@ class TypedLine(msgspec.Struct, gc=False):
 
 
 class TypedLines:
-    """Reads the rows of a file, common ones by columns.
+    """Reader of the rows of a file, common ones as columns.
 
     Args:
-        file: its rows, one per line.
-        decode: the fields of a row by type; fails where a row is unusual.
-        plain: the cells of a row; None where it is unusual after all.
-        names: of the columns of these cells.
-        careful: the samples of any other line.
+        file: file with one row per line.
+        decode: decodes a row into a struct; fails for an unusual row.
+        plain: returns the cells of a row; None for an unusual row.
+        names: columns of these cells.
+        careful: reads the samples of any other line.
         constants: further fields of all columns.
     """
 
@@ -95,7 +95,7 @@ class TypedLines:
         self._names, self._careful, self._constants = names, careful, constants
 
     def samples(self) -> Iterator[Sample | SampleColumns]:
-        """All samples in the order of the rows, alone or as columns."""
+        """Iterate over all samples in the order of the rows, single or as columns."""
         lines: list[TypedLine] = []
         number = blank = 0
         for block in self._file.blocks():
@@ -119,7 +119,7 @@ class TypedLines:
             try:
                 row = decode(line.raw)
                 if not line.raw.isascii():
-                    line.raw.decode()  # fields that were passed over, too
+                    line.raw.decode()  # checks fields that the type skips, too
             except UNDECODABLE:
                 continue
             line.plain = plain(row)

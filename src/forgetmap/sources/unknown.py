@@ -37,7 +37,7 @@ FORMATS: Final[Mapping[str, frozenset[str]]] = {
     "tau-bench": frozenset({"task_id", "reward", "info", "traj", "trial"}),
     "a table": frozenset({"task", "item", "score"}),
 }
-"""Names by which a format is known."""
+"""Field names that identify a format."""
 MIN_SHARED = 0.5
 MAX_NEAREST = 2
 ACCEPTED = (
@@ -49,12 +49,12 @@ MAX_POINTER_BYTES = 1024
 
 
 def map_command(path: Path) -> str:
-    """What proposes how to read a file."""
+    """Return the command that proposes a map for a file."""
     return f"`forgetmap records map {shlex.quote(str(path))}`"
 
 
 def nearest_formats(names: Collection[str]) -> str:
-    """The known formats that share most of their names with these, and what is missing."""
+    """Describe the known formats that share most field names with these, and what is missing."""
     shares = {
         form: len(wanted.intersection(names)) / len(wanted) for form, wanted in FORMATS.items()
     }
@@ -71,7 +71,7 @@ def nearest_formats(names: Collection[str]) -> str:
 
 
 def unknown_document(path: Path, document: Any) -> UnknownFormatError:
-    """The error for a JSON document in which no list of results is found."""
+    """Return the error for a JSON document without a list of results."""
     names = list(document) if isinstance(document, Mapping) else []
     return UnknownFormatError(
         f"unknown format: one JSON object with {listed(names) or 'nothing in it'}, without a "
@@ -82,7 +82,7 @@ def unknown_document(path: Path, document: Any) -> UnknownFormatError:
 
 
 def summary_error(path: Path, names: Collection[str]) -> UnknownFormatError | None:
-    """The error for a file that holds averages only, if its names say so."""
+    """Return the error for a file with only averages, judged by its field names; else None."""
     if "results" not in names:
         return None
     folder = shlex.quote(str(path if path.is_dir() else path.parent))
@@ -105,20 +105,20 @@ def _averages(path: Path, harness: str, option: str, folder: str) -> UnknownForm
 
 
 def is_pointer(head: bytes) -> bool:
-    """Whether a file holds only the address of what Git keeps elsewhere."""
+    """Whether a file is a pointer of Git LFS or git-annex."""
     return head.startswith(LFS_MARK) or (
         len(head) < MAX_POINTER_BYTES and head.lstrip(b"./").startswith(b"git" + ANNEX_MARK)
     )
 
 
 def find_pointers(path: Path) -> list[Path]:
-    """The files at or below a path that are pointers of Git LFS or git-annex."""
+    """Find the files at or below a path that are pointers of Git LFS or git-annex."""
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     return [file for file in files if file.is_file() and is_pointer(_head(file))]
 
 
 def pointer_error(path: Path, pointers: list[Path]) -> UnknownFormatError:
-    """The error for files whose content Git has not fetched yet."""
+    """Return the error for files whose content Git has not fetched yet."""
     first = pointers[0]
     kind = "Git LFS" if _head(first).startswith(LFS_MARK) else "git-annex"
     what = (
@@ -130,7 +130,7 @@ def pointer_error(path: Path, pointers: list[Path]) -> UnknownFormatError:
 
 
 def _fetching(path: Path, kind: str) -> str:
-    """The command that fetches what a pointer stands for."""
+    """Return a hint with the command that fetches the content of a pointer."""
     root = next((one for one in path.resolve().parents if (one / ".git").exists()), None)
     if root is None:
         return f"this is not a clone: fetch the file again with {kind}, or download it by itself."
@@ -157,7 +157,7 @@ def _head(file: Path) -> bytes:
 
 
 def empty_folder(folder: Path) -> UnknownFormatError:
-    """The error for a folder with nothing in it."""
+    """Return the error for an empty folder."""
     return UnknownFormatError(
         "this folder is empty",
         file=str(folder),
@@ -166,12 +166,12 @@ def empty_folder(folder: Path) -> UnknownFormatError:
 
 
 def accepted() -> str:
-    """All that can be read, in words."""
+    """Describe all readable inputs."""
     return ACCEPTED.format(harnesses=", ".join(ADAPTERS.names()))
 
 
 def explain_path(path: Path, error: InputError) -> InputError:
-    """A better error for a path that holds no results, where its files say more."""
+    """Return a more specific error for a path without results, if its files allow one."""
     pointers = find_pointers(path)
     if pointers and (path.is_file() or _nothing_else(path, pointers)):
         return pointer_error(path, pointers)
@@ -183,7 +183,7 @@ def explain_path(path: Path, error: InputError) -> InputError:
 
 
 def _nothing_else(folder: Path, pointers: list[Path]) -> bool:
-    """Whether the pointers are what was meant: no other file is named alike."""
+    """Whether no other file of the folder has the ending of one of the pointers."""
     endings = {pointer.suffix for pointer in pointers}
     others = (file for file in folder.rglob("*") if file.is_file() and file not in set(pointers))
     return all(file.suffix not in endings for file in others)

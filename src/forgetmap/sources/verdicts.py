@@ -1,7 +1,7 @@
 """The choice between verdicts of the log and grades by forgetmap.
 
-By default a log's own verdict is used, and only where it stores none the answer is graded here.
-`log` leaves such answers unscored; `own` grades every answer here whose right answer is known.
+By default the verdict of the log is used, and answers without one are graded here. `log` leaves
+such answers unscored; `own` grades every answer whose gold is known.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ METRIC = "acc"
 
 
 def settle_verdicts(sample: Sample, verdicts: Verdicts, problems: Problems) -> Sample:
-    """The sample with the scores that were asked for; what cannot be had is missing."""
+    """Set the scores of a sample for the chosen verdicts; a score that is unknown is None."""
     own = [score for score in sample.scores if score.scorer == OWN_SCORER]
     if verdicts == "log":
         for score in own:
@@ -31,7 +31,7 @@ def settle_verdicts(sample: Sample, verdicts: Verdicts, problems: Problems) -> S
 
 
 def _grade(sample: Sample, problems: Problems) -> Grade | None:
-    """What the response counts as; None where there is nothing to hold it against."""
+    """Grade the response; None if there is no response or no usable gold."""
     options = tuple(sample.options or ())
     gold = short_gold(_gold_text(sample))
     if gold is None or sample.response is None:
@@ -51,6 +51,6 @@ def _grade(sample: Sample, problems: Problems) -> Grade | None:
 
 
 def _gold_text(sample: Sample) -> str | None:
-    """The right answer, as text where it is known by its place."""
+    """Return the gold as text, from its index if there is one."""
     options, index = sample.options or [], sample.gold_index
     return options[index] if index is not None and 0 <= index < len(options) else sample.gold
