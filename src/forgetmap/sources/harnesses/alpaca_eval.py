@@ -1,7 +1,7 @@
 """AlpacaEval: `annotations.json`, one array of comparisons of two outputs to one instruction.
 
 `preference` is from 1 (the reference, `generator_1`) to 2 (the model, `generator_2`); the first
-releases wrote 0 for a tie. Kept is the share of the model: preference - 1.
+releases wrote 0 for a tie. The score is the share of the model: preference - 1.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class AlpacaEval:
     preferred: Sequence[str] = (METRIC,)
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """One log per model, also where one file holds several."""
+        """Return one log per model; a file may contain several."""
         return [_log(file, m) for file in files if file.peek.has(*KEYS) for m in _models(file)]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per comparison; an instruction that comes again is a further item."""
+        """Yield one sample per comparison; a repeated instruction is a further item."""
         file = log.files[0]
         seen: Counter[tuple[str, str]] = Counter()
         for line, values in rows(file, problems):

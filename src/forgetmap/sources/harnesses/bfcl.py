@@ -1,8 +1,8 @@
 """Berkeley Function-Calling Leaderboard: `result/MODEL` with all answers, `score/MODEL` beside it.
 
-A file of scores begins with a row of totals and then lists the failures only, so both are read: an
-answer that is not among the failures of its category is right. Where only one of the two folders
-is given, the other is looked for beside it.
+A score file begins with a row of totals and then lists only the failures, so both are read: an
+answer that is not among the failures of its category is right. If only one of the two folders is
+given, the other is looked up next to it.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ FAILURE_ABOUT = frozenset({"test_category", "model_result_raw", "model_result", 
 RESULT = ("id", "result")
 RESULT_ABOUT = frozenset({"latency", "input_token_count", "inference_log"})
 RESULTS, SCORES = "result", "score"
-"""Folders that the harness writes answers and verdicts to."""
+"""Folders of answers and of verdicts."""
 PREPARATION = "prereq"
-"""In ids of conversations that only fill the memory for others; nothing in them is scored."""
+"""Part of the ids of conversations that only fill the memory for others and are not scored."""
 _CATEGORY = re.compile(r"(?P<category>.+?)_\d+(?:-.*)?")
 _NAME = re.compile(
     r"(?:BFCL_v\d+_|gorilla_openfunctions_v\d+_test_)?(?P<category>.+)_(?:result|score)"
 )
 _UNREADABLE = re.compile(r"decoder_failed|decoder_wrong_output_format|empty_turn|inference_error")
-"""Kinds of error of answers in which no call could be found."""
+"""Kinds of error of answers without a readable call."""
 
 
 class Bfcl:
@@ -44,7 +44,7 @@ class Bfcl:
     preferred: Sequence[str] = (METRIC,)
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """One log per model and category, with all its answers and failures."""
+        """Return one log per model and category, with all its answers and failures."""
         known = {file.name: file for file in files if _is_result(file) or _is_score(file)}
         for file in list(known.values()):
             other = _counterpart(file)
@@ -56,7 +56,7 @@ class Bfcl:
         return [log for group in groups.values() for log in _logs(group)]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per answer; one that no file of scores speaks of is unscored."""
+        """Yield one sample per answer; without a score file, answers are unscored."""
         task = log.tasks[0]
         results = [file for file in log.files if _is_result(file)]
         scores = [file for file in log.files if _is_score(file)]
@@ -87,7 +87,7 @@ def _is_score(file: LogFile) -> bool:
 
 
 def _counterpart(file: LogFile) -> LogFile | None:
-    """The file of scores to one of results, or the other way round, on this machine."""
+    """Return the local score file of a result file, or the other way round."""
     swapped = {RESULTS: SCORES, SCORES: RESULTS}
     parts = list(file.path.parts)
     places = [place for place, part in enumerate(parts[:-1]) if part in swapped]
@@ -104,21 +104,21 @@ def _counterpart(file: LogFile) -> LogFile | None:
 
 
 def _folder_key(file: LogFile) -> tuple[str, ...]:
-    """The folders above a file, but for the one that tells answers from verdicts."""
+    """Return the folders above a file, without `result` or `score`."""
     folders = PurePosixPath(file.name).parent.parts
     places = [place for place, part in enumerate(folders) if part in (RESULTS, SCORES)]
     return tuple(part for place, part in enumerate(folders) if not places or place != places[-1])
 
 
 def _logs(files: Sequence[LogFile]) -> Iterator[Log]:
-    """The categories of one folder; totals that name none belong to the only one there is."""
+    """Yield a log per category of a folder; totals without a category belong to the only one."""
     by_category: dict[str | None, list[LogFile]] = defaultdict(list)
     for file in files:
         by_category[_category_of(file)].append(file)
     nameless = by_category.pop(None, [])
     for category, group in by_category.items():
         if not any(file.peek.has("id") for file in group):
-            continue  # totals alone may be of any program
+            continue  # totals alone may be those of another program
         own = [*group, *(nameless if len(by_category) == 1 else [])]
         yield _log(str(category), sorted(own, key=_is_score))
 
@@ -130,7 +130,7 @@ def _category_of(file: LogFile) -> str | None:
 
 
 def _category(row: Mapping[str, Any]) -> str | None:
-    """The category in the id of a row, else the one it names."""
+    """Return the category from the id of a row, else from its field."""
     named, item = row.get("test_category"), row.get("id")
     match = _CATEGORY.fullmatch(item) if isinstance(item, str) else None
     if match:
@@ -148,7 +148,7 @@ def _log(category: str, files: Sequence[LogFile]) -> Log:
 
 
 def _model(files: Sequence[LogFile]) -> str | None:
-    """The folder below `result` or `score`, else the name in the verdicts."""
+    """Return the name of the folder below `result` or `score`, else the name in the verdicts."""
     for file in files:
         folders = PurePosixPath(file.name).parent.parts
         places = [place for place, part in enumerate(folders) if part in (RESULTS, SCORES)]
@@ -171,7 +171,7 @@ def _report_missing_half(log: Log, problems: Problems, *, lacks: str) -> None:
 
 
 def _failures(files: Sequence[LogFile], task: str, problems: Problems) -> dict[str, Fields]:
-    """The rows of the answers that are wrong, by id; totals are put down for later."""
+    """Return the rows of wrong answers by id, and add the totals to `problems`."""
     failures: dict[str, Fields] = {}
     for file in files:
         for line, values in rows(file, problems):
@@ -199,7 +199,7 @@ def _sample(
         task=task,
         item=item,
         scores=[score],
-        # Of conversations both are lists, one number per step.
+        # In conversations, both are lists with a number per step.
         tokens_in=as_count(row.values.get("input_token_count")),
         tokens_out=as_count(row.values.get("output_token_count")),
         response=row.json_text("result") if texts else None,

@@ -1,7 +1,7 @@
 """bigcode-evaluation-harness: recognised, but refused, because it stores no item results.
 
-It writes generations and one number per task; which problems were solved is known only while it
-runs. A file of generations can be evaluated again, by it or by EvalPlus.
+It writes generations and one number per task, but not which problems were solved. A file of
+generations can be evaluated again, by it or by EvalPlus.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class BigCode:
     preferred: Sequence[str] = ()
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """Documents of metrics with the settings of a run."""
+        """Return one log per document of metrics with the settings of a run."""
         return [
             Log("bigcode", (file,), format="bigcode metrics")
             for file in files
@@ -35,6 +35,6 @@ class BigCode:
         ]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:  # noqa: ARG002
-        """Nothing but the reason why there is nothing."""
+        """Report why there are no samples."""
         problems.add(log.files[0].name, SENTENCE)
         return iter(())

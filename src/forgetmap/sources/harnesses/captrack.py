@@ -1,13 +1,12 @@
 """CapTrack's model_responses: MODEL/BENCHMARK_SUBSET.{jsonl,json,csv,parquet}, without scores.
 
-What a row itself decides is judged here: a letter among options, a number. Everything else stays
-unscored, with all that the scorers of a taxonomy need in `material`. A file is the task its name
-says and no other: `gsm8k.jsonl` is not taken for `gsm8k.subset`.
+Answers that the row alone decides are graded here: letters of options, and numbers. All others stay
+unscored, with everything that the scorers of a taxonomy need in `material`. The task is the exact
+name of the file: `gsm8k.jsonl` is not read as `gsm8k.subset`.
 
-Cells become plain values, the same from JSON, CSV and Parquet. Parquet gives numbers and truth
-values where JSON has texts, and fills the objects of a column up with nulls until all have the same
-keys; CSV gives everything as text, written as JSON or as Python prints it. A response is never
-looked into: it is text, whatever it looks like.
+Cells become the same plain values from JSON, CSV and Parquet. Parquet has numbers and truth values
+where JSON has texts, and pads the objects of a column with nulls until all have the same keys; CSV
+has only text, written as JSON or as a Python literal. A response is never parsed: it stays text.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ from forgetmap.sources.files import LogFile, open_parquet
 
 METRIC = "acc"
 PROVISIONAL_SCORER = "forgetmap"
-"""The scorer of scores that are made on reading, and give way to measured ones."""
+"""Scorer of provisional scores, made while reading and replaced by those of real scorers."""
 REQUIRED = frozenset({"outputs", "gold"})
 CARD = frozenset({"id", "family", "prompt", "formatted_prompt", "ctx", "choices", "schema"})
 """Further columns of CapTrack's data set."""
 FOREIGN = frozenset({"score", "task", "metric", "metrics", "doc_id", "item"})
-"""A table that has one of these is somebody's own."""
+"""Columns that CapTrack does not have: a table with one of them is another format."""
 _TASK = re.compile(
     r"^(?P<benchmark>.+?)[_.]"
     r"(?P<subset>table_schema|schema|subset|rephrased|full|citation|turn[12]|4k|32k)$"
@@ -60,11 +59,11 @@ class CapTrack:
     preferred: Sequence[str] = (METRIC,)
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """Tables of outputs and right answers without scores."""
+        """Return one log per table of outputs and right answers without scores."""
         return [_log(file) for file in files if _is_known(_columns(file))]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per output."""
+        """Yield one sample per output."""
         task = log.tasks[0]
         for file in log.files:
             for line, values in _rows(file, problems):
@@ -139,12 +138,12 @@ def _csv_rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, dict[str
 def captrack_samples(
     task: str, rows: Iterable[Mapping[str, Any]], *, origin: str
 ) -> Iterator[Sample]:
-    """The samples of rows of CapTrack's data set; the first row that cannot be used is an error.
+    """Yield the samples of rows of CapTrack's data set; the first unusable row is an error.
 
     Args:
-        task: what to call the task.
-        rows: as they are in the data set.
-        origin: what to call it in messages.
+        task: name of the task.
+        rows: rows of the data set.
+        origin: name of the data set for messages.
     """
     file, problems = LogFile(Path(origin), origin, task), Problems(strict=True)
     for number, row in enumerate(rows, start=1):
@@ -152,7 +151,7 @@ def captrack_samples(
 
 
 def samples_of(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
-    """Several outputs of one row are repeats."""
+    """Yield one sample per output of a row; several outputs are repeats."""
     prompt = structured(row.values.get("prompt"))
     question = _question(prompt)
     item = _id(row) or (question and blake2b(question.encode(), digest_size=8).hexdigest())
@@ -189,13 +188,13 @@ def samples_of(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
 
 
 def _id(row: Fields) -> str | None:
-    """A text or a number; pandas makes 1.0 of the number 1 beside an empty cell."""
+    """Return the id; in a column with empty cells, pandas writes the number 1 as 1.0."""
     name = row.values.get("id")
     return as_text(name) if isinstance(name, float) and name.is_integer() else row.name("id")
 
 
 def _turns(prompt: object) -> list[str]:
-    """The questions of a conversation in order; none of a single question."""
+    """Return the questions of a conversation in order; an empty list for a single question."""
     if not isinstance(prompt, list):
         return []
     turns = [turn.get("user prompt") if isinstance(turn, dict) else turn for turn in prompt]
@@ -203,7 +202,7 @@ def _turns(prompt: object) -> list[str]:
 
 
 def _question(prompt: object) -> str | None:
-    """Of a conversation the questions of all turns."""
+    """Return the question; for a conversation, the questions of all turns."""
     return (
         "\n".join(_turns(prompt)) or None
         if isinstance(prompt, list)
@@ -212,7 +211,7 @@ def _question(prompt: object) -> str | None:
 
 
 def _read_gold(task: str, row: Fields) -> Any:
-    """The right answer as the row has it. WinoGrande numbers its two options from 1."""
+    """Return the right answer of the row; WinoGrande numbers its two options from 1."""
     gold = structured(row.values.get("gold"))
     if task.startswith("winogrande") and as_text(gold) in WINOGRANDE:
         return WINOGRANDE[str(as_text(gold))]
@@ -223,7 +222,7 @@ WINOGRANDE = {"1": "A", "2": "B"}
 
 
 def _gold(gold: object) -> str | None:
-    """Of several right answers the first; of a marked solution what follows the mark."""
+    """Return the first of several right answers; of a solution, the part after `####`."""
     if isinstance(gold, dict):
         return _gold(gold.get("answer", gold.get("text")))
     if isinstance(gold, list):
@@ -246,7 +245,7 @@ def _options(row: Fields) -> list[str] | None:
 
 
 def _material(task: str, row: Fields, gold: object, turns: Sequence[str]) -> str | None:
-    """What scorers need besides question, options and right answer, as JSON."""
+    """Return, as JSON, what scorers need besides question, options and right answer."""
     values = {name: structured(row.values.get(name)) for name in ("ctx", "context", *_AS_IT_IS)}
     material = {name: values[name] for name in _AS_IT_IS}
     context = values["ctx"] if values["ctx"] is not None else values["context"]
@@ -264,7 +263,7 @@ _AS_IT_IS = ("schema", "kwargs", "tools", "tool_spec", "language", "meta")
 
 
 def _special(task: str, material: Mapping[str, Any], gold: object) -> dict[str, Any]:
-    """Of tests, instructions and titles, which CapTrack keeps in fields of other names."""
+    """Return tests, instructions and titles, which CapTrack stores under other names."""
     benchmark = task.partition(".")[0]
     context, within = material["context"], gold if isinstance(gold, dict) else {}
     if benchmark in CODE:
@@ -288,7 +287,7 @@ CODE = frozenset({"humaneval", "mbpp"})
 
 
 def _grade(row: Fields, response: str | None, gold: object, options: list[str] | None) -> Grade:
-    """The verdict where the row itself decides; else nobody can say yet."""
+    """Grade a letter or a number; any other answer is unscored."""
     if response is None or row.values.get("schema") or isinstance(gold, dict | list | None):
         return UNSCORED
     from forgetmap.scoring import grade_response  # large
@@ -308,9 +307,9 @@ def _grade(row: Fields, response: str | None, gold: object, options: list[str] |
 
 
 def tidy(value: Any) -> Any:
-    """A value as JSON holds it, without the nulls that only fill up an object."""
+    """Return a value as JSON has it, without the nulls that pad an object."""
     if isinstance(value, dict):
-        # Parquet stores a mapping of changing keys as pairs or fills it up; both end here.
+        # Parquet pads mappings with different keys with nulls.
         return {str(key): tidy(element) for key, element in value.items() if element is not None}
     if isinstance(value, list | tuple):
         return [tidy(element) for element in value]
@@ -322,10 +321,10 @@ def tidy(value: Any) -> Any:
 
 
 def structured(value: Any) -> Any:
-    """A list or object, also where it is written as text; any other text stays as it is.
+    """Return a list or object, also if it is written as text; any other text stays as it is.
 
-    A text counts as one only if it holds an object, or a list of texts, lists or objects: the
-    interval [0, 1] is an answer.
+    A text is parsed only as an object, or as a list of texts, lists or objects: the interval [0, 1]
+    is an answer.
     """
     value = tidy(value)
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
@@ -341,7 +340,7 @@ def structured(value: Any) -> Any:
 
 
 def as_text(value: Any) -> str | None:
-    """A plain value as text: numbers and truth values as JSON writes them."""
+    """Return a plain value as text, with numbers and truth values as in JSON."""
     value = tidy(value)
     if value is None or isinstance(value, list | dict):
         return None
@@ -355,7 +354,7 @@ def _is_of_numbers(values: list[Any]) -> bool:
 
 
 def _python(text: str) -> Any:
-    """What Python printed, arrays of numpy included: these have no commas between their values."""
+    """Parse a Python literal, also with arrays of numpy, which have no commas between values."""
     text = _DTYPE.sub("", _ARRAY.sub("", text))
     tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     parts: list[str] = []

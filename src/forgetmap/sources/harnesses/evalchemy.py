@@ -1,11 +1,10 @@
 """Chat benchmarks of evalchemy: results JSON with all examples, without a score for each.
 
-`results.TASK.examples[]` holds the outputs and what was extracted from them, one per repetition.
-Whether an answer is right is decided here again, unless an example has a `label`: letters by
-letter, numbers by value, anything else by math-verify. The benchmark's own counts tell where that
-differs.
+`results.TASK.examples[]` has the outputs and the extracted answers, one per repetition. Answers are
+graded here again, unless an example has a `label`: letters by letter, numbers by value, anything
+else by math-verify. Differences show in the comparison with the benchmark's own counts.
 
-Tasks of lm-eval that evalchemy runs are written as lm-eval writes them.
+Tasks of lm-eval that evalchemy runs are written in the format of lm-eval.
 """
 
 from __future__ import annotations
@@ -44,11 +43,11 @@ class Evalchemy:
     preferred: Sequence[str] = (METRIC,)
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """Results with examples: one log per benchmark."""
+        """Return one log per benchmark with examples."""
         return [log for file in files if _has_examples(file.peek.first) for log in _logs(file)]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per example and repetition."""
+        """Yield one sample per example and repetition."""
         file, task = log.files[0], log.tasks[0]
         results = document(file)["results"][log.notes["key"]]
         examples = results["examples"]
@@ -92,7 +91,7 @@ def _time(seconds: object) -> str | None:
 
 
 def _samples(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
-    """The repetitions of one example."""
+    """Yield a sample for each repetition of an example."""
     question, gold = _present(row, QUESTIONS), _present(row, GOLDS)
     item = row.name(*IDS) or (
         blake2b(f"{question}\n{gold}".encode(), digest_size=8).hexdigest() if question else None
@@ -133,26 +132,26 @@ def _samples(task: str, row: Fields, *, texts: bool) -> Iterator[Sample]:
 
 
 def _present(row: Fields, names: Sequence[str]) -> str | None:
-    """The first of these fields that is a text or a number."""
+    """Return the first of these fields that is a text or a number."""
     values = (row.values.get(name) for name in names)
     scalar = (value for value in values if isinstance(value, str | int | float))
     return next(filter(None, map(as_json_text, scalar)), None)
 
 
 def _list(row: Fields, names: Sequence[str]) -> list[Any]:
-    """The values of the first of these fields that is there; a single one stands alone."""
+    """Return the first of these fields that exists; a single value becomes a list."""
     value: Any = next((row.values[name] for name in names if name in row.values), [])
     return value if isinstance(value, list) else [value]
 
 
 def _options(text: object) -> list[str] | None:
-    """`A) this, B) that` in parts."""
+    """Split `A) this, B) that` into options."""
     parts = _OPTION.split(replace_surrogates(text)) if isinstance(text, str) else []
     return parts[2::2] if parts[1::2] == list("ABCD") else None
 
 
 def _grade(row: Fields, gold: str | None, answer: str | None, label: object) -> Grade:
-    """As recorded, or judged again from what the benchmark extracted."""
+    """Return the recorded grade, else grade the extracted answer."""
     if isinstance(label, bool):
         return grade_answer(answer or "", right=label)
     if gold is None or answer is None or _has_own_rules(row):
@@ -182,7 +181,7 @@ def _grade_by_value(row: Fields, gold: str, answer: str) -> Grade:
 
 
 def _totals(results: Mapping[str, Any], task: str) -> Iterator[StatedTotal]:
-    """Right answers as the benchmark counted them: of each repetition, or of the only one."""
+    """Yield the number of right answers as the benchmark counted them, by repetition."""
     for repeat, stats in enumerate(as_list(results.get("run_stats"))):
         count = number(as_mapping(stats).get("num_solved"))
         if count is not None:

@@ -1,7 +1,7 @@
 """EvalPlus: `*_eval_results.json`, one object with the solutions of each problem and their status.
 
 Base tests are those of HumanEval or MBPP; plus tests are added by EvalPlus, and a solution passes
-them only where it passes the base tests too. From 0.2 on each solution is an object; before that
+them only if it also passes the base tests. From 0.2 on each solution is an object; before that
 `base` and `plus` were lists of pairs.
 """
 
@@ -20,7 +20,7 @@ from forgetmap.sources.files import LogFile
 
 METRIC, BASE, PLUS = "pass@1", "base", "plus"
 PASSED = ("pass", "success")
-"""Today's word and that of the first releases."""
+"""The current word, and that of the first releases."""
 _MODEL = re.compile(r"(?P<model>.+?)_(?:[a-z0-9]+_)?temp_(?P<temperature>\d+(?:\.\d+)?)")
 
 
@@ -31,11 +31,11 @@ class EvalPlus:
     preferred: Sequence[str] = (f"{METRIC}/{PLUS}", f"{METRIC}/{BASE}")
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """Documents with the status of solutions, by problem."""
+        """Return one log per document with the status of solutions, by problem."""
         return [_log(file) for file in files if _is_evaluated(file.peek.first.get("eval"))]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per solution; those of the same problem are repeats."""
+        """Yield one sample per solution; those of the same problem are repeats."""
         file, task = log.files[0], log.tasks[0]
         results = Fields(as_mapping(document(file)), file, None, problems)
         counts = set()
@@ -47,7 +47,7 @@ class EvalPlus:
             for repeat, solution in enumerate(solutions):
                 row = results.within(solution)
                 yield _sample(row, task, replace_surrogates(item), repeat, texts=texts)
-        if len(counts) == 1:  # else pass@1 weighs problems, not solutions
+        if len(counts) == 1:  # otherwise pass@1 is a mean over problems, not over solutions
             problems.totals += _totals(results, task)
 
 
@@ -61,7 +61,7 @@ def _is_evaluated(problems: object) -> bool:
 
 
 def _solutions(content: object) -> list[dict[str, Any]]:
-    """The solutions of a problem in the form of today."""
+    """Return the solutions of a problem in the current format."""
     if isinstance(content, list):
         return [as_mapping(solution) for solution in content]
     base, plus = (as_list(as_mapping(content).get(name)) for name in (BASE, PLUS))
@@ -75,7 +75,7 @@ def _solutions(content: object) -> list[dict[str, Any]]:
 
 
 def _status(pair: object) -> object:
-    """The first of status and details."""
+    """Return the status from a pair of status and details."""
     return pair[0] if isinstance(pair, list) and pair else None
 
 
@@ -97,7 +97,7 @@ def _log(file: LogFile) -> Log:
 
 
 def _model_name(match: re.Match[str]) -> str:
-    """`org--model` is how EvalPlus writes a name in files."""
+    """Return the name of the model; EvalPlus writes `org--model` in file names."""
     return replace_surrogates(match["model"]).replace("--", "/")
 
 
@@ -125,7 +125,7 @@ def _score(status: str | None, scorer: str, *, passed: bool) -> Score:
 
 
 def _totals(results: Fields, task: str) -> Iterator[StatedTotal]:
-    """`pass_at_k` is written from 0.3 on."""
+    """Yield the totals in `pass_at_k`, which exists from 0.3 on."""
     stated: Mapping[str, Any] = as_mapping(results.values.get("pass_at_k"))
     for scorer in (BASE, PLUS):
         value = number(as_mapping(stated.get(scorer)).get(METRIC))

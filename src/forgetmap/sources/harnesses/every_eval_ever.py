@@ -1,7 +1,8 @@
 """every_eval_ever instances, schema 0.1 to 0.3: one result of one sample per line.
 
-Its converters keep what the schema has no field for in `metadata`: lm-eval's filter and further
-metrics, Inspect's epoch. forgetmap's own writer does the same (records/export/every_eval_ever.py).
+Its converters store values without a field in the schema in `metadata`: lm-eval's filter and
+further metrics, Inspect's epoch. So does the writer of forgetmap
+(records/export/every_eval_ever.py).
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ class EveryEvalEver:
     preferred: Sequence[str] = (METRIC, "acc", "accuracy", "exact_match")
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """Files of instances, and the aggregate documents that belong to them."""
+        """Return one log per file of instances, with the aggregate document that belongs to it."""
         aggregates = dict(_aggregates(files))
         return [_log(file, aggregates) for file in files if file.peek.has(*KEYS)]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per line; the same sample again is a repeat."""
+        """Yield one sample per line; the same sample again is a repeat."""
         seen: Counter[tuple[object, ...]] = Counter()
         file, metrics = log.files[0], log.notes["metrics"]
         for line, values in rows(file, problems):
@@ -109,7 +110,7 @@ def _harness(library: Fields) -> HarnessInfo:
 def _decoding(
     results: Sequence[Mapping[str, Any]],
 ) -> dict[str, float | int | str | bool | list[str] | None]:
-    """Numbers among the generation settings of the first result that has some."""
+    """Return the numeric generation settings of the first result that has any."""
     for result in results:
         args = as_mapping(as_mapping(result.get("generation_config")).get("generation_args"))
         if args:
@@ -118,7 +119,7 @@ def _decoding(
 
 
 def _metrics(results: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, tuple[str, MetricInfo]]]:
-    """Result id -> name, range and direction of its metric."""
+    """Yield the result ids, each with name, range and direction of its metric."""
     for result in results:
         key, config = result.get("evaluation_result_id"), result.get("metric_config")
         if not isinstance(key, str) or not isinstance(config, dict):
@@ -134,14 +135,14 @@ def _metrics(results: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, tuple[
 
 
 def _time(text: str) -> str | None:
-    """ISO 8601 of seconds since 1970 or of what already is a date."""
+    """Return seconds since 1970, or a date, as ISO 8601; else None."""
     if _UNIX.fullmatch(text):
         return datetime.fromtimestamp(float(text), UTC).isoformat()
     return text if re.match(r"\d{4}-\d\d-\d\d", text) else None
 
 
 def _task(row: Fields, metadata: Fields) -> tuple[str | None, str]:
-    """The task and the scorer; lm-eval's converter puts the filter into the name."""
+    """Return task and scorer; the converter of lm-eval appends the filter to the name."""
     task, used = row.text("evaluation_name"), metadata.text("filter")
     if task and used:
         task = task.removesuffix(f"/{used}")
@@ -185,7 +186,7 @@ def _sample(row: Fields, metrics: Mapping[str, str], *, texts: bool) -> Sample |
 
 
 def _metric(row: Fields, metadata: Fields, task: str, metrics: Mapping[str, str]) -> str:
-    """As the aggregate document names it, else what the result id adds to the names it repeats."""
+    """Return the metric named by the aggregate document, else by the result id."""
     own = metadata.text(METADATA_KEYS["metric"])
     result = row.text("evaluation_result_id")
     if own or not result:
@@ -198,9 +199,9 @@ def _metric(row: Fields, metadata: Fields, task: str, metrics: Mapping[str, str]
 
 
 def _scores(row: Fields, metadata: Fields, score: Score, *, failed: bool) -> list[Score]:
-    """All metrics that lm-eval's converter kept, or the one score.
+    """Return all metrics stored by the converter of lm-eval, or the single score.
 
-    The converters write 0 where a sample failed.
+    The converters write 0 if a sample failed.
     """
     several = metadata.text("lm_eval_metrics")
     if several is not None:
@@ -226,14 +227,14 @@ def _lm_eval_scores(row: Fields, text: str, scorer: str) -> list[Score]:
 
 
 def _first(part: Fields, name: str) -> str | None:
-    """The first of several texts; before 0.2.1 there was only one."""
+    """Return the first of several texts; before 0.2.1 there was only one."""
     if isinstance(part.values.get(name), str):
         return part.text(name)
     return next(iter(part.texts(name) or ()), None)
 
 
 def _answer(row: Fields) -> str | None:
-    """What was extracted at last."""
+    """Return the answer that was extracted last."""
     attributions = as_objects(row.values.get("answer_attribution"))
     values = (part.get("extracted_value") for part in attributions)
     extracted = [value for value in values if isinstance(value, str)]
@@ -241,7 +242,7 @@ def _answer(row: Fields) -> str | None:
 
 
 def _response(row: Fields) -> str | None:
-    """The output, or what the model said last."""
+    """Return the output, else the last message of the model."""
     output = row.part("output")
     if isinstance(output.values.get("raw"), str):
         return output.text("raw")
@@ -256,19 +257,19 @@ def _response(row: Fields) -> str | None:
 
 
 def _index(gold: str | None, options: list[str] | None) -> int | None:
-    """lm-eval names the right option by its place."""
+    """Return the index of the right option, which lm-eval writes as the gold."""
     known = options is not None and gold is not None and gold not in options
     return int(gold) if known and gold and re.fullmatch(r"\d{1,3}", gold) else None
 
 
 def _choice(answer: str | None, options: list[str] | None) -> str | None:
-    """What was said, if it is an option or the letter of one."""
+    """Return the answer if it is an option or a letter."""
     fits = answer is not None and options and (answer in options or re.fullmatch("[A-Z]", answer))
     return answer if fits else None
 
 
 def _restore(sample: Sample, metadata: Fields) -> None:
-    """What forgetmap's own writer, or the epoch of Inspect's converter, says beyond the schema."""
+    """Restore fields beyond the schema: those of forgetmap's writer, and the epoch of Inspect."""
     epoch = metadata.values.get("epoch")
     if isinstance(epoch, str) and re.fullmatch(r"[1-9]\d{0,5}", epoch):
         sample.repeat = int(epoch) - 1
@@ -295,7 +296,7 @@ def _typed(name: str, text: str) -> str | int | float | None:
 
 
 def _number(sample: Sample, seen: Counter[tuple[object, ...]]) -> None:
-    """Number the repeats of each metric: rows of several metrics are no repeats."""
+    """Number the repeats of each metric; rows with different metrics are not repeats."""
     if sample.repeat is None:
         content = (sample.question, sample.gold)
         key = (sample.task, sample.item, sample.scores[0].metric, sample.scores[0].scorer, content)

@@ -1,7 +1,7 @@
 """HELM: a folder per run with its specification, its requests and the statistics of each instance.
 
-Every file is known by its content. Statistics alone are enough; requests add questions, options
-and responses.
+Files are recognised by content. Statistics alone are enough; requests add questions, options and
+responses.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Part = Literal[
     "stats", "predictions", "state", "instances", "requests", "spec", "totals", "scenario"
 ]
 
-# What the first object of each file has; the first line that fits counts.
+# Field names of the first object of each file; the first match counts.
 PARTS: tuple[tuple[Part, tuple[str, ...]], ...] = (
     ("state", ("request_states",)),
     ("spec", ("name", "adapter_spec")),
@@ -38,14 +38,14 @@ PARTS: tuple[tuple[Part, tuple[str, ...]], ...] = (
     ("scenario", ("name", "description", "tags")),
 )
 
-# Statistics that say how a request went and not whether the answer was right.
+# Statistics about the request, not about the answer.
 NO_SCORE = re.compile(
     r"num_|training_|inference_|finish_reason_|batch_size$|prompt_truncated$|predicted_index$"
     r"|max_prob$|logprob|perplexity|bits_per_byte$|.*(?:_time|_runtime|_runtimes|_cost)$"
 )
 LOWER_IS_BETTER = ("wer", "wer_score", "mer_score", "wip_score", "cer_score", "toxic_frac")
 
-# Main metrics of HELM's schemas, where the order of `Helm.preferred` does not give them.
+# Main metrics of HELM's schemas that do not follow from the order of `Helm.preferred`.
 MAIN_METRICS: dict[str, tuple[str, ...]] = {
     "quasi_exact_match": (
         "babi_qa", "banking77", "boolq", "casehold", "civil_comments", "entity_data_imputation",
@@ -63,7 +63,7 @@ MAIN_METRICS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 _MAIN_OF = {group: metric for metric, groups in MAIN_METRICS.items() for group in groups}
 
-# Arguments in the name of a run that say nothing about the items.
+# Arguments in the name of a run that are not about the items.
 _NO_ARGUMENT_OF_TASK = ("model=", "model_deployment=", "groups=")
 _USUAL_METHOD = "method=multiple_choice_joint"
 _FOLDER = re.compile(r"(?P<scenario>[\w.-]+?)[:-](?P<arguments>\w+=.*)$")
@@ -83,7 +83,7 @@ class Helm:
     )  # fmt: skip
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """One log per folder that holds statistics of instances."""
+        """Return one log per run with statistics of instances."""
         folders: dict[PurePosixPath, list[LogFile]] = defaultdict(list)
         for file in files:
             if _part(file) is not None:
@@ -92,7 +92,7 @@ class Helm:
         return [_log(run) for run in runs if any(_part(f) in ("stats", "predictions") for f in run)]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per instance, perturbation and trial."""
+        """Yield one sample per instance, perturbation and trial."""
         results = _results(log.files, problems)
         requests = _requests_by_key(log.files, problems)
         for key, result in results.items():
@@ -108,7 +108,7 @@ def _part(file: LogFile) -> Part | None:
 
 
 def _runs(files: Sequence[LogFile]) -> list[list[LogFile]]:
-    """The files of each run; those of several runs in one folder are told apart by their names."""
+    """Return the files of each run; several runs in one folder are separated by file names."""
     specs = [file for file in files if _part(file) == "spec"]
     if len(specs) <= 1:
         return [list(files)]
@@ -120,7 +120,7 @@ def _runs(files: Sequence[LogFile]) -> list[list[LogFile]]:
 
 
 def _shared(one: str, other: str) -> int:
-    """How many characters two names begin with together."""
+    """Return the length of the common prefix of two names."""
     pairs = zip(one, other, strict=False)
     return next((at for at, (a, b) in enumerate(pairs) if a != b), len(one))
 
@@ -151,7 +151,7 @@ def _log(files: Sequence[LogFile]) -> Log:
 
 
 def _small(file: LogFile) -> dict[str, Any]:
-    """A small document; what its beginning says if it is broken."""
+    """Return a small document, or its first fields if it is damaged."""
     try:
         return as_mapping(document(file))
     except UnreadableError:
@@ -159,7 +159,7 @@ def _small(file: LogFile) -> dict[str, Any]:
 
 
 def _task(spec: Mapping[str, Any], files: Sequence[LogFile]) -> str:
-    """The name of the run without model; from the folder, or the scenario, if nobody says it."""
+    """Return the name of the run without the model; else that of the folder or the scenario."""
     name = as_text(spec.get("name")) or _folder_name(files)
     if name is None:
         scenarios = (f.peek.first.get("name") for f in files if _part(f) == "scenario")
@@ -174,7 +174,7 @@ def _task(spec: Mapping[str, Any], files: Sequence[LogFile]) -> str:
 
 
 def _folder_name(files: Sequence[LogFile]) -> str | None:
-    """The name of a run as its folder bears it; some systems allow no colon in it."""
+    """Return the name of a run from its folder, which may have a hyphen instead of the colon."""
     match = _FOLDER.match(PurePosixPath(files[0].name).parent.name)
     return f"{match['scenario']}:{match['arguments']}" if match else None
 
@@ -195,28 +195,28 @@ def _decoding(adapter: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _created(state: Mapping[str, Any]) -> str | None:
-    """When the first request was made."""
+    """Return the time of the first request."""
     first = next(iter(as_list(state.get("request_states"))), None)
     seconds = as_count(as_mapping(as_mapping(first).get("result")).get("request_datetime"))
     return datetime.fromtimestamp(seconds, UTC).isoformat() if seconds else None
 
 
 Key = tuple[str, str, int | None]
-"""Instance, perturbation and trial; no trial where it does not matter."""
+"""Instance, perturbation and trial; the trial is None if it does not matter."""
 
 
 @dataclass(slots=True)
 class _Result:
-    """All statistics of one key, also if several entries hold them."""
+    """All statistics of a key, joined if there are several entries."""
 
     file: str
     line: int
     values: dict[str, float | None] = field(default_factory=dict)
     display: dict[str, Any] = field(default_factory=dict)
-    """The entry made to be shown to people."""
+    """The entry of the display predictions."""
 
     def add(self, name: str, value: float | None) -> bool:
-        """Keep a value; False if another one is kept already."""
+        """Add a value; return False if there is already another one."""
         if self.values.get(name) is None:
             self.values[name] = value
         return value is None or self.values[name] == value or NO_SCORE.match(name) is not None
@@ -224,14 +224,14 @@ class _Result:
 
 @dataclass(slots=True)
 class _KeyRequests:
-    """The requests of one key: one, or one for each reference."""
+    """The requests of a key: one, or one for each reference."""
 
     first: Mapping[str, Any]
     of_reference: dict[int | None, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def _results(files: Sequence[LogFile], problems: Problems) -> dict[Key, _Result]:
-    """Statistics by key: of the statistics themselves, else of the predictions made to be shown."""
+    """Return statistics by key, from the statistics, else from the display predictions."""
     results: dict[Key, _Result] = {}
     with_stats = any(_part(file) == "stats" for file in files)
     for file in files:
@@ -269,7 +269,7 @@ def _add_values(
 
 
 def _key(instance: object, row: Mapping[str, Any], *, trial: bool = True) -> Key | None:
-    """The key of an entry, or None if it has none."""
+    """Return the key of an entry; None if it has none."""
     perturbation, index = row.get("perturbation"), row.get("train_trial_index", 0)
     known = as_count(index) if trial else None
     if as_text(instance) is None or (trial and known is None):
@@ -341,7 +341,7 @@ def _keep(
     file: LogFile,
     problems: Problems,
 ) -> None:
-    """The first request counts; two questions of one id cannot both be meant."""
+    """Add a request; the first question of an id counts, another one is a problem."""
     if key is None:
         problems.add(file.name, "an instance has no usable id", field="instance")
         return
@@ -372,7 +372,7 @@ def _sample(task: str, key: Key, result: _Result) -> Sample:
 
 
 def _add_item(sample: Sample, requests: _KeyRequests, method: str | None) -> None:
-    """Question, options and the right answer; references are options only where one is chosen."""
+    """Set question, options and gold; references are options only in multiple choice."""
     sample.question = _question(requests.first)
     instance = as_mapping(requests.first.get("instance"))
     references = [as_mapping(reference) for reference in as_list(instance.get("references"))]
@@ -391,7 +391,7 @@ def _add_item(sample: Sample, requests: _KeyRequests, method: str | None) -> Non
 
 
 def _add_answer(sample: Sample, requests: _KeyRequests, result: _Result, *, texts: bool) -> None:
-    """What the model wrote, or which reference was the likeliest."""
+    """Set the response of the model, or the most likely reference."""
     predicted = as_count(result.values.get("predicted_index"))
     state = requests.of_reference.get(predicted, requests.first)
     answered = as_mapping(state.get("result"))
@@ -413,7 +413,7 @@ def _add_answer(sample: Sample, requests: _KeyRequests, result: _Result, *, text
 
 
 def _fail(sample: Sample, error: str | None) -> None:
-    """A request that failed was scored as an empty answer; nobody knows what was right."""
+    """Remove the scores of a failed request, which HELM scores as an empty answer."""
     sample.error = error or "the request failed"
     for score in sample.scores:
         score.value, score.outcome = None, Outcome.ERROR
@@ -424,7 +424,7 @@ def _question(state: Mapping[str, Any]) -> str | None:
 
 
 def _content(value: object) -> str | None:
-    """A text, bare in the first versions and wrapped since."""
+    """Return a text, which is wrapped in an object except in the first versions."""
     return as_text(value.get("text") if isinstance(value, dict) else value)
 
 

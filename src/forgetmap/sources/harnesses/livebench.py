@@ -1,7 +1,7 @@
 """LiveBench: `ground_truth_judgment.jsonl` of each task, one judgment per line, of many models.
 
-Questions (`question.jsonl`) and answers (`model_answer/MODEL.jsonl`) of the same folder are used
-where they are there.
+Questions (`question.jsonl`) and answers (`model_answer/MODEL.jsonl`) of the same folder are added
+if they exist.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class LiveBench:
     preferred: Sequence[str] = (METRIC,)
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """One log per model and file of judgments."""
+        """Return one log per model and file of judgments."""
         judgments = [file for file in files if _is_judgment(file)]
         questions = [file for file in files if file.peek.has(*QUESTION)]
         answers = [file for file in files if file.peek.has(*ANSWER)] if judgments else []
@@ -40,7 +40,7 @@ class LiveBench:
         ]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per judgment of the model."""
+        """Yield one sample per judgment of the model."""
         file, model = log.files[0], log.notes["model"]
         texts_of = _Texts.of(log.files[1:], model)
         for line, values in rows(file, problems):
@@ -100,7 +100,7 @@ def _log(
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """Texts by question, of the files beside the judgments."""
+    """Texts by question, from the files next to the judgments."""
 
     questions: Mapping[str, str]
     golds: Mapping[str, str]
@@ -108,7 +108,7 @@ class _Texts:
 
     @classmethod
     def of(cls, files: Sequence[LogFile], model: str) -> _Texts:
-        """Read them; what is broken there is passed over."""
+        """Read the texts; damaged rows are skipped."""
         found: dict[str, dict[str, str]] = defaultdict(dict)
         for file in files:
             for _, values in rows(file, Problems()):
@@ -120,7 +120,7 @@ class _Texts:
 
 
 def _texts_in(values: Mapping[str, Any]) -> dict[str, str]:
-    """Question and right answer, or answer, whichever a row holds."""
+    """Return the texts in a row: question and gold, or the answer."""
     turns = values.get("turns")
     choices = as_objects(values.get("choices"))
     texts = {

@@ -22,13 +22,13 @@ from forgetmap.sources.files import LogFile
 TASK = "mmlu_pro"
 KEYS = ("question_id", "question", "options", "answer", "pred")
 RESPONSES = ("model_outputs", "generated_text", "response")
-"""Names of the response: of today's scripts, of those of 2024, of the fork for local servers."""
+"""Names of the response: in current scripts, in those of 2024, in the fork for local servers."""
 STOPPED = {
     "Killed by user": Outcome.ERROR,
     "Error": Outcome.ERROR,
     "MaxTokensExceeded": Outcome.TRUNCATED,
 }
-"""What the script with retries writes where there is no response."""
+"""Texts that the script with retries writes in place of a response."""
 _NAMES = (
     re.compile(r"model_outputs_(?P<model>.+?)(?:_(?P<shots>\d+)-?shots?)?(?:_[\d_]+)?(?:\.|$)"),
     re.compile(r"(?:^|/)(?P<model>[^/]+)/CoT/"),
@@ -42,14 +42,14 @@ class MmluPro:
     preferred: Sequence[str] = ("acc",)
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """Arrays whose elements are questions of MMLU-Pro with a prediction."""
+        """Return one log per array of questions of MMLU-Pro with predictions."""
         known = [file for file in files if file.peek.has(*KEYS)]
         names = Counter(PurePosixPath(file.inside).name for file in known)
         summaries = [file for file in files if _is_summary(file)] if known else []
         return [_log(file, names, summaries) for file in known]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per question; the subjects are the categories."""
+        """Yield one sample per question; the subjects are the categories."""
         for file in log.files[:1]:
             for line, values in rows(file, problems):
                 row = Fields(values, file, line, problems)
@@ -63,13 +63,13 @@ class MmluPro:
 
 
 def _is_summary(file: LogFile) -> bool:
-    """Counts of right and wrong answers by subject, as the script of the API writes them."""
+    """Whether a file has counts of right and wrong answers, as the API script writes them."""
     total = as_mapping(file.peek.first.get("total")) if file.peek.shape == "object" else {}
     return {"corr", "wrong"} <= total.keys()
 
 
 def _totals(summary: Mapping[str, Any]) -> Iterator[StatedTotal]:
-    """Right answers of each subject; the script counts what it guessed itself among them."""
+    """Yield the right answers of each subject, in which the script includes its own guesses."""
     for subject, counts in summary.items():
         right = number(as_mapping(counts).get("corr"))
         if right is not None and subject != "total":
@@ -77,7 +77,11 @@ def _totals(summary: Mapping[str, Any]) -> Iterator[StatedTotal]:
 
 
 def _log(file: LogFile, names: Counter[str], summaries: Sequence[LogFile]) -> Log:
-    """Nothing inside tells the model; a name that several folders hold means several models."""
+    """Return the log of a file.
+
+    The model is not in the file: it comes from the name, or from the folder if several folders have
+    a file of this name.
+    """
     path = PurePosixPath(file.inside)
     match = next(filter(None, (name.search(file.inside) for name in _NAMES)), None)
     folder = path.parent.name if names[path.name] > 1 else None
@@ -115,7 +119,7 @@ def _sample(row: Fields, item: str, *, texts: bool) -> Sample:
 
 
 def _score(row: Fields, predicted: str | None, answer: str | None, response: str | None) -> Score:
-    """The official script guesses at random where nothing was extracted; here that is wrong."""
+    """Return the score; without an extracted answer it is 0, where the official script guesses."""
     if answer is None or (predicted is None and row.values.get("pred") is not None):
         return Score("acc", None)
     if not predicted:

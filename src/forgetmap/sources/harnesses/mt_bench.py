@@ -1,10 +1,10 @@
 """MT-Bench (FastChat's llm_judge): judgments, one per line, of many models in one file.
 
-single  a rating from 1 to 10 of one answer; -1 where the judge did not answer
-pair    the winner of two games against another model, with the places of the answers swapped
+single  a rating from 1 to 10 of one answer; -1 if the judge did not answer
+pair    the winner of two games against another model, with the order of the answers swapped
 
-Ratings are kept as shares of the scale: (rating - 1) / 9. Of a pair each model gets 1, 0, or 0.5
-for a tie, which two games with different winners are too.
+Ratings are stored as shares of the scale: (rating - 1) / 9. In a pair, each model gets 1, 0, or 0.5
+for a tie; two games with different winners are a tie.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SINGLE = ("question_id", "model", "judge", "score", "turn")
 PAIR = ("question_id", "model_1", "model_2", "g1_winner", "g2_winner")
 LOWEST, HIGHEST = 1.0, 10.0
 FAILED = -1.0
-"""The score of a judgment without rating."""
+"""Score of a judgment without a rating."""
 GAMES = ("g1_winner", "g2_winner")
 JUDGED = ("user_prompt", "judgment", "g1_judgment", "g2_judgment")
 _POINTS = {"model_1": (1.0, 0.0), "model_2": (0.0, 1.0), "tie": (0.5, 0.5)}
@@ -36,7 +36,7 @@ class MtBench:
     preferred: Sequence[str] = (RATING, WIN)
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """One log per model, also where one file holds several."""
+        """Return one log per model; a file may contain several."""
         return [
             _log(file, model)
             for file in files
@@ -45,7 +45,7 @@ class MtBench:
         ]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per judgment of the model; the two turns of a question stand together."""
+        """Yield one sample per judgment of the model; the turns of a question are one cluster."""
         file, model = log.files[0], log.notes["model"]
         for line, values in rows(file, problems):
             if model not in _named(values):
@@ -68,7 +68,7 @@ class MtBench:
 
 
 def _named(values: Mapping[str, Any]) -> list[str]:
-    """The models that a judgment is about."""
+    """Return the models that a judgment is about."""
     names = (values.get(name) for name in ("model", "model_1", "model_2"))
     return [replace_surrogates(name) for name in names if isinstance(name, str) and name]
 
@@ -91,13 +91,13 @@ def _log(file: LogFile, model: str) -> Log:
 
 
 def _material(values: Mapping[str, Any]) -> str | None:
-    """What the judge read and wrote: the answer itself stands nowhere else."""
+    """Return the texts that the judge read and wrote, the only ones with the answer."""
     kept = {name: values[name] for name in JUDGED if isinstance(values.get(name), str)}
     return as_json_text(kept) if kept else None
 
 
 def _judge(row: Fields) -> str:
-    """Name of the judge; beside it stands the kind of prompt."""
+    """Return the name of the judge, from the pair of judge and kind of prompt."""
     name = next(iter(as_list(row.values.get("judge"))), None)
     return replace_surrogates(name) if isinstance(name, str) and name else "default"
 
@@ -114,13 +114,13 @@ def _rating(row: Fields) -> Score:
 
 
 def _pair_task(row: Fields, model: str) -> str:
-    """Games against another model are a task of their own."""
+    """Return the task of games against another model."""
     others = [name for name in _named(row.values) if name != model]
     return f"{TASK}_against_{others[0]}" if others else TASK
 
 
 def _win(row: Fields, model: str) -> Score:
-    """Two games with different winners are a tie."""
+    """Return the score of a pair; two games with different winners are a tie."""
     winners = {row.text(game) for game in GAMES}
     place = 0 if row.values.get("model_1") == model else 1
     if not winners <= _POINTS.keys():

@@ -22,7 +22,7 @@ REWARD = "reward"
 DECODING = ("temperature", "top_p", "max_tokens", "seed", "repeats")
 QUESTIONS, CATEGORIES = ("question", "Question"), ("category", "subject")
 OPTIONS = ("choices", "options")
-"""Where benchmarks put these in their metadata."""
+"""Names that benchmarks use for these in their metadata."""
 
 
 _OPTION = re.compile(r"^\s*\(?([A-Z])[).:]\s+(\S.*?)\s*$", re.MULTILINE)
@@ -35,13 +35,13 @@ class NemoEvaluator:
     preferred: Sequence[str] = (REWARD,)
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """Results, each with the bundle of its folder."""
+        """Return one log per file of results, with the bundle of its folder."""
         bundles = [file for file in files if file.peek.has(*BUNDLE)]
         results = [file for file in files if file.peek.has(*KEYS)]
         return [_log(file, nearest_file(file, bundles, results)) for file in results]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per answer. A resumed run writes some twice: the last one counts."""
+        """Yield one sample per answer; of answers that a resumed run repeats, the last counts."""
         file, task = log.files[0], log.tasks[0]
         last = {_key(values): line for line, values in rows(file, Problems())}
         for line, values in rows(file, problems):
@@ -123,7 +123,7 @@ def _sample(row: Fields, task: str, item: str, *, texts: bool) -> Sample:
 
 
 def _one(metadata: Fields, names: Sequence[str]) -> str | None:
-    """A text among what benchmarks are free to write."""
+    """Return the first of these fields of the metadata that is a text."""
     values = (metadata.values.get(name) for name in names)
     return next(
         (replace_surrogates(value) for value in values if isinstance(value, str) and value), None
@@ -131,7 +131,7 @@ def _one(metadata: Fields, names: Sequence[str]) -> str | None:
 
 
 def _options(metadata: Fields) -> list[str] | None:
-    """The options as shown: a list, else the fields A, B, ...; what pads them to ten is none."""
+    """Return the options: a list, else the fields A, B, ...; without empty ones at the end."""
     lists = (metadata.values.get(name) for name in OPTIONS)
     lettered = takewhile(
         lambda value: value is not None, (metadata.values.get(name) for name in ascii_uppercase)
@@ -145,7 +145,7 @@ def _options(metadata: Fields) -> list[str] | None:
 
 
 def _shown_options(prompt: str | None, gold: str | None) -> list[str] | None:
-    """The options in the prompt, where the right answer is the letter of one of them.
+    """Return the options in the prompt, if the gold is a letter.
 
     Of several lists, as with examples before the question, the last one counts.
     """
@@ -159,7 +159,7 @@ def _shown_options(prompt: str | None, gold: str | None) -> list[str] | None:
 
 
 def _named_option(answer: str | None, options: list[str] | None) -> str | None:
-    """The option that an answer names by its letter, or is."""
+    """Return the option that an answer names by its letter or text; else None."""
     index = letter_index(answer, options)
     if options and index is not None:
         return options[index]
@@ -169,7 +169,7 @@ def _named_option(answer: str | None, options: list[str] | None) -> str | None:
 def _with_outcome(
     score: Score, answer: str | None, choice: str | None, options: list[str] | None
 ) -> Score:
-    """How the answer to a multiple-choice item ended; of other items the reward says too little."""
+    """Set the outcome of a multiple-choice item; for other items the reward is not enough."""
     if options is None or score.outcome is not None or score.value not in (0.0, 1.0):
         return score
     if score.value == 1.0:
@@ -180,13 +180,13 @@ def _with_outcome(
 
 
 def _error(details: Fields) -> str | None:
-    """Why there was nothing to score: such an answer is graded 0 with the kind of error."""
+    """Return the error of an answer that could not be scored, for which the log has score 0."""
     kind = details.json_text("error_category")
     return None if kind is None else details.json_text("error") or kind
 
 
 def _scores(row: Fields, *, failed: bool) -> list[Score]:
-    """The reward as it is: more than 0 does not mean right."""
+    """Return the rewards unchanged: a reward above 0 does not mean that the answer is right."""
     further = row.part("scorer_rewards")
     values = {"default": row.number(REWARD)}
     values |= {

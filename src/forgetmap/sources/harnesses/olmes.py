@@ -32,7 +32,7 @@ PREDICTED = ("doc_id", "model_output")
 REQUESTED = ("doc_id", "request", "doc")
 TOTALS, TOTALS_OF_RUN = ("task_name", "task_config", "metrics"), ("tasks", "summary", "timestamp")
 
-# What stands among the metrics and does not say how good an answer is.
+# Entries among the metrics that do not measure an answer.
 NO_SCORE = re.compile(
     r"predicted_index|correct_choice$|no_answer$|num_|price$|sum_logits|logits_per_|bits_per_byte"
     r"|.*(?:_tokens|_time)$"
@@ -47,7 +47,7 @@ _OPTION = re.compile(r"^ ?(?P<letter>[A-Z])\. (?P<text>.*)$", re.MULTILINE)
 
 
 class Olmes:
-    """Predictions of OLMES and olmo-eval, with requests and metrics where they lie beside them."""
+    """Predictions of OLMES and olmo-eval, with requests and metrics if they exist."""
 
     name = "olmes"
     preferred: Sequence[str] = (
@@ -56,7 +56,7 @@ class Olmes:
     )  # fmt: skip
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """One log per file of predictions."""
+        """Return one log per file of predictions."""
         predicted = [file for file in files if _is_predicted(file)]
         if not predicted:
             return []
@@ -65,7 +65,7 @@ class Olmes:
         return [_log(file, requested, totals, alone=len(predicted) == 1) for file in predicted]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per item."""
+        """Yield one sample per item."""
         requests = _requests(log, problems)
         predictions = list(rows(log.files[0], problems))
         names = _names(row for _, row in predictions)
@@ -86,7 +86,7 @@ class Olmes:
 
 @dataclass(frozen=True, slots=True)
 class _Total:
-    """What a file of metrics says about one task."""
+    """The metrics and settings of a task, from a file of metrics."""
 
     file: LogFile
     content: Mapping[str, Any]
@@ -102,7 +102,7 @@ def _is_predicted(file: LogFile) -> bool:
 
 
 def _totals(file: LogFile) -> list[_Total]:
-    """The metrics of one task, of several line by line, or of a whole run."""
+    """Return the metrics of one task, of several line by line, or of a whole run."""
     if file.peek.has(*TOTALS):
         contents = [row for _, row in rows(file, Problems())]
         return [_Total(file, row, {}) for row in contents]
@@ -135,7 +135,7 @@ def _log(
 
 
 def _stated(task: str, total: _Total) -> Iterator[StatedTotal]:
-    """Means of the metrics that are means over all items."""
+    """Yield the totals of metrics that are means over all items."""
     for name, value in as_mapping(total.content.get("metrics")).items():
         mean = number(value) if name in Olmes.preferred else None
         if mean is not None:
@@ -143,7 +143,7 @@ def _stated(task: str, total: _Total) -> Iterator[StatedTotal]:
 
 
 def _holds_requests_of(file: LogFile, requests: LogFile) -> bool:
-    """Whether requests are those of a file: in its folder, or in that of the same model beside."""
+    """Whether requests belong to a file: same name, and same folder or folder of the model."""
     folder, other_folder = PurePosixPath(file.name).parent, PurePosixPath(requests.name).parent
     if _stem(requests) != _stem(file):
         return False
@@ -153,14 +153,14 @@ def _holds_requests_of(file: LogFile, requests: LogFile) -> bool:
 
 
 def _total(file: LogFile, totals: Sequence[_Total], *, alone: bool) -> _Total | None:
-    """The metrics of a file; those of another run of the same task lie in another folder."""
+    """Return the metrics that belong to a file, from its own or the nearest folder."""
     fitting = [total for total in totals if _belongs(file, total)]
     neighbours = nearest_files(file, [total.file for total in fitting], alone=alone)
     return next((total for total in fitting if total.file in neighbours), None)
 
 
 def _belongs(file: LogFile, total: _Total) -> bool:
-    """By the hashes of task and model where both have them, else by name."""
+    """Whether metrics belong to a file, by the hashes of task and model if known, else by name."""
     content = total.content
     hashed = [row for row in file.peek.objects if as_text(row.get("task_hash"))]
     task_hash = as_text(content.get("task_hash"))
@@ -180,7 +180,7 @@ def _has_hashes(row: Mapping[str, Any], task: str, model: object) -> bool:
 
 
 def _stem(file: LogFile) -> str:
-    """What the names of predictions and requests have in common."""
+    """Return the common part of the names of predictions and requests."""
     match = _STEM.match(PurePosixPath(file.name).name.split(".json")[0])
     return match["stem"] if match else ""
 
@@ -194,7 +194,7 @@ def _cleaned(name: str) -> str:
 
 
 def _task(file: LogFile, total: _Total | None) -> str:
-    """Variants of a task bear the same name and differ in their alias."""
+    """Return the alias of the task, else its name, which variants of a task share."""
     if total is None:
         return _HASH.sub("", _name(file)) or "olmes"
     alias = as_text(as_mapping(total.config.get("metadata")).get("alias"))
@@ -203,7 +203,7 @@ def _task(file: LogFile, total: _Total | None) -> str:
 
 
 def _bare_info(file: LogFile) -> RunInfo:
-    """Without metrics only the folder may name the model."""
+    """Return the settings without metrics: only the model, from the folder."""
     *_, kind, folder, _ = ("", "", *PurePosixPath(file.name).parts)
     model = folder if kind == "predictions" else None
     return RunInfo(model=ModelInfo(name=model), harness=HarnessInfo(name="olmes"))
@@ -246,7 +246,7 @@ def _decoding(generation: Mapping[str, Any]) -> dict[str, Any]:
 
 
 RowKey = tuple[int | None, str | None]
-"""Number of an item in the run, and its own id in the data set."""
+"""Number of an item in the run, and its id in the data set."""
 
 
 def _row_key(row: Mapping[str, Any]) -> RowKey:
@@ -254,9 +254,10 @@ def _row_key(row: Mapping[str, Any]) -> RowKey:
 
 
 def _names(predictions: Iterator[Mapping[str, Any]]) -> dict[RowKey, str]:
-    """The id of the data set, else the number; where several share one, the first bears it alone.
+    """Name items by the id of the data set, else by number; repeated ids get `#NUMBER` appended.
 
-    A number that is an item's only name stays its name whatever ids others have.
+    The first item of a repeated id keeps the bare id, unless it is the number of an item without
+    id.
     """
     keys = {(index, native) for index, native in map(_row_key, predictions) if index is not None}
     nameless = {str(index) for index, native in keys if native is None}
@@ -274,7 +275,7 @@ def _names(predictions: Iterator[Mapping[str, Any]]) -> dict[RowKey, str]:
 
 
 def _requests(log: Log, problems: Problems) -> dict[RowKey, dict[str, Any]]:
-    """The first request of each item; those without context repeat it under other numbers."""
+    """Return the first request of each item, which may have several."""
     requests: dict[RowKey, dict[str, Any]] = {}
     for file in log.files[1:]:
         if file.peek.has(*REQUESTED):
@@ -321,7 +322,7 @@ def _sample(
 
 
 def _scores(row: Mapping[str, Any], main: str | None) -> list[Score]:
-    """Every scalar that measures the answer; under its scorer, if it names one."""
+    """Return every scalar that measures the answer, with its scorer if there is one."""
     metrics, is_nested = _metrics(row), "metrics" not in row
     failed = Outcome.NO_ANSWER if number(metrics.get("no_answer")) == 1 else None
     scores = []
@@ -340,7 +341,7 @@ def _scores(row: Mapping[str, Any], main: str | None) -> list[Score]:
 
 
 def _fail(sample: Sample, errors: Mapping[str, Any]) -> None:
-    """A scorer that broke down says nothing about the answer."""
+    """Remove the scores of scorers that failed."""
     for score in sample.scores:
         if score.scorer in errors:
             score.value, score.outcome = None, Outcome.ERROR
@@ -348,7 +349,7 @@ def _fail(sample: Sample, errors: Mapping[str, Any]) -> None:
 
 
 def _add_item(sample: Sample, doc: Mapping[str, Any], label: object, *, is_chosen: bool) -> None:
-    """Question and options from the row that was asked about; the label from the prediction."""
+    """Set question and options from the request, and the gold from the label."""
     query = as_text(doc.get("query"))
     if query is not None:
         sample.question, sample.options = _bare(query)
@@ -369,7 +370,7 @@ def _add_item(sample: Sample, doc: Mapping[str, Any], label: object, *, is_chose
 
 
 def _bare(query: str) -> tuple[str, list[str] | None]:
-    """The question without the words around it, and the options where they were shown."""
+    """Return the question without the template, and the options listed in it, if any."""
     text = query.strip()
     for ending in ("Answer:", "A:"):
         text = text.removesuffix(ending).rstrip()
@@ -390,7 +391,7 @@ def _add_choice(
     outputs: Sequence[Mapping[str, Any]],
     main: str | None,
 ) -> None:
-    """The option that was the likeliest under the main metric."""
+    """Set the option that is most likely under the main metric."""
     kind = (main or "acc_raw").removeprefix("acc_")
     raw = metrics.get("predicted_index_raw")
     chosen = as_count(metrics.get(f"predicted_index_{kind}", raw))

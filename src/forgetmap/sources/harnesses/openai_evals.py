@@ -1,7 +1,7 @@
 """OpenAI evals (`oaieval`): events of an evaluation, one per line, from `spec` to `final_report`.
 
-An event of type `match` says whether an answer is right, one of type `metrics` gives other scores;
-`sampling` holds prompt and response. What belongs to a sample is joined by its id.
+Events of type `match` tell whether an answer is right, those of type `metrics` give other scores,
+`sampling` has prompt and response. The events of a sample are joined by its id.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class OpenAIEvals:
     preferred: Sequence[str] = (ACCURACY, "score")
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """Files of events."""
+        """Return one log per file of events."""
         return [_log(file) for file in files if _is_log(file)]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per id with a verdict; those without one are unscored."""
+        """Yield one sample per id and verdict; ids without a verdict are unscored."""
         file, task = log.files[0], log.tasks[0]
         gathered: dict[str, _Events] = {}
         for line, values in rows(file, problems):
@@ -53,7 +53,7 @@ class OpenAIEvals:
 
 
 def _task(sample: object) -> str | None:
-    """Ids are `EVAL.SPLIT.NUMBER`: a log that lost its first line still knows its task."""
+    """Return the task in an id, `EVAL.SPLIT.NUMBER`, for logs without their first line."""
     parts = sample.rsplit(".", 2) if isinstance(sample, str) else []
     return replace_surrogates(parts[0]) if len(parts) == 3 and parts[2].isdecimal() else None
 
@@ -100,7 +100,7 @@ class _Events:
     error: str | None = None
 
     def add(self, row: Fields) -> None:
-        """Put an event where it belongs; of several responses the last one counts."""
+        """Add an event; of several responses the last one counts."""
         data = row.part("data")
         match row.values.get("type"):
             case "match":
@@ -113,7 +113,7 @@ class _Events:
                 self.error = data.json_text("message") or "error"
 
     def samples(self, task: str, item: str, *, texts: bool) -> Iterator[Sample]:
-        """One sample per verdict: several are repeats."""
+        """Yield one sample per verdict; several are repeats."""
         for repeat in range(max(len(self.matches), len(self.metrics), 1)):
             verdict = self.matches[repeat] if repeat < len(self.matches) else None
             other = self.metrics[repeat] if repeat < len(self.metrics) else None
@@ -150,14 +150,14 @@ class _Events:
 
 
 def _response(sampled: Fields) -> str | None:
-    """A text, or the only one of a list."""
+    """Return the response; a list with one text is that text."""
     texts = sampled.values.get("sampled")
     only = texts[0] if isinstance(texts, list) and len(texts) == 1 else texts
     return as_json_text(only)
 
 
 def _gold(verdict: Fields) -> str | None:
-    """The right answer; of several the first."""
+    """Return the right answer; of several, the first."""
     gold = verdict.values.get("expected")
     return as_json_text(gold[0] if isinstance(gold, list) and gold else gold)
 

@@ -4,8 +4,8 @@
     details since 0.4.1  [{"example_abbr": "NAME_0", "pred": [...], "correct": [...]}], one element
                          of each list per replica
 
-Percents stand only in the totals. Evaluators that do not say whether an answer is right leave the
-example without a score.
+Only the totals are in percent. Examples of evaluators that do not tell whether an answer is right
+have no score.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from forgetmap.sources.fields import (
 )
 from forgetmap.sources.files import LogFile, run_folder
 
-# In the order in which OpenCompass itself looks for them.
+# In the order in which OpenCompass looks them up.
 FLAGS = ("correct", "is_correct", "cascade_correct")
 ANSWERS = ("predictions", "pred", "prediction")
 GOLDS = ("references", "answer", "answers", "refr", "ref", "gold")
@@ -45,18 +45,18 @@ _LABEL = "label: "
 
 
 class OpenCompass:
-    """Results of OpenCompass with details, and predictions beside them."""
+    """Results of OpenCompass with details, and predictions if they exist."""
 
     name = "opencompass"
     preferred: Sequence[str] = ("accuracy", "score")
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """One log per document of results with details."""
+        """Return one log per document of results with details."""
         predicted = [file for file in files if _is_predicted(file)]
         return [_log(file, predicted) for file in files if _is_result(file)]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per example and replica."""
+        """Yield one sample per example and replica."""
         file = log.files[0]
         result = _document(file, problems)
         predictions = _predictions(log.files[1:], problems)
@@ -73,10 +73,10 @@ class OpenCompass:
 
 @dataclass(frozen=True, slots=True)
 class _Example:
-    """One answer to one example.
+    """An answer to an example.
 
     Attributes:
-        number: its number among the predictions; -1 where it is not known.
+        number: number among the predictions; -1 if unknown.
     """
 
     item: str
@@ -126,7 +126,7 @@ def _log(file: LogFile, predicted: Sequence[LogFile]) -> Log:
 
 
 def _totals(task: str, result: Mapping[str, Any]) -> Iterator[StatedTotal]:
-    """The share of right answers, written in percent by most evaluators."""
+    """Yield the share of right answers, which most evaluators write in percent."""
     for name in result:
         value = number(result[name]) if _ACCURACY.fullmatch(name) else None
         if value is not None:
@@ -135,7 +135,7 @@ def _totals(task: str, result: Mapping[str, Any]) -> Iterator[StatedTotal]:
 
 
 def _shard(file: LogFile, task: str, model: str) -> int | None:
-    """Which part of the predictions of a task a file holds; -1 if all, None if none."""
+    """Return which part of the predictions of a task a file has; -1 for all, None for none."""
     path = PurePosixPath(file.name)
     name = path.name.split(".")[0]
     if path.parent.name != model:
@@ -155,7 +155,7 @@ def _document(file: LogFile, problems: Problems) -> dict[str, Any]:
 
 
 def _runs(result: Mapping[str, Any]) -> int:
-    """How often each example was asked, as the names of the totals say."""
+    """Return the number of replicas, from the names of the totals."""
     matches = (_RUNS.search(name) for name in result)
     return max(1, next((int(match[1]) for match in matches if match), 1))
 
@@ -163,7 +163,7 @@ def _runs(result: Mapping[str, Any]) -> int:
 def _numbered(
     details: Mapping[str, Any], runs: int, file: LogFile, problems: Problems
 ) -> Iterator[_Example]:
-    """Replicas stand one after the other, each as a whole."""
+    """Yield the examples of numbered details, in which one replica follows the other."""
     indexes = {name: _number_of(name) for name in details if name != "type"}
     last = max((index for index in indexes.values() if index is not None), default=0)
     size = -(-(last + 1) // runs)
@@ -178,7 +178,10 @@ def _numbered(
 def _list_examples(
     details: Sequence[Any], predicted: int, file: LogFile, problems: Problems
 ) -> Iterator[_Example]:
-    """Replicas stand beside each other; numbers begin anew in each part of a data set."""
+    """Yield the examples of listed details, which have the replicas side by side.
+
+    Each part of a data set numbers its examples from 0.
+    """
     names = [as_text(as_mapping(example).get("example_abbr")) or "" for example in details]
     indexes = {name: _number_of(name) for name in names}
     parts = {name.rpartition("_")[0] for name, index in indexes.items() if index is not None}
@@ -201,20 +204,20 @@ def _list_examples(
 
 
 def _is_whole(indexes: Iterable[int | None], count: int) -> bool:
-    """Whether a data set was asked from its beginning; else predictions are numbered otherwise."""
+    """Whether examples start at the first one of the data set, as predictions always do."""
     known = [index for index in indexes if index is not None]
     beyond = sum(index >= count for index in known)
     return 0 in known and beyond <= 1
 
 
 def _number_of(name: str) -> int | None:
-    """The number of `NAME_7`, or of `7`."""
+    """Return the number in `NAME_7` or `7`."""
     digits = name.rpartition("_")[2]
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else None
 
 
 def _unfolded(example: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One example per replica; all its fields are lists of the same length then."""
+    """Split an example whose fields are lists into one example per replica."""
     own = {name: value for name, value in example.items() if name != "example_abbr"}
     lengths = {len(value) for value in own.values() if isinstance(value, list)}
     flags = [own[name] for name in FLAGS if isinstance(own.get(name), list)]
@@ -230,7 +233,7 @@ def _unfolded(example: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _predictions(files: Sequence[LogFile], problems: Problems) -> dict[int, dict[str, Any]]:
-    """Predictions by place; the numbers begin anew in each part."""
+    """Return predictions by number, continued over the parts, each of which starts at 0."""
     predictions: dict[int, dict[str, Any]] = {}
     offset = 0
     for file in files:
@@ -271,7 +274,7 @@ def _sample(log: Log, example: _Example, predicted: Mapping[str, Any], *, texts:
 
 
 def _labels(prediction: Mapping[str, Any]) -> dict[str, Any]:
-    """The labels whose likelihood was compared, where an answer was not written but chosen."""
+    """Return the labels compared by likelihood, if the answer was chosen, not generated."""
     return {
         name.removeprefix(_LABEL): label
         for name, label in prediction.items()
@@ -280,7 +283,7 @@ def _labels(prediction: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scores(example: Mapping[str, Any]) -> list[Score]:
-    """The flag that says whether it is right, and a score where the evaluator gives one."""
+    """Return whether the answer is right, and the score of the evaluator if there is one."""
     flag = next((number(example[name]) for name in FLAGS if example.get(name) is not None), None)
     scores = [Score("accuracy", flag)]
     if number(example.get("score")) is not None:
@@ -293,7 +296,7 @@ def _first(example: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 
 def _plain(value: object) -> str | None:
-    """A text; of several right answers the first."""
+    """Return a text; of several right answers the first."""
     if isinstance(value, list):
         return _plain(value[0]) if value else None
     if isinstance(value, bool):
@@ -302,7 +305,7 @@ def _plain(value: object) -> str | None:
 
 
 def _label_prompt(origin: object, labels: Mapping[str, Any]) -> object:
-    """What was shown where every label was tried: the prompt of the first one."""
+    """Return the prompt of a comparison of labels: the common one, else that of the first."""
     prompt_of_all = as_mapping(origin).get("origin_prompt")
     return prompt_of_all or next(
         (as_mapping(label).get("prompt") for label in labels.values()), None
@@ -310,7 +313,7 @@ def _label_prompt(origin: object, labels: Mapping[str, Any]) -> object:
 
 
 def _question(prompt: object) -> str | None:
-    """The last turn of the user in a chat; a bare prompt as it is."""
+    """Return the last turn of the user in a chat; a plain prompt as it is."""
     if isinstance(prompt, list):
         turns = [t for t in as_objects(prompt) if str(t.get("role")).upper() in ("HUMAN", "USER")]
         if turns:

@@ -1,6 +1,6 @@
 """promptfoo: the output of an evaluation as one object, results of tests by provider and prompt.
 
-version 1     `results` is a list; providers are not named, prompts tell the columns apart
+version 1     `results` is a list; providers are not named, columns differ by prompt
 from 2 on     `results.results` is a list with provider, prompt and test of each result
 """
 
@@ -40,11 +40,11 @@ class Promptfoo:
     preferred: Sequence[str] = (PASS,)
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """One log per provider."""
+        """Return one log per provider."""
         return [log for file in files if _is_output(file.peek.first) for log in _logs(file)]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per result of the provider; each prompt is a task of its own."""
+        """Yield one sample per result of the provider; each prompt is a task of its own."""
         file, provider = log.files[0], log.notes["provider"]
         top = as_mapping(document(file))
         results = as_list(_results(top))
@@ -69,7 +69,7 @@ def _is_output(top: Mapping[str, Any]) -> bool:
 
 
 def _part(top: Mapping[str, Any], name: str) -> object:
-    """A field of the evaluation, in today's form or that of version 1."""
+    """Return a field of the evaluation, in the current format or that of version 1."""
     results = top.get("results")
     return results.get(name) if isinstance(results, dict) else top.get(name)
 
@@ -95,7 +95,7 @@ def _logs(file: LogFile) -> Iterator[Log]:
 
 
 def _provider(result: Mapping[str, Any]) -> str | None:
-    """Its label where it has one, else its id."""
+    """Return the label of the provider, else its id."""
     provider = result.get("provider")
     if isinstance(provider, dict):
         provider = provider.get("label") or provider.get("id")
@@ -103,33 +103,33 @@ def _provider(result: Mapping[str, Any]) -> str | None:
 
 
 def _name(top: Mapping[str, Any]) -> str:
-    """What the evaluation is called in its configuration."""
+    """Return the description of the evaluation in its configuration."""
     return as_text(as_mapping(top.get("config")).get("description")) or "promptfoo"
 
 
 def _prompts(top: Mapping[str, Any]) -> list[str]:
-    """The templates of all prompts, as the evaluation lists them: once for each provider."""
+    """Return the templates of all prompts, which the evaluation lists once for each provider."""
     head = as_mapping(as_mapping(_part(top, "table")).get("head"))
     listed = as_list(_part(top, "prompts")) or as_list(head.get("prompts"))
     return list(dict.fromkeys(filter(None, map(_template, listed))))
 
 
 def _template(prompt: object) -> str:
-    """What a prompt is called: `label`, in version 1 `display`, or its text."""
+    """Return the name of a prompt: `label`, in version 1 `display`, or its text."""
     about = as_mapping(prompt)
     return as_text(about.get("label") or about.get("display") or about.get("raw") or prompt) or ""
 
 
 @dataclass(slots=True)
 class _Tests:
-    """Names of tasks and items: repetitions of a test have numbers of their own."""
+    """Names of tasks and items; promptfoo numbers the repetitions of a test separately."""
 
     prompts: Sequence[str]
     name: str
     first: dict[str, str] = field(default_factory=dict)
 
     def task(self, result: Mapping[str, Any]) -> str:
-        """The evaluation, and with several prompts which of them."""
+        """Return the name of the evaluation, with the prompt if there are several."""
         if len(self.prompts) <= 1:
             return self.name
         template = _template(result.get("prompt"))
@@ -140,7 +140,7 @@ class _Tests:
         return f"{self.name}: prompt {place}"
 
     def item(self, result: Mapping[str, Any]) -> str:
-        """The number of the first test with the same content; without numbers a hash of that."""
+        """Return the number of the first test with the same content, else a hash of the content."""
         test = as_mapping(result.get("testCase"))
         content = [result.get("vars"), test.get("assert"), test.get("description")]
         key = json.dumps(content, sort_keys=True, default=str)
@@ -175,14 +175,14 @@ def _sample(row: Fields, tests: _Tests, *, texts: bool) -> Sample:
 
 
 def _error(row: Fields) -> str | None:
-    """What kept a result from being graded; that an assertion failed is written there, too."""
+    """Return the error of a result that was not graded, not that of a failed assertion."""
     error, reason = row.json_text("error"), row.values.get("failureReason")
     is_broken = reason == BROKEN if reason is not None else row.values.get("gradingResult") is None
     return error if error and is_broken and row.values.get("success") is not True else None
 
 
 def _scores(row: Fields, *, failed: bool) -> list[Score]:
-    """Pass or fail, the score, and scores with a name."""
+    """Return pass or fail, the score, and named scores."""
     values = {PASS: row.number("success")}
     if row.values.get(SCORE) is not None:
         values[SCORE] = row.number(SCORE)

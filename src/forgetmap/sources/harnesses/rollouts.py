@@ -1,13 +1,13 @@
 """Rollouts of reinforcement learning: prompts, answers and rewards of three trainers.
 
 verl      `STEP.jsonl` of `trainer.validation_data_dir` or `rollout_data_dir`: input, output, gts,
-          score, step, and whatever the reward function returns besides
+          score, step, and further values of the reward function
 TRL       `completions_STEP.parquet` of `log_completions`: step, prompt, completion, a column per
           reward function, advantage
 OpenRLHF  lines of `batch_inference`: input, output, reward
 
-Items have no ids: the prompt is what tells them apart, and several answers to one are repeats. Of
-several steps in one folder the last counts; `--run` chooses another.
+Items have no ids: they are identified by the prompt, and several answers to a prompt are repeats.
+Of several steps in one folder the last counts; `--run` chooses another.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ VERL = ("input", "output", "score", "step")
 TRL = ("step", "prompt", "completion")
 OPENRLHF = ("input", "output", "reward")
 NO_METRICS = frozenset({*VERL[:2], *TRL, "gts", "advantage", "data_source", "uid", "request_id"})
-"""Fields of a row that are no scores."""
+"""Fields of a row that are not scores."""
 
 
 class Verl:
@@ -43,11 +43,11 @@ class Verl:
     preferred: Sequence[str] = ("acc", "score")
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """Files of answers with score and step."""
+        """Return one log per file of answers with score and step."""
         return [_log("verl", file) for file in files if file.peek.has(*VERL)]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per answer; the source of its data is its task."""
+        """Yield one sample per answer; its data source is its task."""
         for row in _rows(log, problems):
             prompt, gold = row.values.get("input"), row.json_text("gts")
             yield from _samples(row, log, prompt, "output", texts=texts, gold=gold)
@@ -60,11 +60,11 @@ class Trl:
     preferred: Sequence[str] = ("accuracy_reward", "correctness_reward_func", "accuracy")
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """Tables of completions with at least one reward."""
+        """Return one log per table of completions with at least one reward."""
         return [_log("trl", file) for file in files if file.peek.has(*TRL) and _has_reward(file)]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per completion; each reward function is a metric."""
+        """Yield one sample per completion; each reward function is a metric."""
         for row in _rows(log, problems):
             yield from _samples(row, log, row.values.get("prompt"), "completion", texts=texts)
 
@@ -76,11 +76,11 @@ class OpenRlhf:
     preferred: Sequence[str] = ("reward",)
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """Files of nothing but answers and rewards."""
+        """Return one log per file that has only prompts, answers and rewards."""
         return [_log("openrlhf", file) for file in files if file.peek.names == {*OPENRLHF}]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per answer."""
+        """Yield one sample per answer."""
         for row in _rows(log, problems):
             yield from _samples(row, log, row.values.get("input"), "output", texts=texts)
 
@@ -134,7 +134,7 @@ def _samples(
 
 
 def _scores(values: Mapping[str, Any], row: Fields) -> list[Score]:
-    """All numbers of a row that are scores."""
+    """Return all numbers of a row that are scores."""
     scores = [
         Score(replace_surrogates(name), number(value))
         for name, value in values.items()

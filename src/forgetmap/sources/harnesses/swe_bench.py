@@ -1,8 +1,8 @@
 """SWE-bench: the report of a run (`MODEL.RUN.json`) or those of its instances (`report.json`).
 
 A report lists instances as resolved, unresolved, with an empty patch, or ended in an error; all but
-the first count as not resolved, as the harness counts them. Instances that were not submitted are
-in no list but that of the incomplete, and are left out.
+the first count as not resolved, as in the harness. Instances that were not submitted are listed
+only as incomplete, and are omitted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SweBench:
     preferred: Sequence[str] = (METRIC,)
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """Reports of runs; where there is none, the reports of their instances, model by model."""
+        """Return one log per report of a run, else per model with reports of instances."""
         reports = [file for file in files if _is_report(file)]
         if reports:
             return [_log((file,), *_names(file)) for file in reports]
@@ -52,7 +52,7 @@ class SweBench:
         ]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:  # noqa: ARG002
-        """One sample per instance that was submitted."""
+        """Yield one sample per submitted instance."""
         for file in log.files:
             content = Fields(as_mapping(document(file)), file, None, problems)
             if not _is_report(file):
@@ -74,7 +74,7 @@ def _is_instance(file: LogFile) -> bool:
 
 
 def _names(file: LogFile) -> tuple[str | None, str | None]:
-    """Model and run: `MODEL.RUN.json`, with `__` for `/`."""
+    """Return model and run from `MODEL.RUN.json`, with `__` for `/`."""
     name = PurePosixPath(file.inside).name.removesuffix(".gz").removesuffix(SUFFIX)
     model, dot, run = name.rpartition(".")
     return (replace_surrogates(model).replace("__", "/"), run) if dot else (None, None)
@@ -113,7 +113,7 @@ def _of_instances(content: Fields) -> Iterator[Sample]:
 
 
 def _sample(report: Fields, item: str, outcome: Outcome) -> Sample:
-    """Instances of one repository stand together: `django__django-11001`."""
+    """Return the sample of an instance; its category is the repository."""
     repository = item.rpartition("-")[0].replace("__", "/")
     return Sample(
         task=TASK,

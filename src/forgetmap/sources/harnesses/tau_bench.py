@@ -29,7 +29,7 @@ _POLICY = re.compile(r"#\s*(?P<domain>\w+) agent policy", re.IGNORECASE)
 _NAME = re.compile(
     r"(?P<strategy>tool-calling|act|react|few-shot)-(?P<model>.+?)-[\d.]+_range_.*_(?P<time>\d{10})\b"
 )
-"""How tau-bench names its files: month, day and time of day at the end."""
+"""File names of tau-bench, with month, day and time of day at the end."""
 
 
 class TauBench:
@@ -39,11 +39,11 @@ class TauBench:
     preferred: Sequence[str] = (REWARD,)
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """Arrays of trials with the conversation of each."""
+        """Return one log per array of trials with their conversations."""
         return [_log(file) for file in files if file.peek.has(*ROW)]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per trial; one that broke off with an error is missing."""
+        """Yield one sample per trial; the score of one that ended in an error is missing."""
         for line, values in rows(log.files[0], problems):
             row = Fields(values, log.files[0], line, problems)
             item = row.name("task_id")
@@ -68,7 +68,7 @@ def _log(file: LogFile) -> Log:
 
 
 def _domain(trajectory: object) -> str | None:
-    """The domain that the policy of the agent is about."""
+    """Return the domain in the policy of the agent."""
     for message in as_list(trajectory)[:1]:
         match = _POLICY.search(str(as_mapping(message).get("content"))[:200])
         return match["domain"].lower() if match else None
@@ -106,7 +106,7 @@ class Tau2Bench:
     preferred: Sequence[str] = (REWARD,)
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """Documents with settings, and files with one simulation each that belong to them."""
+        """Return one log per document with settings, with its files of single simulations."""
         about = [file for file in files if _has_settings(file)]
         single = [file for file in files if _is_simulation(file) and file not in about]
         parts: dict[str, list[LogFile]] = {file.name: [] for file in about}
@@ -117,7 +117,7 @@ class Tau2Bench:
         return [_simulated_log(file, parts[file.name]) for file in about]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per simulation; one without reward is missing."""
+        """Yield one sample per simulation; without a reward, its score is missing."""
         top = Fields(as_mapping(document(log.files[0])), log.files[0], None, problems)
         scenarios = _scenarios(top)
         for row in _simulations(top, log.files[1:], problems):
@@ -165,7 +165,7 @@ def _settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scenarios(top: Fields) -> dict[str, str | None]:
-    """What the customer wants, by task; of two tasks with one id the first counts."""
+    """Return the scenario of the customer by task; of two tasks with one id the first counts."""
     scenarios: dict[str, str | None] = {}
     for task in top.parts("tasks"):
         item = task.name("id")
@@ -177,7 +177,7 @@ def _scenarios(top: Fields) -> dict[str, str | None]:
 
 
 def _simulations(top: Fields, parts: Sequence[LogFile], problems: Problems) -> Iterator[Fields]:
-    """Those in the document, then those in files of their own."""
+    """Yield the simulations in the document, then those in separate files."""
     for place, content in enumerate(as_list(top.values.get("simulations"))):
         if isinstance(content, dict):
             yield top.within(content)

@@ -1,8 +1,8 @@
 """verifiers of Prime Intellect: one rollout per line of results.jsonl, metadata.json beside it.
 
-0.1.2-  no id at all: prompt, completion, answer, reward; completions of failed rollouts are empty
-0.1.3   id (numbered across rollouts: no key), prompt, completion, task, answer, reward, metrics
-        as columns
+0.1.2-  no id: prompt, completion, answer, reward; completions of failed rollouts are empty
+0.1.3   id (numbered across rollouts, so not an item), prompt, completion, task, answer, reward,
+        metrics as columns
 0.1.4+  example_id instead of id
 0.1.9+  metrics also as an object, error, is_truncated, token_usage; no task
 v1      traces.jsonl: one episode per line, with a trace of each agent
@@ -44,7 +44,7 @@ from forgetmap.sources.typed_lines import (
 KEYS = ("prompt", "completion", "reward")
 IDS = frozenset({"example_id", "id"})
 BESIDES = IDS | {"answer", "info"}
-"""At least one of these stands beside prompt, completion and reward."""
+"""A row has at least one of these besides prompt, completion and reward."""
 EPISODE = ("env", "task", "traces", "ok")
 METADATA = ("model", "num_examples", "rollouts_per_example")
 REWARD = "reward"
@@ -53,9 +53,9 @@ NO_METRICS = frozenset({
     "is_truncated", "long_error_chain", "metrics", "scoring_ms", "src_id", "stop_condition", "task",
     "timing", "token_usage", "tool_defs", "total_ms", "trajectory",
 })  # fmt: skip
-"""Columns of a row that are no metrics."""
+"""Columns of a row that are not metrics."""
 _OF_ENV = frozenset({None, "", "default"})
-"""What stands for the task where the environment has one."""
+"""Values of the field `task` if the environment is the task."""
 _FOLDER = re.compile(r"(?:^|/)(?P<env>[^/]+?)--(?P<model>[^/]+)/")
 
 
@@ -66,7 +66,7 @@ class Verifiers:
     preferred: Sequence[str] = (REWARD,)
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """Rollouts, each with the metadata of its folder."""
+        """Return one log per file of rollouts, with the metadata of its folder."""
         metadata = [file for file in files if file.peek.has(*METADATA)]
         results = [
             file
@@ -76,7 +76,7 @@ class Verifiers:
         return [_log(file, nearest_file(file, metadata, results)) for file in results]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per rollout; several of the same example are repeats."""
+        """Yield one sample per rollout; several of the same example are repeats."""
         file = log.files[0]
         sample_of = _episode if file.peek.has(*EPISODE) else _sample
         tasks: set[str] = set()
@@ -90,7 +90,7 @@ class Verifiers:
     def read_columns(
         self, log: Log, problems: Problems, *, texts: bool
     ) -> Iterator[Sample | SampleColumns]:
-        """The same, common rollouts as columns."""
+        """Yield the same samples, with common rollouts as columns."""
         file, env = log.files[0], log.notes["env"]
         if file.peek.has(*EPISODE) or not is_lines(file):
             yield from self.read(log, problems, texts=texts)
@@ -111,13 +111,13 @@ class Verifiers:
         problems.totals += _totals(log, tasks)
 
     def split_files(self, log: Log) -> Sequence[LogFile]:
-        """The rollouts, if those of an example stand together and all are of one task."""
+        """Return the file if rollouts of an example are adjacent and all are of one task."""
         file = log.files[0]
         is_apart = log.notes["rollouts"] == 1 or _stand_together(file)
         return (file,) if is_lines(file) and is_apart and "task" not in file.peek.keys else ()
 
     def group_of(self, line: bytes) -> object:
-        """The example of a rollout: those of one must be read together."""
+        """Return the example of a rollout; the rollouts of an example must be read together."""
         try:
             return _decode_group(line).example_id
         except UNDECODABLE:
@@ -131,7 +131,7 @@ def _totals(log: Log, tasks: set[str]) -> Iterator[StatedTotal]:
 
 
 def _stand_together(file: LogFile) -> bool:
-    """Whether the first two rollouts are of one example."""
+    """Whether the first two rollouts are of the same example."""
     first, second, *_ = (*file.head.split(b"\n", 2), b"", b"")
     group = Verifiers().group_of(first)
     return group is not None and group == Verifiers().group_of(second)
@@ -168,7 +168,7 @@ _COLUMNS = {False: _NAMES, True: (*_NAMES, "prompt", "response")}
 
 
 def _plain(row: Any, *, env: str, texts: bool) -> PlainRow | None:
-    """The cells of a rollout as `_sample` would give them; None where that has more to say."""
+    """Return the cells of a rollout as in `_sample`; None if it needs more than these cells."""
     values = {REWARD: float(row.reward)}
     values |= {name: float(value) for name, value in row.metrics.items() if name != REWARD}
     is_cut = row.is_truncated and not row.reward
@@ -220,7 +220,7 @@ def _log(file: LogFile, metadata: LogFile | None) -> Log:
 
 
 def _stamp(about: Fields) -> str | None:
-    """The date; up to 0.1.3 the time of day stood apart."""
+    """Return date and time, which were separate fields up to 0.1.3."""
     date, time = about.text("date"), about.values.get("time")
     return f"{date}T{time}" if date and isinstance(time, str) else date
 
@@ -259,7 +259,7 @@ def _content_id(question: str | None, gold: str | None) -> str | None:
 
 
 def _scores(row: Fields, *, failed: bool) -> list[Score]:
-    """The reward and every metric; a rollout that failed has none, whatever stands there."""
+    """Return the reward and all metrics; those of a failed rollout are missing."""
     metrics = row.part("metrics").values if "metrics" in row.values else None
     if metrics is None:
         metrics = {k: v for k, v in row.values.items() if k not in NO_METRICS}
@@ -280,7 +280,7 @@ def _scores(row: Fields, *, failed: bool) -> list[Score]:
 
 
 def _model(episode: Fields) -> str | None:
-    """The model of the first agent, as configured or as called."""
+    """Return the model of the first agent, as configured or as called."""
     for trace in episode.parts("traces"):
         models = (call.text("model") for call in trace.parts("calls")[:1])
         return trace.part("agent").part("config").text("model") or next(models, None)
@@ -288,7 +288,7 @@ def _model(episode: Fields) -> str | None:
 
 
 def _episode(row: Fields, env: str, *, texts: bool) -> Sample | None:
-    """The rewards of all agents; what was said is the first one's."""
+    """Return the sample of an episode: the rewards of all agents, the response of the first."""
     task = row.part("task")
     data = task.part("data")
     question, gold = last_question(data.values.get("prompt")), data.json_text("answer") or None
@@ -323,7 +323,7 @@ def _first_error(row: Fields, traces: Sequence[Fields]) -> str | None:
 
 
 def _rewards(trace: Fields, *, alone: bool) -> list[Score]:
-    """The weighted sum, its parts and the metrics; what was not scored is missing."""
+    """Return the weighted sum, its parts and the metrics; unscored ones are missing."""
     scorer = "default" if alone else trace.part("agent").text("name") or "default"
     rewards = {
         replace_surrogates(name): trace.within(as_mapping(reward))
@@ -341,7 +341,7 @@ def _rewards(trace: Fields, *, alone: bool) -> list[Score]:
 
 
 def _total(rewards: Mapping[str, Fields]) -> float | None:
-    """The weighted sum of the rewards; None where one of them is missing."""
+    """Return the weighted sum of the rewards; None if one of them is missing."""
     parts = [(reward.number("score"), reward.number("weight")) for reward in rewards.values()]
     known = [
         value * (1.0 if weight is None else weight) for value, weight in parts if value is not None
@@ -350,7 +350,7 @@ def _total(rewards: Mapping[str, Fields]) -> float | None:
 
 
 def _sampled(trace: Fields) -> str | None:
-    """What the model itself said."""
+    """Return the messages generated by the model."""
     nodes = as_objects(trace.values.get("nodes"))
     messages = [node.get("message") for node in nodes if node.get("sampled") is True]
     return texts_of_role(messages, "assistant")

@@ -1,7 +1,7 @@
 """Inspect AI: `.eval` archives, complete or interrupted, and the single `.json` file.
 
-What is said about the run stands in `header.json` (while it runs in `_journal/start.json`) or at
-the top of the `.json`; `rows` finds the samples, `sample` understands one of them.
+The header of a run is `header.json` (while it runs, `_journal/start.json`) or the top of the
+`.json` file. `rows` reads the samples, `sample` converts one of them.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ DECODING = {
     "reasoning_effort": "reasoning_effort",
     "reasoning_tokens": "reasoning_tokens",
 }
-"""Inspect's name of a setting -> ours."""
+"""Setting of Inspect -> setting of the manifest."""
 SHOTS = ("fewshot", "num_fewshot", "n_shot", "shots")
-"""What tasks call the argument that says how many examples are shown."""
+"""Names of the task argument with the number of examples in the prompt."""
 MEANS = ("accuracy", "mean")
 """Metrics of Inspect that are the mean over all samples."""
 
@@ -47,7 +47,7 @@ class InspectAI:
     preferred: Sequence[str] = ()
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """Archives with Inspect's members, and documents with its header."""
+        """Return one log per archive with Inspect's members, or document with its header."""
         logs = [
             _log(file, header, "Inspect .eval")
             for file in files
@@ -64,7 +64,7 @@ class InspectAI:
         return logs
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per item and epoch; those without scores last, under what the others have."""
+        """Yield one sample per item and epoch; those without scores last, with missing scores."""
         seen: dict[Measure, None] = {}
         unscored: list[Sample] = []
         for key, row in samples_of(log, problems, texts=texts):
@@ -81,7 +81,7 @@ class InspectAI:
 
 
 def _missing(sample: Sample, measures: Sequence[Measure]) -> list[Score]:
-    """Scores that nobody knows."""
+    """Return missing scores for these metrics and scorers."""
     outcome = Outcome.UNSCORED if sample.error is None else Outcome.ERROR
     return [
         Score(metric, None, scorer, outcome) for metric, scorer in measures or [(VALUE, "default")]
@@ -138,7 +138,7 @@ def _info(
 
 
 def _task(spec: Mapping[str, Any], measures: Sequence[Measure]) -> TaskInfo:
-    """Inspect writes version 0 for a task that has none."""
+    """Return the settings of the task; version 0 of Inspect means no version."""
     version, arguments = spec.get("task_version"), as_mapping(spec.get("task_args"))
     shots = next((arguments[name] for name in SHOTS if name in arguments), None)
     metric, scorer = measures[0] if measures else (None, None)
@@ -153,9 +153,9 @@ def _task(spec: Mapping[str, Any], measures: Sequence[Measure]) -> TaskInfo:
 
 
 def _measures(spec: Mapping[str, Any], results: Mapping[str, Any]) -> list[Measure]:
-    """What the samples are scored by, as far as the header says it; the main one first.
+    """Return the metrics and scorers in the header, the main one first.
 
-    A scorer that gives several values has one entry for each, by another name than its own.
+    A scorer with several values has an entry for each, whose name differs from that of the scorer.
     """
     entries = [
         *as_objects(results.get("scores")),
@@ -173,7 +173,7 @@ def _measures(spec: Mapping[str, Any], results: Mapping[str, Any]) -> list[Measu
 
 
 def _totals(task: str, results: Mapping[str, Any]) -> Iterator[StatedTotal]:
-    """Means over all samples; those that a reducer other than the mean goes before are none."""
+    """Yield the means over all samples, without those of other reducers than the mean."""
     for entry in as_objects(results.get("scores")):
         name = _text(entry, "name")
         scorer = _text(entry, "scorer") or name
@@ -190,7 +190,7 @@ def _is_headline(entry: Mapping[str, Any], headline: Mapping[str, Any]) -> bool:
 
 
 def _system_message(plan: Mapping[str, Any], config: Mapping[str, Any]) -> str | None:
-    """Of the settings, or of the solver that adds one."""
+    """Return the system message of the settings, else of the solver that adds one."""
     templates = (
         _text(as_mapping(step.get("params")), "template")
         for step in as_objects(plan.get("steps"))
@@ -200,7 +200,7 @@ def _system_message(plan: Mapping[str, Any], config: Mapping[str, Any]) -> str |
 
 
 def _moment(created: str | None) -> str | None:
-    """The time in UTC, so that logs of several places sort; as it stands if it is none."""
+    """Convert a time to UTC, so that logs of different time zones sort; else return it as it is."""
     try:
         moment = datetime.fromisoformat(created or "")
     except ValueError:
@@ -214,7 +214,7 @@ def _moment(created: str | None) -> str | None:
 
 
 def _plain(value: object) -> str | int | float | list[str] | None:
-    """A setting that can be written down; None for anything else."""
+    """Return a setting that a manifest can store; None for anything else."""
     if isinstance(value, list):
         return [replace_surrogates(element) for element in value if isinstance(element, str)]
     if isinstance(value, str):

@@ -1,7 +1,7 @@
 """Samples of an Inspect log: members of an archive, or elements of one document.
 
 header.json, _journal/start.json         about the run; the first is written when it ends
-summaries.json, _journal/summaries/N.json  all samples without messages, long texts cut
+summaries.json, _journal/summaries/N.json  all samples without messages, long texts truncated
 samples/ID_epoch_N.json                  a sample
 samples/ID_epoch_N/sample.json           the same in pieces: messages/K.json, attachments/K.json
 """
@@ -37,7 +37,7 @@ Key = tuple[str, int]
 
 
 class _Header(msgspec.Struct):
-    """What a document says about the run; its samples are passed over."""
+    """The fields of a document about the run; its samples are skipped."""
 
     status: Any = None
     eval: Any = None
@@ -51,7 +51,7 @@ class _Document(msgspec.Struct):
 
 
 class _Sample(msgspec.Struct):
-    """What is read of a sample; its events, by far the most of it, are passed over."""
+    """The fields read of a sample; its events, by far the largest part, are skipped."""
 
     id: Any = None
     epoch: Any = None
@@ -83,10 +83,10 @@ _decode_sample: dict[bool, msgspec.json.Decoder[Any]] = {
 
 
 def archive_header(file: LogFile, archive: Archive) -> dict[str, Any] | None:
-    """What an archive says about its run; None if it is no log of Inspect.
+    """Return the header of an archive; None if it is not a log of Inspect.
 
     Raises:
-        UnreadableError: it is one, but nothing says of what.
+        UnreadableError: the header of the log cannot be read.
     """
     members = set(archive.members)
     if START not in members and not (HEADER in members and _holds_samples(members)):
@@ -108,7 +108,7 @@ def archive_header(file: LogFile, archive: Archive) -> dict[str, Any] | None:
 
 
 def document_header(file: LogFile) -> dict[str, Any] | None:
-    """What a single document says about its run; None if it is no log of Inspect."""
+    """Return the header of a single document; None if it is not a log of Inspect."""
     first = file.peek.first
     spec, samples = first.get("eval"), first.get("samples")
     if not (_is_spec(spec) or _are_samples(samples)) or file.peek.shape == "array":
@@ -123,7 +123,7 @@ def document_header(file: LogFile) -> dict[str, Any] | None:
 
 
 def samples_of(log: Log, problems: Problems, *, texts: bool) -> Iterator[tuple[Key, Fields]]:
-    """The samples of a log; without `texts` their summaries, where these say enough."""
+    """Iterate over the samples of a log; without `texts`, over summaries that are complete."""
     file = log.files[0]
     if file.archive is not None and file.member is None:
         return _Members(log, file.archive, problems, texts=texts).rows()
@@ -143,7 +143,7 @@ class _Members:
         }
 
     def rows(self) -> Iterator[tuple[Key, Fields]]:
-        """Each sample once: its summary if that says enough, else itself."""
+        """Iterate over the samples: the summary of each if it is complete, else the sample."""
         summaries = self._summaries()
         needs_sample = self._texts or self._log.notes["invalidated"] or self._are_thin(summaries)
         for key in dict.fromkeys([*summaries, *self._sample_members]):
@@ -154,7 +154,7 @@ class _Members:
                 yield key, row
 
     def _are_thin(self, summaries: dict[Key, Fields]) -> bool:
-        """Whether the summaries lack what the samples have; older versions wrote less into them."""
+        """Whether the summaries lack fields of the samples, as those of older versions do."""
         key = next((key for key in summaries if key in self._sample_members), None)
         sample = self._sample(key) if key is not None else None
         if key is None or sample is None:
@@ -162,7 +162,7 @@ class _Members:
         return is_thinner(summaries[key].values, sample.values)
 
     def _summaries(self) -> dict[Key, Fields]:
-        """The last one of each sample counts."""
+        """Return the summaries; the last one of each sample counts."""
         summaries: dict[Key, Fields] = {}
         for member in self._summary_members:
             rows = self._decoded(member)
@@ -177,7 +177,7 @@ class _Members:
 
     @cached_property
     def _summary_members(self) -> list[str]:
-        """The summary of all samples, or the pieces written while the evaluation runs."""
+        """Members with summaries: one for all samples, or those of an unfinished evaluation."""
         if SUMMARIES in self._members:
             return [SUMMARIES]
         pieces = ((_JOURNAL.fullmatch(member), member) for member in self._members)
@@ -204,7 +204,7 @@ class _Members:
         return row
 
     def _put_together(self, values: dict[str, Any], folder: str, *, refers: bool) -> None:
-        """Fill in what a sample in pieces keeps elsewhere."""
+        """Add the parts of a sample that are stored in other members."""
         if f"{folder}/metadata.json" in self._members:
             values["metadata"] = self._decoded(f"{folder}/metadata.json")
         if self._texts:
@@ -215,7 +215,7 @@ class _Members:
             values["attachments"] = {str(at): text for at, text in attachments.items()}
 
     def _sequence(self, folder: str) -> dict[int, Any]:
-        """A list that was cut into pieces, each named by the place of its first element."""
+        """Join a list stored in pieces, each named by the index of its first element."""
         elements: dict[int, Any] = {}
         for start in self._pieces.get(folder, ()):
             piece = self._decoded(f"{folder}{start}.json")
@@ -224,7 +224,7 @@ class _Members:
 
     @cached_property
     def _pieces(self) -> dict[str, list[int]]:
-        """Folder -> where its pieces begin."""
+        """Folder -> indices at which its pieces begin."""
         starts_of: dict[str, list[int]] = defaultdict(list)
         for member in self._members:
             if match := _PIECE.fullmatch(member):
@@ -232,7 +232,7 @@ class _Members:
         return {folder: sorted(starts) for folder, starts in starts_of.items()}
 
     def _decoded(self, member: str) -> Any:
-        """The value in a member, or None and a problem."""
+        """Return the value in a member; otherwise add a problem and return None."""
         data = self._read(member)
         try:
             return None if data is None else decode(data)
@@ -254,7 +254,7 @@ class _Members:
 
 
 def _elements(file: LogFile, problems: Problems, *, texts: bool) -> Iterator[Fields]:
-    """The samples of a document, with the line each begins in."""
+    """Iterate over the samples of a document, with the line each begins in."""
     data = file.read()
     try:
         raws: list[Any] = _decode_document.decode(data).samples or []
@@ -269,7 +269,7 @@ def _elements(file: LogFile, problems: Problems, *, texts: bool) -> Iterator[Fie
 
 
 def _slow_elements(data: bytes, file: LogFile, problems: Problems) -> Iterator[Fields]:
-    """The same where a bare NaN stands in the document."""
+    """Iterate over the samples of a document that contains bare NaN."""
     try:
         document = decode_slowly(data)
     except Malformed as error:
@@ -285,10 +285,10 @@ def _slow_elements(data: bytes, file: LogFile, problems: Problems) -> Iterator[F
 
 
 def _decode_fields(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[Any]) -> dict[str, Any]:
-    """The fields a decoder asks for; where a bare NaN stands in the text, all fields.
+    """Return the fields of a decoder's type; all fields if the text contains bare NaN.
 
     Raises:
-        Malformed: it is no object.
+        Malformed: the text is not an object.
     """
     try:
         return msgspec.structs.asdict(decoder.decode(data))
@@ -300,7 +300,7 @@ def _decode_fields(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[Any]
 
 
 def key_of(row: Fields) -> Key | None:
-    """Id and epoch of a sample, without which it cannot be told from others."""
+    """Return id and epoch of a sample; if either is missing, report it and return None."""
     item, epoch = row.name("id"), row.count("epoch")
     if item is not None and epoch:
         return item, epoch
@@ -309,7 +309,7 @@ def key_of(row: Fields) -> Key | None:
 
 
 def _referred(messages: dict[int, Any], ranges: object) -> Iterator[Any]:
-    """The messages in these ranges of places."""
+    """Iterate over the messages in these ranges of indices."""
     last = max(messages, default=-1)
     for reference in as_list(ranges):
         match reference:

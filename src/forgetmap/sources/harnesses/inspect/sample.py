@@ -27,13 +27,13 @@ REASONS = {
     "no_response": Outcome.NO_ANSWER,
     "invalid_response_format": Outcome.NO_ANSWER,
 }
-"""Why a score is what it is -> outcome."""
+"""Reason of a score -> outcome."""
 LENGTHS = ("token", "context")
-"""Limits that cut an answer short."""
+"""Limits that truncate an answer."""
 CATEGORIES = ("category", "subject")
 MAX_ERROR_LENGTH = 10_000
 CUT, SHORTENED = "...\n(content truncated)", "..."
-"""How summaries end a text of more than 5,120 characters, and an answer of more than 1,024."""
+"""Endings of truncated texts in summaries: above 5,120 characters, answers above 1,024."""
 _ATTACHMENT = "attachment://"
 
 Measure = tuple[str, str]
@@ -41,7 +41,7 @@ Measure = tuple[str, str]
 
 
 def as_sample(row: Fields, key: tuple[str, int], log: Log, *, texts: bool) -> Sample:
-    """The result in a row; without scores if it has none."""
+    """Convert a row; a row without scores gives a sample without scores."""
     item, epoch = key
     options = row.texts("choices") or None
     scored = _scored(row.values, log.notes["measures"])
@@ -71,7 +71,7 @@ def as_sample(row: Fields, key: tuple[str, int], log: Log, *, texts: bool) -> Sa
 
 
 def is_cut(summary: Mapping[str, Any]) -> bool:
-    """Whether a summary leaves out part of a text, or has words in place of pictures."""
+    """Whether a text of a summary is truncated, or has words in place of images."""
     question, target = summary.get("input"), summary.get("target")
     contents = [message.get("content") for message in as_objects(question)]
     for text in (question, *contents, *(target if isinstance(target, list) else [target])):
@@ -96,7 +96,7 @@ def is_thinner(summary: Mapping[str, Any], sample: Mapping[str, Any]) -> bool:
 
 
 def _scores(row: Fields, scored: Mapping[str, dict[str, Any]]) -> Iterator[Score]:
-    """Every value that is one number; lists are none."""
+    """Yield every value that is a single number; lists are skipped."""
     limit = row.values.get("limit")
     cut_short = (limit.get("type") if isinstance(limit, dict) else limit) in LENGTHS
     for scorer, score in scored.items():
@@ -115,7 +115,7 @@ def _scores(row: Fields, scored: Mapping[str, dict[str, Any]]) -> Iterator[Score
 
 
 def _is_label(value: object, grade: float | None) -> bool:
-    """Whether a value is a word that stands for no number."""
+    """Whether a value is a word without a numeric value."""
     return isinstance(value, str) and grade is None and value.strip().lower() not in ("nan", "")
 
 
@@ -131,7 +131,7 @@ def _graded(value: object) -> tuple[float | None, Outcome | None]:
 def _scored(
     values: Mapping[str, Any], measures: Sequence[Measure] = ()
 ) -> dict[str, dict[str, Any]]:
-    """Scorer -> its score. The first versions had one score without a name."""
+    """Return scorer -> score; the first versions had a single score without a name."""
     scores, single = values.get("scores"), values.get("score")
     if isinstance(scores, dict):
         return {name: score for name, score in scores.items() if isinstance(score, dict)}
@@ -140,7 +140,7 @@ def _scored(
 
 
 def _question(row: Fields) -> str | None:
-    """What was asked: the input, or the last message of the user in it."""
+    """Return the input, or the last message of the user in it."""
     prompt = row.values.get("input")
     if isinstance(prompt, list):
         messages = as_objects(prompt)
@@ -156,7 +156,7 @@ def _question(row: Fields) -> str | None:
 
 
 def _content(content: object, row: Fields, *, thoughts: bool = False) -> str | None:
-    """The text of a message, which may be in parts or kept beside the messages."""
+    """Return the text of a message, which may be in parts or in an attachment."""
     if isinstance(content, str):
         return replace_surrogates(_resolved(content, row))
     if not isinstance(content, list):
@@ -177,7 +177,7 @@ def _resolved(text: str, row: Fields) -> str:
 
 
 def _gold(row: Fields, options: list[str] | None) -> tuple[str | None, int | None]:
-    """The right answer and its place: letters name options, of other targets the first counts."""
+    """Return the gold and its index: letters name options; of other targets the first counts."""
     target = row.values.get("target")
     targets = [target] if isinstance(target, str) else target
     if not isinstance(targets, list) or not all(isinstance(text, str) for text in targets):
@@ -197,9 +197,9 @@ def _chosen(answer: str | None, options: list[str] | None) -> str | None:
 
 
 def _option_indexes(letters: str, options: list[str] | None) -> list[int]:
-    """Where the options stand that letters name, as Inspect reads them; none for other words.
+    """Return the indices of the options named by letters, as Inspect reads them; else none.
 
-    After Z come numbers: 1 is the 27th option.
+    Numbers follow Z: 1 is the 27th option.
     """
     if not options or (len(letters) > 1 and letters in options):
         return []
@@ -219,12 +219,12 @@ def _option_indexes(letters: str, options: list[str] | None) -> list[int]:
 
 
 def _joined(indexes: Sequence[int], options: Sequence[str]) -> str:
-    """Several options in an order of their own, so that shuffling them changes nothing."""
+    """Join several options in sorted order, so that shuffling changes nothing."""
     return "; ".join(sorted(options[index] for index in indexes))
 
 
 def _answer(scored: Mapping[str, dict[str, Any]], measures: Sequence[Measure]) -> str | None:
-    """Of the main scorer, else of the first that has one."""
+    """Return the answer of the main scorer, else of the first scorer that has one."""
     main = scored.get(measures[0][1], {}) if measures else {}
     for score in (main, *scored.values()):
         answer = score.get("answer")
@@ -240,7 +240,7 @@ def _category(row: Fields) -> str | None:
 
 
 def _message(error: object) -> str | None:
-    """Of an error; a summary has nothing else."""
+    """Return the message of an error; in a summary the error is only the message."""
     message = error.get("message") if isinstance(error, dict) else error
     return None if error is None else replace_surrogates(str(message))[:MAX_ERROR_LENGTH]
 
@@ -256,7 +256,7 @@ def _count_tokens(sample: Sample, row: Fields, model: str | None) -> None:
 
 
 def _invalidate(sample: Sample, row: Fields) -> None:
-    """Somebody looked at the sample and found that it does not count."""
+    """Remove the scores of a sample that was marked as invalid."""
     invalidation = row.values.get("invalidation")
     if invalidation is not None:
         reason = as_mapping(invalidation).get("reason")
@@ -283,7 +283,7 @@ def _add_texts(sample: Sample, row: Fields) -> None:
 
 
 def _prompt_messages(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The conversation up to where the model first speaks itself."""
+    """Iterate over the messages before the first one generated by the model."""
     return takewhile(
         lambda message: message.get("role") != "assistant" or message.get("source") == "input",
         messages,

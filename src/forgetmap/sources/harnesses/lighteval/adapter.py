@@ -1,7 +1,7 @@
 """lighteval: `details_TASK_TIME.parquet`, one per task, and `results_TIME.json` with the settings.
 
-Which settings belong to which details is said by the time in their names, else by the scores in
-them. Several seeds of one model and task under the same settings are repeats of one evaluation.
+Settings and details are matched by the time in their names, else by their scores. Several seeds of
+one model and task with the same settings are repeats of one evaluation.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Lighteval:
     )  # fmt: skip
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """Parquet files with lighteval's columns, each with the settings that belong to it."""
+        """Return logs of Parquet files with lighteval's columns, with their settings."""
         candidates = [_details(file) for file in files if file.kind == "parquet"]
         details = [part for part in candidates if isinstance(part, _Details)]
         if not details:
@@ -61,7 +61,7 @@ class Lighteval:
         return [*_logs(parts), *(_broken(files, error) for error in broken)]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per row and seed."""
+        """Yield one sample per row and seed."""
         if "broken" in log.notes:
             problems.add(log.files[0].name, log.notes["broken"])
             return
@@ -76,7 +76,7 @@ class Lighteval:
 
 @dataclass(frozen=True, slots=True)
 class _Details:
-    """A file of details, and what its content and name say about it."""
+    """A file of details, with task, time and model from its content and name."""
 
     file: LogFile
     style: Style
@@ -87,7 +87,7 @@ class _Details:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """A file of results: how the evaluation was made, and its scores."""
+    """A file of results: settings and scores of an evaluation."""
 
     file: LogFile
     stamp: str | None
@@ -121,7 +121,7 @@ class _Settings:
 
 @dataclass(frozen=True, slots=True)
 class _TaskDetails:
-    """Details with their settings, as far as those were found."""
+    """Details with their settings, if there are any."""
 
     details: _Details
     settings: _Settings | None
@@ -167,7 +167,7 @@ def _details(file: LogFile) -> _Details | UnreadableError | None:
 
 
 def _logged_task(opened: Any) -> str | None:
-    """The name of the task that most rows have: one broken row renames no other."""
+    """Return the task of most rows, since single rows may be damaged."""
     column = next(name for name in opened.schema_arrow.names if name.strip("_") == "doc")
     names: Counter[str] = Counter()
     for batch in opened.iter_batches(MAX_ROWS_COMPARED, columns=[f"{column}.task_name"]):
@@ -177,14 +177,14 @@ def _logged_task(opened: Any) -> str | None:
 
 
 def _label(file: LogFile) -> str:
-    """The task in the name of the file, or that name."""
+    """Return the task in the name of the file, else that name."""
     name = PurePosixPath(file.inside).name.removesuffix(".gz").removesuffix(".parquet")
     before = _STAMP.split(name)[0].rstrip("_")
     return before.removeprefix("details_") or name
 
 
 def _model_folder(file: LogFile) -> str | None:
-    """The folders between `details` and the time, which are the model's name."""
+    """Return the folders between `details` and the time: the name of the model."""
     folders = PurePosixPath(file.inside).parts[:-1]
     if "details" not in folders:
         return None
@@ -211,7 +211,7 @@ def _settings(file: LogFile) -> _Settings | None:
 
 
 def _part(details: _Details, known: Sequence[_Settings]) -> _TaskDetails:
-    """Details with the settings of the same time, else of the same scores, else the only ones."""
+    """Join details with the settings of the same time, else the same scores, else the only ones."""
     same = [other for other in known if other.stamp is not None and other.stamp == details.stamp]
     with_task = [
         other for other in same if _squashed(details.task) in map(_squashed, other.results)
@@ -227,7 +227,7 @@ def _part(details: _Details, known: Sequence[_Settings]) -> _TaskDetails:
 
 
 def _by_scores(details: _Details, known: Sequence[_Settings]) -> tuple[_Settings | None, str]:
-    """The settings whose scores are those of the details, if they are the only such ones."""
+    """Return the only settings whose scores agree with the details, or None; and the task."""
     try:
         averages, count = means(details.file) if known else ({}, 0)
     except UnreadableError:
@@ -260,7 +260,7 @@ def _has_rows(settings: _Settings, task: str, count: int) -> bool:
 
 
 def _known_model(folder: str | None, known: Sequence[_Settings]) -> str | None:
-    """A folder's name as the settings spell it; the only model there is where no folder says."""
+    """Return the name of a folder as written in the settings; without a folder, the only model."""
     names = {_squashed(settings.model): settings.model for settings in known if settings.model}
     if folder is None:
         return next(iter(names.values())) if len(names) == 1 else None
@@ -268,7 +268,7 @@ def _known_model(folder: str | None, known: Sequence[_Settings]) -> str | None:
 
 
 def _shorten_names(parts: Sequence[_TaskDetails]) -> list[_TaskDetails]:
-    """Tasks without suite and number of examples, unless two are then the same."""
+    """Set task names without suite and number of examples, unless two would become equal."""
     full: dict[tuple[str | None, str, str], set[str]] = defaultdict(set)
     for part in parts:
         full[part.model, part.stamp, _bare(part.full_name)].add(part.full_name)
@@ -281,7 +281,7 @@ def _shorten_names(parts: Sequence[_TaskDetails]) -> list[_TaskDetails]:
 
 
 def _bare(full_name: str) -> str:
-    """`community|arc:easy|0` and `arc:easy|0` are `arc:easy`."""
+    """Return `arc:easy` for `community|arc:easy|0` and `arc:easy|0`."""
     match = _SHOTS.match(full_name)
     return (match["name"] if match else full_name).rpartition("|")[2] or full_name
 
@@ -297,7 +297,7 @@ def _logs(parts: Sequence[_TaskDetails]) -> list[Log]:
 def _evaluations(
     group: Sequence[_TaskDetails], everything: Sequence[_TaskDetails]
 ) -> Iterator[Log]:
-    """All seeds at their newest as one; whatever is older each for itself."""
+    """Yield a log of the newest details of all seeds, then a log for each older time."""
     newest = {
         seed: max(part.stamp for part in group if part.seed == seed)
         for seed in {part.seed for part in group} - {None}
@@ -336,7 +336,7 @@ def _log(parts: Sequence[_TaskDetails], seeds: Sequence[int]) -> Log:
 def _totals(
     parts: Sequence[_TaskDetails], task: str, repeats: Mapping[str, tuple[int, int | None]]
 ) -> Iterator[StatedTotal]:
-    """Means in the results, of metrics that are means over all items."""
+    """Yield the totals of metrics that are means over all items."""
     for part in parts:
         stated = part.settings.results.get(part.full_name) if part.settings else None
         for name, value in as_mapping(stated).items():
@@ -347,7 +347,7 @@ def _totals(
 
 
 def _broken(files: Sequence[LogFile], error: UnreadableError) -> Log:
-    """A Parquet file among details that cannot be opened must not go missing."""
+    """Return a log for a Parquet file that cannot be opened, so that it is reported."""
     file = next(file for file in files if file.name == error.file)
     info = RunInfo(harness=HarnessInfo(name="lighteval"))
     return Log("lighteval", (file,), info, notes={"broken": error.message})
@@ -394,7 +394,7 @@ def _system_prompt(settings: _Settings) -> str | None:
 
 
 def _directions(part: _TaskDetails) -> dict[str, MetricInfo]:
-    """Metrics of which less is better."""
+    """Return the metrics of which less is better."""
     directions: dict[str, MetricInfo] = {}
     for name, config in (part.settings.tasks if part.settings else {}).items():
         if _squashed(_bare(part.full_name)) not in _squashed(name):
@@ -411,7 +411,7 @@ def _directions(part: _TaskDetails) -> dict[str, MetricInfo]:
 
 
 def _higher(metric: Mapping[str, Any]) -> Iterable[tuple[str, object]]:
-    """Names of a metric and whether more is better; a group of metrics has several of both."""
+    """Return names of a metric, each with whether more is better; a group has several."""
     names, higher = metric.get("metric_name"), metric.get("higher_is_better")
     for name in names if isinstance(names, list) else [names]:
         if isinstance(name, str):

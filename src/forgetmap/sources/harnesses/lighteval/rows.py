@@ -27,14 +27,14 @@ from forgetmap.sources.fields import replace_surrogates
 from forgetmap.sources.files import LogFile, open_parquet
 
 ROWS_PER_BATCH = 256
-"""Read at a time: responses are long."""
+"""Rows read at a time; few, since responses are long."""
 MAX_LITERAL_LENGTH = 4 << 20
 Style = Literal["flat", "structs"]
 
 FLAT_MARKS = frozenset({"example", "full_prompt", "metrics"})
 STRUCTS = ("doc", "metric", "model_response")
 
-# What a row is made of -> the column it is in.
+# Part of a row -> column.
 FLAT = {
     "query": "example",
     "instruction": "instruction",
@@ -58,7 +58,7 @@ NESTED = {
 }
 NESTED_TEXTS = {"prompt": "model_response.input", "output": "model_response.text"}
 _WRITTEN = ("choices", "gold_index", "gold", "metrics", "specific", "output")
-"""Parts that are no text, but may be written as one."""
+"""Parts that are not texts, but may be written as texts."""
 _CUE = re.compile(
     r"(?:^|\n)\s*(?:answer|reasoning|solution|a)\s*:\s*(?:let's think step by step\.?)?\s*\Z",
     re.IGNORECASE,
@@ -66,7 +66,7 @@ _CUE = re.compile(
 _MARKER = re.compile(r"^[ \t]*(?:Question|Q):[ \t]*", re.MULTILINE)
 _ANSWERED = re.compile(r"^[ \t]*(?:Answer|Reasoning|A):[ \t]*\S", re.MULTILINE)
 _ORDER = "$LETTER"
-"""Stands in instructions for the letter that a response is to end with."""
+"""Placeholder in instructions for the letter at the end of a response."""
 _TOPIC = re.compile(r"\AThe following are multiple choice questions \(with answers\)[^\n]*\n+")
 _QUOTE = re.compile(r"\"(?=\s*(?:\n[ \t]*A\) |\Z))")
 _OPTION = re.compile(r"[ \t]*\(?(?P<letter>[A-Z])[).:][ \t]+(?P<text>\S.*)")
@@ -74,14 +74,14 @@ _LISTING = re.compile(r"\n[ \t]*(?:answer )?(?:options|choices)[ \t]*:[ \t]*\Z",
 
 
 def style_of(names: Sequence[str]) -> Style | None:
-    """Which layout these columns are of lighteval's, if any."""
+    """Return the layout of lighteval's details with these columns; None if it is none of them."""
     if FLAT_MARKS.issubset(names):
         return "flat"
     return "structs" if {name.strip("_") for name in names}.issuperset(STRUCTS) else None
 
 
 def rows_of(file: LogFile, *, texts: bool) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of a file with their number, as far as they are needed."""
+    """Iterate over the rows of a file with their number, reading only the columns needed."""
     with open_parquet(file) as opened:
         schema = opened.schema_arrow
         paths = _needed_columns(schema, texts=texts)
@@ -106,7 +106,7 @@ def _needed_columns(schema: pa.Schema, *, texts: bool) -> dict[str, str]:
 
 
 def _spelt_path(path: str, names: Sequence[str]) -> str:
-    """The path as this file spells it, with double underscores or without."""
+    """Return the path as written in this file, with double underscores or without."""
     column, dot, rest = path.partition(".")
     spelt = next((name for name in names if name.strip("_") == column), column)
     return f"{spelt}{dot}{rest}" if column not in names else path
@@ -120,9 +120,9 @@ def _inside(row: Mapping[str, Any], path: str) -> Any:
 
 
 def metric_names(files: Sequence[LogFile], problems: Problems) -> list[str]:
-    """The metrics that have a value anywhere in a task.
+    """Return the metrics of a task: those with a value in any row.
 
-    Arrow gives every row the metrics of all rows; one without any value is none of the task's.
+    Arrow gives every row the metrics of all rows, so those without any value must be left out.
     """
     names: dict[str, None] = {}
     for file in files:
@@ -135,7 +135,7 @@ def metric_names(files: Sequence[LogFile], problems: Problems) -> list[str]:
 
 
 def means(file: LogFile) -> tuple[dict[str, float], int]:
-    """The mean of each metric over a file, and the number of rows."""
+    """Return the mean of each metric over a file, and the number of rows."""
     values: dict[str, list[float]] = {}
     count = 0
     for row in _metrics(file):
@@ -162,13 +162,13 @@ def _is_score(value: object) -> bool:
 
 @dataclass
 class DetailsReader:
-    """Makes samples of rows.
+    """Reader of the samples in files of details.
 
     Attributes:
-        task: what to call the task.
-        names: its metrics.
+        task: name of the task.
+        names: metrics of the task.
         texts: whether prompt and response are kept.
-        problems: where faults are reported.
+        problems: receives the problems of rows.
     """
 
     task: str
@@ -178,7 +178,7 @@ class DetailsReader:
     _seen: Counter[tuple[int, str]] = field(default_factory=Counter)
 
     def samples(self, file: LogFile, *, repeat: int, seed: int | None) -> Iterator[Sample]:
-        """The samples of one file."""
+        """Iterate over the samples of a file."""
         try:
             for line, row in rows_of(file, texts=self.texts):
                 sample = self._sample(row, file, line)
@@ -190,7 +190,7 @@ class DetailsReader:
             self.problems.add(file.name, error.message)
 
     def _name(self, sample: Sample) -> None:
-        """Old details have no ids: the content is the name, numbered where it occurs again."""
+        """Set the item of details without ids: a hash of the content, numbered if it recurs."""
         if not sample.item:
             parts = (sample.question or "", *sorted(sample.options or ()), sample.gold or "")
             text = "\x1f".join(map(normalise, parts)).encode("utf-8", "replace")
@@ -232,7 +232,7 @@ class DetailsReader:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What an item is: question, options, right answers by place and the first of them as text."""
+    """An item: question, options, indices of right answers and the first of them as text."""
 
     question: str
     options: list[str]
@@ -260,7 +260,7 @@ def _read_question(row: Mapping[str, Any], query: str) -> _Question:
 
 
 def _add_answer(sample: Sample, row: Mapping[str, Any], question: _Question) -> None:
-    """The answer: the likeliest option, or what the harness extracted."""
+    """Set the answer: the most likely option, or the one that the harness extracted."""
     logprobs = _logprobs(row)
     first = sample.scores[0] if sample.scores else None
     if question.choices and len(logprobs) == len(question.choices) and first is not None:
@@ -282,7 +282,7 @@ def _add_answer(sample: Sample, row: Mapping[str, Any], question: _Question) -> 
 
 
 def _likeliest(logprobs: Sequence[float], question: _Question, *, right: bool) -> int:
-    """The option with the highest probability; some metrics divide it by the option's length."""
+    """Return the index of the most likely option; some metrics normalise by its length."""
     plain = list(logprobs)
     by_length = [p / max(1, len(c)) for p, c in zip(logprobs, question.choices, strict=True)]
     bare = [p / max(1, len(c.lstrip())) for p, c in zip(logprobs, question.choices, strict=True)]
@@ -293,7 +293,7 @@ def _likeliest(logprobs: Sequence[float], question: _Question, *, right: bool) -
 
 
 def _logprobs(row: Mapping[str, Any]) -> list[float]:
-    """One per option; old details write them as predictions, with whether they were greedy."""
+    """Return a log-probability per option; old details write them among the predictions."""
     outputs = row.get("logprobs") or row.get("output")
     if not isinstance(outputs, list):
         return []
@@ -306,7 +306,7 @@ def _logprobs(row: Mapping[str, Any]) -> list[float]:
 
 
 def _response(output: object) -> str | None:
-    """The text of a response; several of them as JSON."""
+    """Return the text of a response; several are returned as JSON."""
     texts = [text for text in output if isinstance(text, str)] if isinstance(output, list) else []
     if isinstance(output, str):
         texts = [output]
@@ -318,7 +318,7 @@ def _response(output: object) -> str | None:
 
 
 def _prompt(value: object) -> str | None:
-    """A prompt, or the messages of a chat as JSON."""
+    """Return a prompt, or the messages of a chat as JSON."""
     if value is None or isinstance(value, str):
         return replace_surrogates(value) if value else None
     return replace_surrogates(json.dumps(value, ensure_ascii=False, default=str))
@@ -343,7 +343,7 @@ def _strings(value: object) -> list[str]:
 
 
 def _flat(values: Sequence[object]) -> Iterator[object]:
-    """A choice may itself be a list of references, of which the first stands for all."""
+    """Flatten choices; of a choice that is a list of references, the first is used."""
     for value in values:
         if isinstance(value, list | tuple):
             yield from _flat(value[:1])
@@ -352,7 +352,7 @@ def _flat(values: Sequence[object]) -> Iterator[object]:
 
 
 def _integers(value: object) -> list[int]:
-    """Whole numbers; beside a missing one they are written with a point."""
+    """Return integers, which are stored as floats in a column with missing values."""
     values = value if isinstance(value, list | tuple) else [value]
     numbers = [
         number(element)
@@ -363,7 +363,7 @@ def _integers(value: object) -> list[int]:
 
 
 def as_value(value: object) -> Any:
-    """The value of a Python text such as `{'acc': 1.0}`; anything else as it is."""
+    """Parse a Python literal such as `{'acc': 1.0}`; return anything else as it is."""
     if not isinstance(value, str) or value[:1] not in "[{(" or len(value) > MAX_LITERAL_LENGTH:
         return value
     try:
@@ -373,7 +373,7 @@ def as_value(value: object) -> Any:
 
 
 def _literal(node: ast.expr) -> Any:
-    """What a literal stands for; `nan`, `inf` and numbers of other libraries included."""
+    """Return the value of a literal, also `nan`, `inf` and numbers of other libraries."""
     if isinstance(node, ast.Dict):
         keys = [_literal(key) for key in node.keys if key is not None]
         return {str(key): _literal(v) for key, v in zip(keys, node.values, strict=True)}
@@ -387,14 +387,14 @@ def _literal(node: ast.expr) -> Any:
 
 
 def bare_question(query: str, instruction: str | None) -> tuple[str, list[str]]:
-    """The question of a query, and the options that it lists; none if it lists no options.
+    """Return the bare question of a query, and the options listed in it, if any.
 
-    Harnesses wrap the same question differently; bare, it is the same text for all of them. Each
-    query is looked at for itself, so that no other item has a say in what an item is.
+    Harnesses wrap a question in different words; the bare question is the same text for all of
+    them. Each query is parsed on its own, independent of other items.
 
     Args:
-        query: what the model was given, as far as it is about this item.
-        instruction: what stands before every item, where the harness says so.
+        query: the part of the prompt about this item.
+        instruction: text before every item, if the harness logs it.
     """
     text = query.strip()
     lead = (instruction or "").strip()
@@ -406,7 +406,7 @@ def bare_question(query: str, instruction: str | None) -> tuple[str, list[str]]:
 
 
 def _without_head(text: str) -> str:
-    """What follows instruction and worked examples; a passage belongs to the question and stays."""
+    """Remove instruction and worked examples; a passage belongs to the question and stays."""
     text = _TOPIC.sub("", text.lstrip())
     markers = list(_MARKER.finditer(text))
     head = text[: markers[-1].start()] if markers else ""
@@ -421,7 +421,7 @@ def _without_head(text: str) -> str:
 
 
 def _split_options(text: str) -> tuple[str, list[str]]:
-    """The last list of options from A on, and what stands before it."""
+    """Split off the last list of options that begins with A."""
     lines = text.split("\n")
     matches = [_OPTION.match(line) for line in lines]
     starts = [index for index, option in enumerate(matches) if option and option["letter"] == "A"]
@@ -437,6 +437,6 @@ def _split_options(text: str) -> tuple[str, list[str]]:
             options[-1] += f"\n{line}"
         else:
             return text, []
-    if len(options) < 2:  # one is no choice
+    if len(options) < 2:  # no choice
         return text, []
     return "\n".join(lines[: starts[-1]]), [option.strip() for option in options]
