@@ -26,10 +26,10 @@ Column = list[Any]
 
 
 class ContentDeriver:
-    """Adds hashes, resolves letters to option texts and counts options, batch after batch.
+    """Add hashes, resolve letters to option texts and count options, batch by batch.
 
-    Where the table has no ids, an item gets one from its content and its occurrence among items
-    of the same content, which is why batches must then come in file order.
+    In a table without ids, items are numbered within equal content, so batches must come in the
+    order of the file.
     """
 
     def __init__(self, columns: tuple[str, ...], *, origin: str) -> None:
@@ -42,12 +42,12 @@ class ContentDeriver:
         self.adds = (*derived, "item") if self.needs_item else tuple(derived)
 
     def schema(self, source: pa.Schema) -> pa.Schema:
-        """The schema of a batch once this has been called on it."""
+        """Return the schema of a batch with the derived columns."""
         kept = [field for field in source if field.name not in self.adds]
         return pa.schema([*kept, *(pa.field(name, BY_NAME[name].type) for name in self.adds)])
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The same rows with the derived columns added or filled in."""
+        """Return the batch with the derived columns added or filled in."""
         derived = self._derive(batch)
         schema = self.schema(batch.schema)
         arrays = [
@@ -60,7 +60,7 @@ class ContentDeriver:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def table(self, table: pa.Table) -> pa.Table:
-        """The same for a whole table."""
+        """Return a whole table with the derived columns added or filled in."""
         batches = [self(batch) for batch in table.to_batches()]
         return pa.Table.from_batches(batches, self.schema(table.schema))
 
@@ -88,7 +88,7 @@ class ContentDeriver:
     def _gold_indexes(
         self, batch: pa.RecordBatch, gold: Column | None, options: list[list[str] | None]
     ) -> Column:
-        """Where the right answer stands among the options; as given where it is given."""
+        """Return the index of the right answer: as recorded, else by its text."""
         indexes = [None] * batch.num_rows
         if "gold_index" in self._columns:
             indexes = _cells(batch, "gold_index")
@@ -116,7 +116,7 @@ class ContentDeriver:
         return parsed
 
     def _items(self, batch: pa.RecordBatch, derived: dict[str, Column]) -> Column:
-        """An id for each row: its content, then how often that content came before."""
+        """Return an id for each row: its content and the number of earlier occurrences."""
         content = zip(
             *(
                 derived[name]
@@ -147,7 +147,7 @@ class ContentDeriver:
 
 
 def hash_id(key: tuple[int | None, ...]) -> str:
-    """A printable id made of content hashes."""
+    """Return a printable id made of content hashes."""
     return "-".join(f"{part & (2**64 - 1):016x}" for part in key if part is not None)
 
 
@@ -156,7 +156,7 @@ def _cells(batch: pa.RecordBatch, name: str) -> Column:
 
 
 def _hashed(cells: Column) -> Column:
-    """Nothing but white space is no content."""
+    """Hash texts; a blank text has no hash."""
     return [text_hash(cell) if cell is not None and cell.strip() else None for cell in cells]
 
 

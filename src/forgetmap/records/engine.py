@@ -23,7 +23,7 @@ _names = itertools.count()
 
 @cache
 def connection() -> duckdb.DuckDBPyConnection:
-    """The process-wide connection that files are read through."""
+    """Return the connection to DuckDB, one per process."""
     connected = duckdb.connect(config={"temp_directory": str(temporary_folder())})
     atexit.register(_close, connected)
     return connected
@@ -31,7 +31,7 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 @contextmanager
 def readable(origin: str) -> Iterator[None]:
-    """Turn what the engine says about broken bytes into a typed error."""
+    """Turn errors of DuckDB and Arrow for damaged files into a typed error."""
     try:
         yield
     except ForgetmapError:
@@ -41,7 +41,7 @@ def readable(origin: str) -> Iterator[None]:
 
 
 def unreadable(origin: str, error: Exception) -> UnreadableError:
-    """The typed error for what the engine says about a file."""
+    """Return the typed error for an error of DuckDB or Arrow about a file."""
     facts = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if isinstance(error, duckdb.OutOfMemoryException | MemoryError):
         return UnreadableError(
@@ -53,26 +53,26 @@ def unreadable(origin: str, error: Exception) -> UnreadableError:
 
 
 def quote(name: str) -> str:
-    """A name as an SQL identifier."""
+    """Return a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """A text as an SQL literal."""
+    """Return a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def scan(reader: str, path: Path, options: str = "") -> str:
-    """A file as an SQL table: this very file, whatever its name or folder looks like.
+    """Return SQL that reads exactly this file as a table.
 
-    The engine takes a name for a pattern and folders such as `task=arc` for columns.
+    DuckDB would read a name as a pattern, and folders such as `task=arc` as columns.
     """
     name = literal(glob.escape(str(path)))
     return f"{reader}({name}, hive_partitioning=false{', ' * bool(options)}{options})"
 
 
 def fresh_name() -> str:
-    """A table name nobody else uses."""
+    """Return an unused table name."""
     return f"forgetmap_{next(_names)}"
 
 

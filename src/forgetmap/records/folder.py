@@ -1,12 +1,12 @@
 """The run folder: a run on disk.
 
     RUN/
-      manifest.json     what is known about the run as a whole (records/manifest.py)
+      manifest.json     metadata of the run (records/manifest.py)
       scores.parquet    one row per task, item, repeat, metric and scorer
-      texts.parquet     questions, options, prompts, responses; apart, so that counting skips them
+      texts.parquet     questions, options, prompts, responses; separate, since counting needs none
 
-A folder appears under its name only when it is complete: everything is written beside it and
-renamed at the end.
+A folder appears under its name only when it is complete: it is written to a temporary folder next
+to it, which is renamed at the end.
 """
 
 from __future__ import annotations
@@ -69,25 +69,25 @@ from forgetmap.records.spark import arrow_batches, is_spark
 from forgetmap.records.validate import FileRow, reading
 
 MANIFEST = "manifest.json"
-"""The file of a run folder that says what is known about the run."""
+"""The file of a run folder with the metadata of the run."""
 CHANGED = "the manifest was changed after it was written; its contents may be wrong"
 ROWS_PER_BATCH = 100_000
 
 
 def is_run_folder(path: Path) -> bool:
-    """Whether this is a folder that `write_run` made."""
+    """Whether this is a run folder, as written by `write_run`."""
     return (path / MANIFEST).is_file() and (path / SCORES).is_file()
 
 
 def read_run(path: Path, *, check_texts: bool = True) -> Run:
-    """Open a run folder: its files are checked for damage, but not yet read as tables.
+    """Open a run folder: its checksums are verified, but its tables not yet read.
 
     Args:
         path: the folder.
-        check_texts: check those of texts as well, which can be large.
+        check_texts: whether to verify the files of texts, too, which can be large.
 
     Raises:
-        ChecksumError: a file is not as it was written.
+        ChecksumError: a file was changed after it was written.
     """
     manifest = path / MANIFEST
     info = read_manifest(manifest)
@@ -106,7 +106,7 @@ def read_run(path: Path, *, check_texts: bool = True) -> Run:
 
 
 def is_undamaged(folder: Path) -> bool:
-    """Whether a run folder is there and whole, for what can be made again."""
+    """Whether a run folder exists and all its checksums match."""
     if not is_run_folder(folder):
         return False
     try:
@@ -118,11 +118,11 @@ def is_undamaged(folder: Path) -> bool:
 
 
 FileStatus = Literal["as written", "changed", "missing", "no checksum"]
-"""What a file of a run folder is against what its manifest says of it."""
+"""State of a file of a run folder, compared with the manifest."""
 
 
 def check_files(folder: Path) -> dict[str, FileStatus]:
-    """Every file of a run folder, all bytes read anew, against what its manifest says of it."""
+    """Compare every file of a run folder with the manifest; all bytes are read again."""
     info = read_manifest(folder / MANIFEST)
     _checksum.cache_clear()
     states: dict[str, FileStatus] = {
@@ -147,7 +147,7 @@ def _status(file: Path, expected: FileInfo) -> FileStatus:
 
 
 def _require_unchanged(files: Iterable[Path], info: RunInfo) -> None:
-    """Raise unless files have the bytes that their manifest says they have."""
+    """Raise if a file differs from its checksum in the manifest."""
     for file in files:
         expected = info.files.get(file.name)
         if expected is None or not file.is_file() or _has_bytes(file, expected):
@@ -169,7 +169,7 @@ def _has_bytes(file: Path, expected: FileInfo) -> bool:
 
 @lru_cache(maxsize=1_024)
 def _checksum(file: Path, stamp: str) -> str:
-    """Of a file that is not looked at again while it has the same stamp."""
+    """Return the checksum of a file; cached as long as its stamp is the same."""
     del stamp
     return checksum_of(file)
 
@@ -198,11 +198,11 @@ def describe_folder(folder: Path, info: RunInfo) -> None:
 
 @contextlib.contextmanager
 def complete_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """A folder to write into that takes the name `path` only if nothing failed.
+    """Provide a folder to write into, which is renamed to `path` if nothing fails.
 
-    It is on the disk before it has that name. With `overwrite` an older result goes only once the
-    new one is whole, and no moment is without a result where the system can exchange names. What
-    processes that were killed left behind goes as well.
+    It is flushed to disk before the rename. With `overwrite`, an older result is removed only after
+    the new one is complete; if the system can exchange names, there is always a result. Folders
+    left over from processes that were killed are removed.
     """
     with writable(path):
         _undo_half_swap(path)
@@ -216,13 +216,13 @@ def complete_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
             if overwrite and path.exists():
                 _swap(partial, path)
             else:
-                partial.rename(path)  # refused by the system where another was quicker
+                partial.rename(path)  # fails if another process was faster
             sync(path.parent)
 
 
 @contextlib.contextmanager
 def _partial_folder(path: Path) -> Iterator[Path]:
-    """A folder beside the place it is for; gone at the end, whatever is in it then."""
+    """Provide a temporary folder next to `path`, which is removed at the end."""
     while True:
         partial = Path(tempfile.mkdtemp(prefix=f"{_hidden(path)}.partial-", dir=path.parent))
         with in_use(partial) as is_ours:
@@ -246,7 +246,7 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def _undo_half_swap(path: Path) -> None:
-    """Where a process was killed between two renamings, the older result gets its name back."""
+    """Restore the older result if a process was killed between the two renames of a swap."""
     if path.exists():
         return
     for folder in path.parent.glob(f"{glob.escape(_hidden(path))}.old-*"):
@@ -257,7 +257,7 @@ def _undo_half_swap(path: Path) -> None:
 
 @contextlib.contextmanager
 def writable(path: Path) -> Iterator[None]:
-    """Turn what the system says about a place that cannot be written to into a typed error."""
+    """Turn errors of the system for a path that cannot be written to into a typed error."""
     try:
         yield
     except ForgetmapError:
@@ -270,7 +270,7 @@ def writable(path: Path) -> Iterator[None]:
 
 
 def fill_scores(scores: Frame) -> Frame:
-    """All columns of `scores.parquet`, what nobody recorded filled with null or its default."""
+    """Return all columns of `scores.parquet`; absent ones are null or have their default."""
     present = scores.collect_schema().names()
     defaults = {
         "repeat": nw.lit(0, dtype=nw.Int32),
@@ -289,12 +289,12 @@ def fill_scores(scores: Frame) -> Frame:
 
 
 def batches_of(frame: Frame, schema: pa.Schema, run: Run) -> Iterator[pa.RecordBatch]:
-    """The rows of a frame as Arrow batches of this schema, streamed where the library streams.
+    """Iterate over a frame as Arrow batches of this schema, streamed if the library can stream.
 
     Args:
         frame: columns in the order of the schema.
-        schema: what to make of them.
-        run: where the frame came from, to point at a fault.
+        schema: schema of the batches.
+        run: the run of the frame, to locate errors.
     """
     with reading(run):
         if frame.implementation.is_duckdb():
@@ -308,14 +308,14 @@ def batches_of(frame: Frame, schema: pa.Schema, run: Run) -> Iterator[pa.RecordB
 
 
 def write_parquet(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
-    """Write batches as they come."""
+    """Write batches to a Parquet file."""
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(batch)
 
 
 def parquet_columns(path: Path, *, origin: str) -> list[str]:
-    """The columns of a Parquet file as they are named in it, doubled ones included."""
+    """Return the columns of a Parquet file; duplicate names are kept."""
     with readable(origin):
         return list(pq.read_schema(path).names)
 
@@ -323,15 +323,15 @@ def parquet_columns(path: Path, *, origin: str) -> list[str]:
 def parquet_rows(
     path: Path, columns: Iterable[str], *, origin: str
 ) -> Iterator[tuple[int, FileRow]]:
-    """Rows of a Parquet file with their number, counted from 1.
+    """Iterate over the rows of a Parquet file with their number, from 1.
 
     Args:
         path: the file.
-        columns: those to read.
-        origin: what to call the file.
+        columns: columns to read.
+        origin: name of the file for messages.
 
     Raises:
-        UnreadableError: a column is damaged, and in which rows.
+        UnreadableError: a column is damaged; the message names it and its rows.
     """
     columns = list(columns)
     require_sound(path, columns, origin=origin)
@@ -344,7 +344,7 @@ def parquet_rows(
 
 
 def require_sound(path: Path, columns: Iterable[str], *, origin: str) -> None:
-    """Read these columns of a Parquet file through, to name one that is damaged."""
+    """Read all of these columns of a Parquet file; raise an error that names a damaged one."""
     with readable(origin), pq.ParquetFile(path) as file:
         end = 0
         for group in range(file.num_row_groups):
@@ -362,14 +362,14 @@ def require_sound(path: Path, columns: Iterable[str], *, origin: str) -> None:
 
 
 def _raw_rows(folder: Path, columns: Iterable[str]) -> Iterator[tuple[int, FileRow]]:
-    """The scores row by row, and then whether the texts can be read at all."""
+    """Iterate over the rows of scores, then check that the texts can be read."""
     yield from parquet_rows(folder / SCORES, columns, origin=str(folder / SCORES))
     for texts in _texts_of(folder):
         require_sound(texts, parquet_columns(texts, origin=str(texts)), origin=str(texts))
 
 
 def _fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Cast columns to their types, and lists of options that are written as text to lists."""
+    """Cast columns to their types; options written as text become lists."""
     columns = [
         _parsed(batch.column(field.name))
         if pa.types.is_list(field.type) and not _is_list(batch.column(field.name).type)
@@ -391,7 +391,7 @@ def _parsed(column: pa.Array) -> pa.Array:
 
 
 def fill_texts(texts: Frame) -> Frame:
-    """All columns of `texts.parquet`, what nobody recorded filled with null."""
+    """Return all columns of `texts.parquet`; absent ones are null."""
     present = texts.collect_schema().names()
     defaults = {"repeat": nw.lit(0, dtype=nw.Int32)}
     return texts.select(
@@ -432,7 +432,7 @@ def _read_parquet(path: Path, *more: Path, needed: tuple[str, ...]) -> Frame:
 
 
 def refuse_to_replace(path: Path, *, overwrite: bool) -> None:
-    """Raise unless `path` is free, or a result of ours that may be replaced."""
+    """Raise unless `path` is unused, or a result of forgetmap that may be replaced."""
     if path.exists() and not overwrite:
         raise OutputError(
             f"{path} already exists",
@@ -446,7 +446,7 @@ def refuse_to_replace(path: Path, *, overwrite: bool) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether this folder is empty or has a mark that forgetmap left in it."""
+    """Whether this folder is empty or was written by forgetmap."""
     if not path.is_dir():
         return False
     marks = [path / name for name in (MANIFEST, "comparison.json") if (path / name).is_file()]
@@ -465,7 +465,7 @@ OUR_KEYS = {"schema_version", "simulated"}
 
 
 def _swap(partial: Path, path: Path) -> None:
-    """Put the new folder in the place of the old one, or leave the old one where it is."""
+    """Replace the old folder by the new one; if that fails, keep the old one."""
     if exchange(partial, path):
         return
     aside = Path(tempfile.mkdtemp(prefix=f"{_hidden(path)}.old-", dir=path.parent))

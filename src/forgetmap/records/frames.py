@@ -45,16 +45,16 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     ),
     "score": ("correct", "is_correct", "acc", "accuracy", "exact_match"),
 }  # fmt: skip
-"""What other tables call the fields that every table must have."""
+"""Other names of the required fields."""
 MORE_SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "item": ("problem_id", "task_id", "unique_id", "uid", "qid"),
     "score": (
         "pass@1", "pass_at_1", "passed", "success", "resolved", "is_resolved", "solved", "reward",
     ),
 }  # fmt: skip
-"""Names that may mean something else as well, in lower case; they count where no other one fits."""
+"""Ambiguous names, in lower case; they are used only if no other name matches."""
 UNHASHED_TEXTS = ("response", "error")
-"""Texts that no identity is derived from."""
+"""Texts that are not part of the identity of an item."""
 
 
 def run_from_frame(
@@ -64,12 +64,12 @@ def run_from_frame(
     column_map: ColumnMap | None = None,
     task: str | None = None,
 ) -> Run:
-    """A run from a dataframe of any supported library.
+    """Make a run of a dataframe of any supported library.
 
     Args:
         native: pandas, Polars, PyArrow, DuckDB or PySpark; eager or lazy.
-        name: what to call it in messages.
-        column_map: canonical name -> name in the frame, for columns named otherwise.
+        name: display name.
+        column_map: canonical name -> name in the frame, for columns with other names.
         task: name of the only task.
     """
     wrapped = _wrapped(native, name)
@@ -112,12 +112,12 @@ def _wrapped(native: Any, name: str) -> Any:
 
 
 def _with_nulls(frame: Frame) -> Frame:
-    """The same frame in Arrow types.
+    """Convert a pandas frame to Arrow types.
 
-    Plain pandas writes a missing value as NaN or None, makes whole numbers beside one floats, and
-    so ruins ids and 64-bit hashes.
+    Plain pandas writes missing values as NaN or None and turns integers in such a column into
+    floats, which damages ids and 64-bit hashes.
     """
-    import pandas as pd  # only there when the caller hands in pandas
+    import pandas as pd  # installed if the caller passes pandas
 
     native = nw.to_native(frame).convert_dtypes(dtype_backend="pyarrow")
     for name, column in native.items():
@@ -131,9 +131,9 @@ def _with_nulls(frame: Frame) -> Frame:
 
 
 def rename_columns(frame: Frame, column_map: ColumnMap, *, origin: str, task: str | None) -> Frame:
-    """Give columns their canonical names and leave out what is not ours."""
+    """Give columns their canonical names, and drop all others."""
     schema = frame.collect_schema()
-    # Other tools have columns of these names too, with digests in them.
+    # Other tools have columns of the same names, with digests.
     foreign = [name for name in HASHES if name in schema and not schema[name].is_integer()]
     present = [name for name in schema.names() if name not in foreign]
     chosen = match_columns(present, column_map, origin=origin, task=task)
@@ -146,7 +146,7 @@ def rename_columns(frame: Frame, column_map: ColumnMap, *, origin: str, task: st
 def match_columns(
     present: list[str], column_map: ColumnMap, *, origin: str, task: str | None = None
 ) -> dict[str, str]:
-    """Which column of the table serves which field; a typed error if a needed one is missing."""
+    """Return the column of each field; raise a typed error if a required one is missing."""
     _check_map(present, column_map, origin)
     mapped = set(column_map.values())
     chosen = {name: name for name in BY_NAME if name in present and name not in mapped}
@@ -169,7 +169,7 @@ def match_columns(
 
 
 def by_synonyms(present: Sequence[str], chosen: ColumnMap) -> dict[str, str]:
-    """Fields under names that others give them, where only one column can be meant."""
+    """Return columns with other names of required fields, if only one column matches."""
     columns: dict[str, str] = {}
     free = set(present) - set(chosen.values())
     for name, synonyms in SYNONYMS.items():
@@ -192,15 +192,15 @@ def canonical_run(
     rows: Rows | None = None,
     texts: Frame | None = None,
 ) -> Run:
-    """Cast columns to the schema, derive content hashes, part scores from texts.
+    """Cast columns to the schema, derive content hashes, and separate scores from texts.
 
     Args:
-        frame: columns under canonical names.
-        info: what is known about the run.
-        name: what to call it.
-        origin: where it came from.
-        rows: its raw rows, to point at faults.
-        texts: where to find the texts, if not in `frame`.
+        frame: columns with canonical names.
+        info: metadata of the run.
+        name: display name.
+        origin: path or name of the source, for messages.
+        rows: raw rows, to locate errors.
+        texts: frame with the texts, if not `frame`.
     """
     frame = cast_columns(frame, origin)
     has_ids = "item" in frame.collect_schema().names()
@@ -221,15 +221,15 @@ def canonical_run(
 
 
 def cast_columns(frame: Frame, origin: str) -> Frame:
-    """Cast what is recorded to the types of the schema."""
-    # Arrow has several types of text, which it refuses to join with each other.
+    """Cast columns to the types of the schema."""
+    # Arrow has several types of text, which cannot be joined with each other.
     always = {nw.String} if frame.implementation.is_pyarrow() else set()
     dtypes = {
         name: DTYPES[str(BY_NAME[name].type)]
         for name in frame.collect_schema().names()
         if name not in ("repeat", "options")
     }
-    # DuckDB and Spark write a list as text, which a question may be; a tag it is not.
+    # DuckDB and Spark cast a list to text, which is fine for a question, but not for tags.
     writes_lists = frame.implementation.is_duckdb() or frame.implementation.is_spark_like()
     for name, dtype in frame.collect_schema().items():
         if name in dtypes and dtype.is_nested() and (name == "tags" or not writes_lists):
@@ -264,14 +264,14 @@ def _cast(name: str, dtype: nw.dtypes.DType, target: Any, origin: str) -> nw.Exp
 
 
 def _as_text(column: nw.Expr, dtype: nw.dtypes.DType) -> nw.Expr:
-    """Numbers as text, whole ones without a point: 7.0 is the id 7 beside a missing value."""
+    """Return numbers as text; 7.0 becomes 7, since a column with missing values has floats."""
     is_whole = _is_whole(column, dtype, 2**53)
     digits = nw.when(is_whole).then(column).otherwise(nw.lit(0.0)).cast(nw.Int64).cast(nw.String)
     return nw.when(is_whole).then(digits).otherwise(column.cast(nw.String))
 
 
 def _as_int32(column: nw.Expr, dtype: nw.dtypes.DType, *, refuse: bool) -> nw.Expr:
-    """Whole numbers; any other is null, or -1 for validation to refuse."""
+    """Return whole numbers; others become null, or -1 if validation is to refuse them."""
     is_whole = _is_whole(column, dtype, 2**31 - 1)
     number = nw.when(is_whole).then(column).otherwise(nw.lit(-1)).cast(nw.Int32)
     return nw.when((~column.is_null()) if refuse else is_whole).then(number)
@@ -283,7 +283,7 @@ def _is_whole(column: nw.Expr, dtype: nw.dtypes.DType, largest: int) -> nw.Expr:
 
 
 def repeat_numbers(scores: Frame, origin: str) -> nw.Expr:
-    """Seeds or other labels of repeats as 0, 1, 2, ..., in their order."""
+    """Number seeds or other labels of repeats as 0, 1, 2, ..., in sorted order."""
     label_of = nw.col("repeat").cast(nw.String)
     distinct = scores.select(label_of).drop_nulls().unique()
     values = distinct.head(MAX_REPEATS + 1).collect()["repeat"].to_list()
@@ -303,7 +303,7 @@ def repeat_numbers(scores: Frame, origin: str) -> nw.Expr:
 
 
 def derive_content(frame: Frame, *, origin: str) -> Frame:
-    """Add content hashes where the texts are; each library maps Arrow batches in its own way."""
+    """Add content hashes with the library of the frame, which maps Arrow batches in its own way."""
     columns = tuple(frame.collect_schema().names())
     deriver = ContentDeriver(columns, origin=origin)
     native = nw.to_native(frame)
@@ -323,16 +323,16 @@ def derive_content(frame: Frame, *, origin: str) -> Frame:
 def _to_library(table: pa.Table, implementation: nw.Implementation) -> Any:
     if not implementation.is_pandas():
         return nw.from_arrow(table, backend=cast("Any", implementation)).to_native()
-    import pandas as pd  # only there when the caller hands in pandas
+    import pandas as pd  # installed if the caller passes pandas
 
     return table.to_pandas(types_mapper=pd.ArrowDtype)
 
 
 def _derive_duckdb(native: Any, deriver: ContentDeriver) -> Any:
-    """Stream batches through the deriver into a file that the relation's own connection reads.
+    """Stream batches through the deriver into a file, which the connection of the relation reads.
 
     A connection cannot write a table while it streams another, and relations of two connections
-    cannot be joined; a file suits the caller's connection as well as ours.
+    cannot be joined; a file works for any connection.
     """
     path = temporary_path(".parquet")
     with native.to_arrow_reader(ROWS_PER_BATCH) as reader:
@@ -345,15 +345,15 @@ def _derive_duckdb(native: Any, deriver: ContentDeriver) -> Any:
 
 
 def _derive_polars(native: Any, columns: tuple[str, ...], origin: str) -> Any:
-    """Stream batches through the deriver into a file, or every query would hash all texts anew."""
-    import polars as pl  # only there when the caller hands in Polars
+    """Stream batches through the deriver into a file, so that texts are hashed only once."""
+    import polars as pl  # installed if the caller passes Polars
 
     path = temporary_path(".parquet")
     deriver = ContentDeriver(columns, origin=origin)
     try:
         _sink(native, deriver, path, in_order=deriver.needs_item)
     except FieldError:
-        # A stream comes in any order; in order, the faulty row can be named.
+        # A stream is unordered; in order, the error can name the row.
         _sink(native, ContentDeriver(columns, origin=origin), path, in_order=True)
     return pl.scan_parquet(path)
 
@@ -377,7 +377,7 @@ def _sink(native: Any, deriver: ContentDeriver, path: Path, *, in_order: bool) -
 
 
 def _kept(names: list[str], deriver: ContentDeriver) -> list[str]:
-    """Texts are read from where they came from, unless only the order of rows tells them apart."""
+    """Return the columns to write; texts are read from the source, unless items have no ids."""
     return [name for name in names if deriver.needs_item or name not in TEXT_NAMES]
 
 
@@ -402,7 +402,7 @@ def _derive_spark(native: Any, deriver: ContentDeriver, origin: str) -> Any:
 
 
 def needs_content(columns: Collection[str]) -> bool:
-    """Whether there are texts of which nobody has derived the content yet."""
+    """Whether there are questions or options without hashes."""
     return any(
         text in columns and f"{text}_hash" not in columns for text in ("question", "options")
     )
@@ -462,7 +462,7 @@ def _close(name: str, known: list[str]) -> str:
 
 
 def listed(names: list[str], most: int = 12) -> str:
-    """The first few names and how many there are."""
+    """Return the first few names and the total number."""
     text = ", ".join(str(name)[:40] for name in names[:most])
     return text + (f", ... ({len(names):,} in total)" if len(names) > most else "")
 

@@ -1,7 +1,7 @@
 """Identity of items: a hash of the question, the options and the right answer.
 
-Case is kept, white space and Unicode form are not. The order of options does not count, because
-harnesses shuffle them; the right answer counts by its text, never by its letter.
+Case matters; white space and Unicode form do not. The order of options does not matter, because
+harnesses shuffle them; the right answer is compared by its text, never by its letter.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ MAX_OPTIONS_CACHED = 256
 
 
 def normalise(text: str) -> str:
-    """NFKC, white space collapsed and trimmed, case kept."""
+    """Return the text in NFKC, with white space collapsed and trimmed; case is kept."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     elif "  " not in text and not text.encode().translate(None, _PRINTABLE):
-        return text.strip()  # its only white space is single blanks: the same, sooner
+        return text.strip()  # only single blanks: the same result, faster
     return " ".join(text.split())
 
 
 _KNOWN_OPTIONS: dict[str, str] = {}
-"""Not `lru_cache`: what it makes cannot travel to the workers of Spark by value."""
+"""Normalised options; not an `lru_cache`, which cannot be pickled by value for Spark's workers."""
 
 
 def _normalised(option: str) -> str:
-    """The options of an item are compared with its right answer and the choice, then hashed."""
+    """Normalise an option; cached, since options are compared with gold and choice, then hashed."""
     text = _KNOWN_OPTIONS.get(option)
     if text is None:
         if len(_KNOWN_OPTIONS) >= MAX_OPTIONS_CACHED:
@@ -41,23 +41,23 @@ def _normalised(option: str) -> str:
 
 
 def text_hash(text: str) -> int:
-    """Signed 64-bit hash (XXH3) of the normalised text; the same on every machine and version."""
+    """Return a signed 64-bit hash (XXH3) of the normalised text, the same on every machine."""
     return _digest(normalise(text))
 
 
 def options_hash(options: Sequence[str]) -> int:
-    """Hash of a set of options, whatever their order."""
+    """Return a hash of a set of options, independent of their order."""
     return _digest("\x1f".join(sorted([_normalised(option) for option in options])))
 
 
 def option_text(value: str, options: Sequence[str]) -> str:
-    """The option that `value` names: by its text, or else by its letter.
+    """Return the option that `value` names: by its text, else by its letter.
 
-    Anything else comes back as it is; numbers are not taken for positions, because half the world
-    counts from 0 and half from 1.
+    Anything else is returned as it is. Numbers are not read as positions, because some harnesses
+    count from 0 and others from 1.
     """
     if len(value) == 1 and value.isascii() and value.isalpha() and "".join(options).isascii():
-        text, plain = value, [option.strip() for option in options]  # the same here, sooner
+        text, plain = value, [option.strip() for option in options]  # the same result, faster
     else:
         text, plain = normalise(value), [_normalised(option) for option in options]
     if text in plain:
@@ -71,10 +71,10 @@ def option_text(value: str, options: Sequence[str]) -> str:
 
 
 def parse_options(value: object) -> list[str] | None:
-    """Options from a list, or from a list written as JSON or Python text; None if there are none.
+    """Return options from a list, or from its text in JSON or Python; None if there are none.
 
     Raises:
-        ValueError: anything else.
+        ValueError: the value is not a list.
     """
     if value is None or (isinstance(value, str) and not value.strip()):
         return None

@@ -28,7 +28,7 @@ class _Part(BaseModel):
 
 
 class ModelInfo(_Part):
-    """Which weights answered."""
+    """The evaluated model."""
 
     name: str | None = None
     revision: str | None = None
@@ -36,7 +36,7 @@ class ModelInfo(_Part):
 
 
 class HarnessInfo(_Part):
-    """Which program asked."""
+    """The program that evaluated the model."""
 
     name: str | None = None
     version: str | None = None
@@ -51,7 +51,7 @@ class MetricInfo(_Part):
 
 
 class TaskInfo(_Part):
-    """What must agree before two results of a task may be compared."""
+    """Settings of a task that must agree for two results to be comparable."""
 
     version: str | None = None
     n_shot: int | None = None
@@ -60,7 +60,7 @@ class TaskInfo(_Part):
 
 
 class ServiceInfo(_Part):
-    """What answered, where it was a server, and what that took over all attempts."""
+    """The server of the model, if there was one, with requests, tokens and cost of all attempts."""
 
     address: str | None = None
     abilities: dict[str, bool] = Field(
@@ -77,7 +77,7 @@ class ServiceInfo(_Part):
 
 
 class TrainingInfo(_Part):
-    """Where in a training a model was when it answered."""
+    """State of the training when the model was evaluated."""
 
     step: int = Field(description="Number of optimizer steps so far; 0 is the start.")
     epoch: float | None = None
@@ -86,14 +86,14 @@ class TrainingInfo(_Part):
 
 
 class FileInfo(_Part):
-    """What a file of a run folder was when it was written."""
+    """Size and checksum of a file of a run folder."""
 
     bytes: int
     xxh3: str = Field(description="XXH3 of the file, as 128 bits in hexadecimal.")
 
 
 class RunInfo(_Part):
-    """Everything about a run that is not about one item. Unknown is null, never a guess."""
+    """Metadata of a run. Unknown values are null, never guessed."""
 
     schema_version: int = SCHEMA_VERSION
     run_id: str | None = None
@@ -136,18 +136,18 @@ class RunInfo(_Part):
 
     @property
     def is_sampled(self) -> bool | None:
-        """Whether answers were drawn at random; None when it was not recorded."""
+        """Whether answers were sampled; None if not recorded."""
         temperature = self.decoding.get("temperature")
         return temperature > 0 if isinstance(temperature, int | float) else None
 
 
 def write_manifest(path: Path, info: RunInfo) -> None:
     """Write a manifest that ends in a checksum of itself."""
-    # Rare, so that manifests without them stay as older versions wrote them.
+    # Left out if empty, as in manifests of older versions.
     empty = {name for name in ("left_out", "notes", "training", "files") if not getattr(info, name)}
     try:
         dumped = info.model_dump_json(indent=2, exclude=empty)
-    except PydanticSerializationError:  # half a character, as in names of files that are not UTF-8
+    except PydanticSerializationError:  # a lone surrogate, as in file names that are not UTF-8
         whole = json.dumps(info.model_dump(), ensure_ascii=False).encode("utf-8", "replace")
         dumped = RunInfo.model_validate_json(whole).model_dump_json(indent=2, exclude=empty)
     body = dumped.removesuffix("\n}")
@@ -156,9 +156,9 @@ def write_manifest(path: Path, info: RunInfo) -> None:
 
 
 def is_unchanged(path: Path, info: RunInfo) -> bool:
-    """Whether a manifest is as it was written, where that can be told.
+    """Whether a manifest is unchanged, by its checksum.
 
-    Those of older versions say nothing of their files and have no checksum.
+    Manifests of older versions have no checksums and count as unchanged.
     """
     text = path.read_text(encoding="utf-8")
     end = _CHECKSUM.search(text)

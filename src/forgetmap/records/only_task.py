@@ -14,10 +14,10 @@ MAX_NAMES = 6
 
 
 def name_only_task(run: Run, name: str) -> Run:
-    """The run with its only task called so.
+    """Rename the only task of a run.
 
     Raises:
-        UsageError: it has several tasks.
+        UsageError: the run has several tasks.
     """
 
     def named(frame: Frame) -> Frame:

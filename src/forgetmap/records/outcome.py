@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """How the answer to one item ended; kept beside the score, never folded into it."""
+    """How the answer to an item ended; stored next to the score, not part of it."""
 
     CORRECT = "correct"
     INCORRECT = "incorrect"
@@ -21,7 +21,7 @@ class Outcome(StrEnum):
 
 
 MISSING = frozenset({Outcome.ERROR, Outcome.UNSCORED})
-"""The score is null: nobody knows whether the model would have been right."""
+"""Outcomes with a null score: whether the model would have been right is unknown."""
 
 FAILED = (
     Outcome.NO_ANSWER,
@@ -30,4 +30,4 @@ FAILED = (
     Outcome.DEGENERATE,
     Outcome.MISREAD,
 )
-"""The score is 0, and this is why."""
+"""Outcomes that are the reason for a score of 0."""

@@ -21,10 +21,10 @@ SHARED_FIELDS = (
 
 
 def as_repeats(runs: Sequence[Run], *, origin: str) -> Run:
-    """One run whose repeats are those of all `runs`, one after the other.
+    """Join runs into one run with the repeats of all of them, in order.
 
     Raises:
-        ManifestError: they are not runs of the same model under the same conditions.
+        ManifestError: the runs differ in the model or in settings.
     """
     first = runs[0]
     for run in runs[1:]:
@@ -54,7 +54,7 @@ def as_repeats(runs: Sequence[Run], *, origin: str) -> Run:
 
 
 def count_repeats(run: Run) -> int:
-    """How many answers there are to an item, at most."""
+    """Return the largest number of answers to an item."""
     if "repeat" not in run.columns:
         return 1
     with reading(run):
@@ -83,7 +83,7 @@ def _require_same(first: Run, other: Run, origin: str) -> None:
 
 
 def _without_seed(value: Any) -> Any:
-    """Decoding parameters may include the seed, which is what repeats differ in."""
+    """Remove the seed from decoding parameters, since repeats differ in it."""
     if not isinstance(value, dict):
         return value
     return {name: part for name, part in value.items() if name != "seed"}
@@ -98,7 +98,7 @@ def _merge_infos(infos: Sequence[RunInfo]) -> RunInfo:
 
 
 def _total_service(infos: Sequence[RunInfo]) -> ServiceInfo | None:
-    """What a server took for all of them."""
+    """Return the totals of requests, tokens and cost of all runs; None without a server."""
     services = [info.service for info in infos if info.service is not None]
     if not services:
         return None

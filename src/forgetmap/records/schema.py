@@ -1,11 +1,11 @@
 """The schema of a per-item result: the only list of its fields.
 
-Everything else is derived from it: the Arrow schemas, the JSON schema, validation, the table in
-docs/records.md. To add a field, add a line here and run `make docs`.
+The Arrow schemas, the JSON schema, validation and the table in docs/records.md are derived from it.
+To add a field, add a line here and run `make docs`.
 
 Migration rule: `SCHEMA_VERSION` rises when a field is renamed, removed or changes its meaning, and
 `records.manifest.MIGRATIONS` gets the step from the version before. A new optional field does not
-raise it: readers fill what is absent with null and ignore what they do not know.
+raise it: readers fill absent fields with null and ignore unknown ones.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ SCHEMA_VERSION = 1
 SCORES, TEXTS = "scores.parquet", "texts.parquet"
 """Tables of a run folder."""
 MORE_TEXTS = "texts-*.parquet"
-"""Further files of texts, where several processes wrote a run."""
+"""Further files of texts, if several processes wrote the run."""
 
 Part = Literal["key", "scores", "texts"]
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One column of the canonical table.
+    """A column of the canonical table.
 
     Attributes:
-        name: the column.
-        type: its Arrow type.
-        part: `key` stands in both files of a run folder, `scores` or `texts` in one of them.
-        doc: what it says, in one sentence.
-        required: never null in a run folder.
-        allowed: the only values it may have.
+        name: name of the column.
+        type: Arrow type.
+        part: `key` is in both files of a run folder, `scores` and `texts` in one of them.
+        doc: meaning, in one sentence.
+        required: whether it is never null in a run folder.
+        allowed: the allowed values; None for any.
     """
 
     name: str
@@ -155,12 +155,12 @@ FIELDS: tuple[Field, ...] = (
 BY_NAME = {field.name: field for field in FIELDS}
 """All fields by their names."""
 KEY = tuple(field.name for field in FIELDS if field.part == "key")
-"""Fields that tell answers apart."""
+"""Fields that identify an answer."""
 RESULT_KEY = (*KEY, "metric", "scorer")
-"""One row of scores per combination of these; a second one is an error."""
+"""Fields that identify a row of scores; a second row is an error."""
 
 CONTENT_HASHES = ("question_hash", "gold_hash", "options_hash")
-"""Fields that say whether two items are the same, whatever their ids."""
+"""Fields that identify an item by its content, independent of its id."""
 HASHES = (*CONTENT_HASHES, "prompt_hash")
 """Fields that are hashes of texts."""
 SCORE_NAMES = tuple(field.name for field in FIELDS if field.part != "texts")
@@ -170,17 +170,17 @@ TEXT_NAMES = tuple(field.name for field in FIELDS if field.part == "texts")
 
 
 def scores_schema() -> pa.Schema:
-    """Arrow schema of `scores.parquet`."""
+    """Return the Arrow schema of `scores.parquet`."""
     return _arrow(SCORE_NAMES)
 
 
 def texts_schema() -> pa.Schema:
-    """Arrow schema of `texts.parquet`."""
+    """Return the Arrow schema of `texts.parquet`."""
     return _arrow((*KEY, *TEXT_NAMES))
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON schema of one record, scores and texts together."""
+    """Return the JSON schema of a record, with scores and texts."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "forgetmap record",
@@ -194,7 +194,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def markdown_table() -> str:
-    """The table of fields for the documentation."""
+    """Return the table of fields for the documentation."""
     head = "| field | type | file | required | meaning |\n|---|---|---|---|---|"
     return "\n".join([head, *(_markdown_row(field) for field in FIELDS)])
 

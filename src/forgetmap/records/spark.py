@@ -1,8 +1,7 @@
 """Spark sessions, execution plans of comparisons, and errors without Java stack traces.
 
-The queries are the narwhals expressions that every library runs. What is here is what narwhals has
-no word for: how many partitions, what is kept for a second use, how rows leave without all being in
-memory, and which of a page of Java is the cause.
+The queries are the narwhals expressions that every library runs. This module adds what narwhals
+does not cover: the number of partitions, caching, streaming of rows, and the cause of a Java error.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ from forgetmap.errors import (
 from forgetmap.records.run import Frame
 
 ROWS_PER_PARTITION = 1_000_000
-"""Joined rows of one task: a sort of them fits into the memory that a core has by default."""
+"""Joined rows of a Spark task, few enough to be sorted in the default memory of a core."""
 MAX_PARTITIONS = 100_000
-"""Above that the driver is busy with its own lists; partitions get larger instead."""
+"""Upper limit, to spare the driver; beyond it partitions become larger."""
 SIGNS = 8
-"""Bits of a hash that are summed to see whether keys repeat."""
+"""Bits of a hash that are summed to detect repeated keys."""
 CONNECT_SECONDS = 5.0
-"""To wait for a master that does not answer."""
+"""Timeout for connecting to a master."""
 DELTA_HINT = (
     "start Spark with the package of Delta Lake, such as PYSPARK_SUBMIT_ARGS='--packages "
     "io.delta:delta-spark_2.13:VERSION pyspark-shell'."
@@ -54,7 +53,7 @@ def is_spark(frame: Frame) -> bool:
 
 
 def session_of(frame: Frame) -> Any:
-    """The Spark session that a frame belongs to."""
+    """Return the Spark session of a frame."""
     return nw.to_native(frame).sparkSession
 
 
@@ -62,15 +61,15 @@ def session_of(frame: Frame) -> Any:
 
 
 def spark_session(engine: Any = "spark", master: str | None = None) -> Any:
-    """The session to read with: the one handed in, the one that is active, or a new one.
+    """Return the session to read with: the given one, the active one, or a new one.
 
     Args:
-        engine: a session, or `spark` for one that is there or is started.
+        engine: a session, or `spark` for the active or a new one.
         master: address of a cluster, such as `spark://HOST:7077`, `yarn` or `local[4]`; by default
-            as Spark is configured, else this machine.
+            the one configured for Spark, else this machine.
 
     Raises:
-        ClusterError: no cluster answers there, or Spark does not start.
+        ClusterError: the cluster does not answer, or Spark does not start.
     """
     if not isinstance(engine, str):
         return engine
@@ -86,7 +85,7 @@ def spark_session(engine: Any = "spark", master: str | None = None) -> Any:
             hint="stop that session first, or remove --master.",
         )
     _require_answer(master)
-    # It warns of pandas 3 wherever Arrow is used, and works with it.
+    # PySpark warns about pandas 3 whenever Arrow is used, but works with it.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support", FutureWarning)
     with spark_errors(), _output_into(log_path()):
         return _builder(master).getOrCreate()
@@ -95,7 +94,7 @@ def spark_session(engine: Any = "spark", master: str | None = None) -> Any:
 def _builder(master: str | None) -> Any:
     from pyspark.sql import SparkSession
 
-    # Workers on this machine run the Python that has Arrow, not the first one on the path.
+    # Local workers must run this Python, which has Arrow, not the first one on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("forgetmap")
     builder = builder.config("spark.ui.showConsoleProgress", "false")
@@ -110,13 +109,13 @@ def _builder(master: str | None) -> Any:
 
 
 def _is_configured() -> bool:
-    """Whether somebody has said how Spark is to run on this machine."""
+    """Whether Spark is configured on this machine."""
     names = ("SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "SPARK_DRIVER_MEMORY")
     return any(name in os.environ for name in names)
 
 
 def _driver_gigabytes() -> int:
-    """A quarter of the memory: on one machine the driver does all the work."""
+    """Return a quarter of the memory, since on one machine the driver does all the work."""
     if not hasattr(os, "sysconf"):
         return 1
     size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -124,7 +123,7 @@ def _driver_gigabytes() -> int:
 
 
 def _require_answer(master: str | None) -> None:
-    """Spark itself tries for minutes, and then says that its context was stopped."""
+    """Raise if no master answers; Spark would try for minutes, and report a stopped context."""
     if master is None or not master.startswith("spark://"):
         return
     addresses = master.removeprefix("spark://").split(",")
@@ -146,7 +145,7 @@ def _require_answer(master: str | None) -> None:
 
 @cache
 def log_path() -> Path:
-    """The file that takes what Spark and Java write; gone at the end if nothing failed."""
+    """Return the file for the output of Spark and Java; removed at exit if nothing failed."""
     handle, name = tempfile.mkstemp(prefix="forgetmap-spark-", suffix=".log")
     os.close(handle)
     path = Path(name)
@@ -164,7 +163,7 @@ def _remove_unused(path: Path) -> None:
 
 @contextmanager
 def _output_into(path: Path) -> Iterator[None]:
-    """A process that is started meanwhile writes into a file for all its life."""
+    """Redirect the standard error of processes started inside to a file, for their lifetime."""
     sys.stderr.flush()
     kept = os.dup(2)
     target = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -182,14 +181,14 @@ def _output_into(path: Path) -> Iterator[None]:
 
 @contextmanager
 def one_plan(frame: Frame, rows: int = 0) -> Iterator[None]:
-    """One job per query, in as many partitions as its rows need.
+    """Run each query as one job, with as many partitions as its rows need.
 
-    Rows are counted by then, so nothing is left for Spark to find out while it runs, for which it
-    would run every stage as a job of its own. Settings of the session come back afterwards.
+    The rows are already counted, so adaptive execution, which runs every stage as a job of its own,
+    is turned off. The settings of the session are restored afterwards.
 
     Args:
-        frame: of the session concerned; other libraries are left as they are.
-        rows: that are joined; 0 where only sums are shuffled.
+        frame: a frame of the session; frames of other libraries have no effect.
+        rows: number of joined rows; 0 if only sums are shuffled.
     """
     if not is_spark(frame):
         yield
@@ -211,20 +210,20 @@ def one_plan(frame: Frame, rows: int = 0) -> Iterator[None]:
 
 
 def _partitions(session: Any, rows: int) -> int:
-    """Full rounds of all cores, so that none is idle in the last one."""
+    """Return a multiple of the number of cores, so that none is idle in the last round."""
     cores = max(1, int(session.sparkContext.defaultParallelism))
     rounds = max(1, math.ceil(rows / ROWS_PER_PARTITION / cores))
     return max(cores, min(rounds * cores, MAX_PARTITIONS))
 
 
 class Kept:
-    """Frames that are needed more than once, kept by the cluster until they are released."""
+    """Frames that are used more than once, cached by the cluster until they are released."""
 
     def __init__(self) -> None:
         self._frames: list[Any] = []
 
     def keep(self, frame: Frame) -> Frame:
-        """The same frame, computed once; other libraries compute it again."""
+        """Cache a frame, so that it is computed once; only with Spark."""
         if not is_spark(frame):
             return frame
         from pyspark import StorageLevel
@@ -234,7 +233,7 @@ class Kept:
         return frame
 
     def release(self) -> None:
-        """Give the memory back."""
+        """Release all cached frames."""
         with suppress(*spark_failures()):
             while self._frames:
                 self._frames.pop().unpersist()
@@ -242,7 +241,7 @@ class Kept:
 
 @contextmanager
 def kept_frames() -> Iterator[Kept]:
-    """What is kept within is released at the end."""
+    """Release the frames cached inside at the end."""
     kept = Kept()
     try:
         yield kept
@@ -251,14 +250,14 @@ def kept_frames() -> Iterator[Kept]:
 
 
 def add_signs(frame: Frame, keys: Mapping[str, Sequence[str]]) -> tuple[Frame, list[str]]:
-    """Columns whose sums tell how often keys repeat, without grouping by them.
+    """Add columns whose sums show how often keys repeat, without grouping by them.
 
-    Each key sums +1 or -1 in every column, as its hash says. The square of such a sum is about the
-    number of rows where all keys differ, and the square of a count where one key has so many.
+    Each column is a bit of the hash of the key. With +1 and -1 for the bits, the square of the sum
+    is about the number of rows if all keys differ, and larger if many rows share a key.
 
     Args:
-        frame: of Spark.
-        keys: a column -> those that make a key with it; where it is empty, nothing is counted.
+        frame: a Spark frame.
+        keys: column -> further columns of its key; rows in which it is null are not counted.
 
     Returns:
         The frame, and the names of the columns to sum.
@@ -284,17 +283,17 @@ def add_signs(frame: Frame, keys: Mapping[str, Sequence[str]]) -> tuple[Frame, l
 
 
 def repetition(rows: int, ones: Sequence[int]) -> float:
-    """About how many rows share a key with a row, itself included: 1 where all keys differ.
+    """Estimate how many rows share the key of a row, itself included: 1 if all keys differ.
 
     Args:
-        rows: how many there are.
-        ones: how many of them have a 1, by column of `add_signs`.
+        rows: number of rows.
+        ones: number of rows with a 1, for each column of `add_signs`.
     """
     return sum((2 * count - rows) ** 2 for count in ones) / len(ones) / rows if rows else 1.0
 
 
 def first_rows(frame: Frame, count: int) -> Frame:
-    """Some rows, few: taken from the first partitions, not from all of them."""
+    """Return a few rows; with Spark, only the first partitions are read."""
     if not is_spark(frame):
         return frame.head(count)
     native = nw.to_native(frame)
@@ -306,7 +305,7 @@ def first_rows(frame: Frame, count: int) -> Frame:
 
 
 def arrow_batches(frame: Frame) -> Iterator[pa.RecordBatch]:
-    """All rows of a Spark frame, one partition after the other, never all of them in memory."""
+    """Iterate over the rows of a Spark frame, partition by partition, never all in memory."""
 
     def packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -324,7 +323,7 @@ def arrow_batches(frame: Frame) -> Iterator[pa.RecordBatch]:
 
 @contextmanager
 def travelling_code() -> Iterator[None]:
-    """Functions handed to Spark bring our code along: its workers need not have forgetmap."""
+    """Pickle our code by value inside, so that the workers of Spark need not have forgetmap."""
     from pyspark import cloudpickle
 
     package = sys.modules[__package__.partition(".")[0]]
@@ -339,19 +338,19 @@ def travelling_code() -> Iterator[None]:
 
 
 def spark_failures() -> tuple[type[BaseException], ...]:
-    """What Spark raises; nothing where it was never loaded."""
+    """Return the exceptions of Spark; none if it is not loaded."""
     if "pyspark" not in sys.modules:
         return ()
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    # Where the driver is lost between two calls, py4j connects anew, and that fails in plain words.
+    # If the driver is lost between two calls, py4j reconnects, which fails with a ConnectionError.
     return PySparkException, Py4JError, ConnectionError
 
 
 @contextmanager
 def spark_errors(origin: str = "") -> Iterator[None]:
-    """Turn what Spark raises into a typed error of one sentence; the rest goes to a file."""
+    """Turn errors of Spark into a typed error of one sentence; the rest goes to a file."""
     try:
         yield
     except spark_failures() as error:
@@ -359,11 +358,11 @@ def spark_errors(origin: str = "") -> Iterator[None]:
 
 
 def spark_error(error: BaseException, origin: str = "") -> ForgetmapError:
-    """The typed error for what Spark says.
+    """Return the typed error for an error of Spark.
 
     Args:
-        error: what it raised.
-        origin: what was read.
+        error: the error of Spark.
+        origin: path or table that was read.
     """
     text = _full_text(error)
     _failures.append(text)
@@ -380,7 +379,7 @@ def spark_error(error: BaseException, origin: str = "") -> ForgetmapError:
 
 
 def _full_text(error: BaseException) -> str:
-    """All that is known; an error of a lost driver cannot even be printed."""
+    """Return the text of an error; that of a lost driver cannot be printed."""
     try:
         text = str(error)
     except AssertionError:
@@ -398,7 +397,7 @@ _CODES = re.compile(r"^\[[A-Z0-9_.]+\] |\s*SQLSTATE: \w+\.?")
 
 
 def cause_of(text: str) -> str:
-    """The sentence that says why, out of a page of Java."""
+    """Extract the cause from a Java stack trace, as one sentence."""
     python = _PYTHON.findall(text) if "Traceback (most recent call last)" in text else []
     causes = _CAUSED_BY.findall(text)
     recent = _MOST_RECENT.findall(text)
@@ -503,4 +502,4 @@ _KINDS: tuple[tuple[str, Maker], ...] = (
         ),
     ),
 )  # fmt: skip
-"""What a text of Spark means: the first that fits."""
+"""Patterns in the text of an error, with the typed error; the first match counts."""

@@ -27,16 +27,16 @@ from forgetmap.records.validate import reading
 Columns = Mapping[str, Sequence[Any]]
 LONG_TEXTS = ("question", "prompt", "response", "material")
 """Texts that may be long, and are the same in all rows of an answer."""
-# Texts that a spreadsheet would run as formulas get a quote before them, and lose it when read.
+# Texts that a spreadsheet would run as formulas are prefixed by a quote, which reading removes.
 _RISKY = r"\A'*[=+\-@\t\r]"
 _NUMBER = r"\A[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
 _QUOTED = re.compile(r"'+[=+\-@\t\r]")
 
 
 def build_run(columns: Columns, info: RunInfo, name: str) -> Run:
-    """A run of canonical columns; content hashes are derived from its texts.
+    """Make a run of canonical columns; content hashes are derived from its texts.
 
-    Several rows of an answer, one per metric, have the same texts: these are kept once.
+    An answer has a row per metric, all with the same texts, which are stored once.
     """
     first_rows, answers = _answers(columns)
     firsts = _derive(
@@ -59,7 +59,7 @@ def build_run(columns: Columns, info: RunInfo, name: str) -> Run:
 
 
 def _answers(columns: Columns) -> tuple[list[int], pa.Array]:
-    """Where each answer stands first, and which answer each row is of."""
+    """Return the first row of each answer, and the number of the answer of each row."""
     firsts: list[int] = []
     numbers: dict[tuple[Any, ...], int] = {}
     answers = []
@@ -78,7 +78,7 @@ def _derive(columns: Columns, name: str) -> pa.Table:
 
 
 def write_table(run: Run, path: Path, *, overwrite: bool = False) -> Path:
-    """Write scores and texts side by side; the ending of `path` says in which format."""
+    """Write scores and texts as one table; the ending of `path` determines the format."""
     with writable(path):
         _refuse_to_write(path, overwrite=overwrite)
         frame = _with_texts(run.scores, run.texts)
@@ -104,7 +104,7 @@ def _with_texts(scores: Frame, texts: Frame | None) -> Frame:
     if texts is None:
         return scores
     if scores.implementation.is_pyarrow():
-        # Arrow does not join tables that hold lists.
+        # Arrow does not join tables with lists.
         scores, texts = _in_engine(scores), _in_engine(texts)
     present = [name for name in TEXT_NAMES if name in texts.collect_schema().names()]
     key = [name for name in KEY if name in texts.collect_schema().names()]
@@ -122,7 +122,7 @@ def _in_engine(frame: Frame) -> Frame:
 
 
 def _write_csv(path: Path, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
-    """Lists are written as JSON, because a CSV cell is text; no cell is a formula."""
+    """Write CSV; lists are written as JSON, and formulas are quoted."""
     flat = pa.schema(
         [(f.name, pa.string() if pa.types.is_list(f.type) else f.type) for f in schema]
     )
@@ -154,7 +154,7 @@ WRITERS = {".csv": _write_csv, ".jsonl": _write_jsonl, ".parquet": write_parquet
 
 
 def quote_formulas(table: pa.RecordBatch | pa.Table) -> list[pa.Array | pa.ChunkedArray]:
-    """The columns with a quote before each text that begins like a formula; numbers stay."""
+    """Return the columns with a quote before texts that begin like a formula, but no numbers."""
     return [_quoted(c) if pa.types.is_string(c.type) else c for c in table.columns]
 
 
@@ -168,19 +168,19 @@ def _quoted(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def unquote_formula(text: str) -> str:
-    """A cell as it was before `quote_formulas`."""
+    """Undo `quote_formulas` for a cell."""
     return text[1:] if _QUOTED.match(text) else text
 
 
 def unquoted_sql(column: str) -> str:
-    """The same for a column of the engine."""
+    """Return SQL that undoes `quote_formulas` for a column."""
     is_quoted = f"starts_with({column}, '''') AND regexp_matches({column}, '^''+[=+\\-@\\t\\r]')"
     return f"CASE WHEN {is_quoted} THEN substr({column}, 2) ELSE {column} END"
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSurvey:
-    """One task under one metric and scorer."""
+    """Counts of a task, metric and scorer."""
 
     task: str
     metric: str
@@ -193,7 +193,7 @@ class TaskSurvey:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What is in a run."""
+    """Summary of the contents of a run."""
 
     name: str
     origin: str
@@ -204,12 +204,12 @@ class Survey:
     tasks: tuple[TaskSurvey, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values, for JSON."""
         return asdict(self)
 
 
 def survey(run: Run) -> Survey:
-    """Count what is in a run."""
+    """Summarise the contents of a run."""
     present = [name for name in ("metric", "scorer") if name in run.columns]
     counted = run.scores.group_by("task", *present).agg(
         nw.len().alias("rows"),

@@ -1,7 +1,7 @@
 """Validation of results: as sums over a whole table, and for a single row.
 
-The sums say *whether* anything is wrong in one pass over the columns concerned; only then are
-rows read one by one, to say *where*.
+The sums show in one pass *whether* anything is wrong; only then are rows read one by one, to show
+*where*.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Fault = tuple[str, str, str]
 
 
 class FileRow(dict[str, Any]):
-    """A raw row that knows the file it stands in."""
+    """A raw row with the name of its file."""
 
     def __init__(self, cells: Mapping[str, Any], *, file: str) -> None:
         super().__init__(cells)
@@ -54,9 +54,9 @@ def check_run(run: Run, *, unique: bool = False, sums: Mapping[str, Any] | None 
     """Raise a typed error for the first fault, else return the number of rows.
 
     Args:
-        run: what is checked.
-        unique: whether two rows about the same result are a fault.
-        sums: number of rows and of faults by field, where they are counted already.
+        run: the run to check.
+        unique: whether two rows of the same result are a fault.
+        sums: number of rows and number of faults by field, if already counted.
     """
     if sums is None:
         with reading(run):
@@ -78,11 +78,11 @@ def check_run(run: Run, *, unique: bool = False, sums: Mapping[str, Any] | None 
 
 @contextmanager
 def reading(*runs: Run) -> Iterator[None]:
-    """Where reading a run fails, say which file, column and row is to blame, if that can be found.
+    """If reading a run fails, raise an error that names file, column and row, if possible.
 
     Raises:
-        FieldError: a value does not fit.
-        UnreadableError: the bytes are broken.
+        FieldError: a value is invalid.
+        UnreadableError: the file is damaged.
     """
     try:
         yield
@@ -101,7 +101,7 @@ def reading(*runs: Run) -> Iterator[None]:
 def locate_error(
     rows: Iterable[tuple[int, Mapping[str, Any]]], origin: str, error: Exception
 ) -> InputError:
-    """The first faulty row of a table that could not be read; else what the engine said of it."""
+    """Return the error for the first faulty row of an unreadable table, else that of the engine."""
     fault = first_fault(rows, RunInfo(), origin)
     if fault is not None:
         return fault
@@ -112,7 +112,7 @@ def refuse_duplicates(run: Run, scores: Frame, by: Sequence[str]) -> None:
     """Raise if two rows agree in all of `by`.
 
     Raises:
-        DuplicateKeyError: with the line of the second row, where rows can be read again.
+        DuplicateKeyError: names the line of the second row, if rows can be read again.
     """
     counted = scores.group_by(*by).agg(nw.len().alias("n")).filter(nw.col("n") > 1)
     with reading(run):
@@ -133,7 +133,7 @@ def refuse_duplicates(run: Run, scores: Frame, by: Sequence[str]) -> None:
 
 
 def locate_fault(run: Run, faults: Mapping[str, int]) -> InputError:
-    """The error for the first faulty row, with its line where rows can be read again."""
+    """Return the error for the first faulty row, with its line if rows can be read again."""
     fault = first_fault(_raw(run), run.info, run.origin)
     if fault is not None:
         return fault
@@ -151,7 +151,7 @@ def locate_fault(run: Run, faults: Mapping[str, int]) -> InputError:
 def first_fault(
     rows: Iterable[tuple[int, Mapping[str, Any]]], info: RunInfo, origin: str
 ) -> FieldError | None:
-    """The error for the first faulty row, if there is one."""
+    """Return the error for the first faulty row; None if there is none."""
     for line, row in rows:
         fault = row_fault(row, info)
         if fault:
@@ -163,7 +163,7 @@ def first_fault(
 
 
 def row_fault(row: Mapping[str, Any], info: RunInfo) -> Fault | None:
-    """What is wrong with one row, if anything."""
+    """Return the fault of a row; None if there is none."""
     score, fault = _number(row.get("score"))
     metric = info.metrics.get(str(row.get("metric")), MetricInfo())
     if fault or (score is not None and not _within(score, metric)):
@@ -183,12 +183,12 @@ def _raw(run: Run) -> Iterable[tuple[int, Mapping[str, Any]]]:
 
 
 def file_of(row: Mapping[str, Any], origin: str) -> str:
-    """The file a raw row stands in."""
+    """Return the file of a raw row."""
     return row.file if isinstance(row, FileRow) else origin
 
 
 def _second_row(run: Run, task: str, item: str) -> tuple[str, int | None]:
-    """File and line of the second row that claims to be the same result."""
+    """Return file and line of the second row of the same result."""
     seen = set()
     for line, row in _raw(run):
         if str(row.get("item")) != item or str(row.get("task", task)) != task:
@@ -204,7 +204,7 @@ _CONTENT = ("question", "options", "gold")
 
 
 def _key_fault(row: Mapping[str, Any]) -> Fault | None:
-    # Without ids it is the question that tells items apart.
+    # Without ids, the question identifies the item.
     identity = "item" if "item" in row else "question"
     for field in ("task", identity, "repeat"):
         if field in row and row[field] in (None, ""):
@@ -233,7 +233,7 @@ def _options_fault(row: Mapping[str, Any]) -> Fault | None:
 
 
 def _number_fault(row: Mapping[str, Any]) -> Fault | None:
-    """Numbers that nothing is computed from, but that must fit their column."""
+    """Return the fault of a number that is only stored, but must fit its column."""
     for field in _OTHER_NUMBERS:
         number, fault = _number(row.get(field))
         is_integer = pa.types.is_integer(BY_NAME[field].type)
@@ -279,7 +279,7 @@ def _outcome_fault(row: Mapping[str, Any], score: float | None, info: RunInfo) -
 
 
 def fault_columns(columns: frozenset[str], info: RunInfo) -> dict[str, nw.Expr]:
-    """Whether a row has a fault, by field; keys are looked at apart."""
+    """Return by field whether a row has a fault; keys are checked separately."""
     faults = {"score": _bad_score(info, has_metric="metric" in columns)}
     if "k" in columns:
         faults["k"] = nw.col("k") < 2
@@ -296,12 +296,12 @@ def fault_columns(columns: frozenset[str], info: RunInfo) -> dict[str, nw.Expr]:
 
 
 def _sums(scores: Frame, columns: frozenset[str], info: RunInfo) -> dict[str, Any]:
-    """Number of rows, then the number of faults in each field."""
+    """Return the number of rows and the number of faults in each field."""
     faults = fault_columns(columns, info)
     counts = {name: fault.cast(nw.Int64).sum() for name, fault in faults.items()}
     sums = _only_row(scores.select(**counts, total=nw.col("score").sum()))
-    # The minimum and maximum in a Parquet footer leave NaN out, and the engine answers
-    # comparisons from them; a sum it must compute.
+    # DuckDB answers comparisons from the minimum and maximum in a Parquet footer, which ignore NaN;
+    # a sum must be computed.
     total = sums.pop("total")
     if total is not None and math.isnan(total):
         sums["score"] = max(sums["score"], 1)
@@ -309,7 +309,7 @@ def _sums(scores: Frame, columns: frozenset[str], info: RunInfo) -> dict[str, An
 
 
 def _empty_keys(scores: Frame, columns: frozenset[str]) -> dict[str, Any]:
-    """Rows, and empty cells among the keys; a Parquet footer answers this without a scan."""
+    """Count rows and empty keys; with Parquet, the footer is enough."""
     names = [name for name in ("task", "item", "repeat") if name in columns]
     counts = {f"{name}_count": nw.col(name).count() for name in names}
     # An empty text sorts first, so the minimum finds it.
@@ -325,7 +325,7 @@ def _only_row(frame: Frame) -> dict[str, Any]:
 
 
 def _bad_score(info: RunInfo, *, has_metric: bool) -> nw.Expr:
-    """Outside the range of its metric. NaN fails every comparison, so ask for the good ones."""
+    """Whether a score is outside the range of its metric, or NaN, which fails every comparison."""
     score = nw.col("score")
     good = (score >= 0.0) & (score <= 1.0)
     if has_metric:
@@ -350,7 +350,7 @@ def _within(score: float, metric: MetricInfo) -> bool:
 
 
 def _number(value: object) -> tuple[float | None, bool]:
-    """The value as a number or None, and whether it is neither."""
+    """Return the value as a number or None, and whether it is neither number nor empty."""
     if isinstance(value, str):
         value = value.strip().lower()
     if value is None or value == "":

@@ -1,8 +1,8 @@
 """Export of a run to every_eval_ever, the shared format of the EvalEval coalition.
 
-One JSON object per line and result. What that schema has no field for goes into `metadata`, from
-where forgetmap reads it back. The schema demands a score: results without one are left out and
-counted, because a zero would say that the answer was wrong.
+One JSON object per line and result. Values without a field in that schema go into `metadata`, from
+where forgetmap reads them back. The schema requires a score: results without one are left out and
+counted, because a zero would mean that the answer was wrong.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _FIELDS = (
     "choice", "seed", "tokens_in", "tokens_out", "finish_reason", "logprob_answer", "logprob_gold",
 )  # fmt: skip
 METADATA_KEYS = {name: f"forgetmap_{name}" for name in _FIELDS}
-"""Fields of ours that the schema has no place for, or only in part -> keys in its metadata."""
+"""Our fields that the schema lacks, or has only in part -> keys in its metadata."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportCounts:
-    """What was written: rows, and how many results were left out because they have no score."""
+    """Number of rows written, and of results left out because they have no score."""
 
     rows: int
     left_out: int
@@ -46,7 +46,7 @@ def write_instances(run: Run, path: Path) -> ExportCounts:
     """Write the results of a run as JSON lines; the file appears only when it is complete.
 
     Args:
-        run: where the results are read from, batch by batch.
+        run: the run, which is read batch by batch.
         path: the file to write, such as `samples.jsonl`.
     """
     rows = left_out = 0
@@ -65,7 +65,7 @@ def write_instances(run: Run, path: Path) -> ExportCounts:
 
 
 def _rows(run: Run) -> Iterator[dict[str, Any]]:
-    """Scores with their texts, where there are any."""
+    """Iterate over scores joined with their texts, if there are any."""
     frame: Frame = fill_scores(run.scores)
     schema = scores_schema()
     if run.texts is not None:
@@ -126,7 +126,7 @@ def _attribution(row: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _is_right(row: Mapping[str, Any], run: Run) -> bool:
-    """As recorded; else whether the metric has its best value."""
+    """Whether the answer is right: by its outcome, else if the metric has its best value."""
     if row["outcome"] is not None:
         return bool(row["outcome"] == Outcome.CORRECT)
     metric = run.info.metrics.get(row["metric"], MetricInfo())
