@@ -1,7 +1,7 @@
 """Matching of tasks with different names: other harnesses, renamed or split files.
 
-Tasks of equal name belong together. Those left over on both sides are matched by what their names
-have in common, then by their questions; what was matched is said.
+Tasks of equal name belong together. The others are matched by simplified names, then by their
+questions; a notice lists the matches by questions.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from forgetmap.records import Frame
 from forgetmap.text import listed
 
 MIN_SHARED_QUESTIONS = 0.1
-"""Share of the smaller task's questions that must occur in the other one. Low, because a task may
-be split over several files on both sides."""
+"""Minimum share of the smaller task's questions that occur in the other one. Low, because a task
+may be split over several files on both sides."""
 SAME_QUESTIONS = 0.5
-"""Share of questions from which on two tasks of one run ask the same and are no parts of one."""
+"""Share of common questions from which two tasks of a run are variants, not parts of one task."""
 SAME_TASK = 0.95
-"""Share of questions from which on two tasks of one name are taken to be the same."""
+"""Share of common questions from which two tasks of equal name are the same."""
 
 Names = Mapping[str, str]
-"""Task -> what it is called from now on."""
+"""Task -> new name."""
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 _SHOTS = re.compile(r"\|\d+(\|\d+)?$")
 
 
 def align(sides: Sequence[Side]) -> list[Side]:
-    """The same sides with tasks that are the same under one name, that of the first side."""
+    """Rename tasks that are the same, so that all sides use the name of the first side."""
     first, *later = sides
     groups_by_side = [_match_tasks(first, side) for side in later]
     first_names: dict[str, str] = {}
@@ -49,7 +49,7 @@ def align(sides: Sequence[Side]) -> list[Side]:
 
 
 Groups = list[tuple[tuple[str, ...], tuple[str, ...]]]
-"""Tasks of the first side that are, together, some tasks of the other."""
+"""Groups of tasks of the first side, each with the tasks of the other side that are the same."""
 
 
 def _match_tasks(first: Side, other: Side) -> Groups:
@@ -72,7 +72,7 @@ def _match_tasks(first: Side, other: Side) -> Groups:
 
 
 def _are_parts(side: Side, tasks: Collection[str]) -> bool:
-    """Whether tasks of one run can be one task: not if they ask the same in different ways."""
+    """Whether tasks of a run can be parts of one task: not if they share most questions."""
     if len(tasks) == 1:
         return True
     questions = _questions(side, tasks)
@@ -82,9 +82,9 @@ def _are_parts(side: Side, tasks: Collection[str]) -> bool:
 
 
 def _scattered(first: Side, other: Side, same: Collection[str]) -> list[str]:
-    """Tasks of equal name whose questions stand under several names on the other side.
+    """Return tasks of equal name whose questions are in several tasks of the other side.
 
-    That happens to tasks that are named after files, when the files were split.
+    That happens if tasks are named after files, and the files were split.
     """
     if len(same) < 2 or not (first.run.format and other.run.format):  # at least two parts
         return []
@@ -101,7 +101,7 @@ def _scattered(first: Side, other: Side, same: Collection[str]) -> list[str]:
 
 
 def _by_name(first_tasks: Iterable[str], other_tasks: Iterable[str]) -> Groups:
-    """Those whose names differ only in prefix of the collection, shots, case and punctuation."""
+    """Match tasks whose names differ only in the collection, shots, case and punctuation."""
     tasks_by_name: dict[str, tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
     for index, tasks in enumerate((first_tasks, other_tasks)):
         for task in tasks:
@@ -112,7 +112,7 @@ def _by_name(first_tasks: Iterable[str], other_tasks: Iterable[str]) -> Groups:
 
 
 def _plain(task: str) -> str:
-    """`leaderboard|arc:easy|25`, `inspect_evals/arc_easy` and `ARC-Easy` are the same."""
+    """Return `arc_easy` for `leaderboard|arc:easy|25`, `inspect_evals/arc_easy` and `ARC-Easy`."""
     bare = _SHOTS.sub("", task).rpartition("|")[2].rpartition("/")[2]
     return _NO_WORD.sub("_", bare.casefold()).strip("_")
 
@@ -120,7 +120,7 @@ def _plain(task: str) -> str:
 def _shared(
     first: Side, other: Side, first_tasks: Collection[str], other_tasks: Collection[str]
 ) -> dict[tuple[str, str], float]:
-    """Task of the first and of the other side -> share of the smaller one's questions in both."""
+    """Return, for pairs of tasks, the share of the smaller task's questions that both have."""
     sides = (first, other)
     libraries = {side.run.scores.implementation.value for side in sides}
     if len(libraries) > 1 or not all("question_hash" in side.run.columns for side in sides):
@@ -148,7 +148,7 @@ def _sizes(questions: Frame) -> dict[str, int]:
 
 
 def _group_links(links: Sequence[tuple[str, str]]) -> Groups:
-    """Linked tasks as groups: a task split over several files is one."""
+    """Group linked tasks, so that a task split over several files is one."""
     groups: list[tuple[set[str], set[str]]] = []
     for one, two in links:
         touched = [group for group in groups if one in group[0] or two in group[1]]

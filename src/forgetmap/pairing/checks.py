@@ -14,10 +14,10 @@ from forgetmap.text import listed
 
 
 def check_versions(before: Run, after: Run) -> None:
-    """Refuse two versions of one task; every harness numbers them in its own way.
+    """Refuse two versions of a task; only within a harness, since each numbers them differently.
 
     Raises:
-        TaskVersionError: naming the first such task and both versions.
+        TaskVersionError: a task has different versions.
     """
     if before.info.harness.name != after.info.harness.name:
         return
@@ -32,10 +32,10 @@ def check_versions(before: Run, after: Run) -> None:
 
 
 def check_positions(before: Run, after: Run, pair_by: str) -> None:
-    """Refuse places in two files as ids: nobody says that the same item stands there.
+    """Refuse positions in two files as ids: the items at equal positions may differ.
 
     Raises:
-        PairingError: naming the two files.
+        PairingError: items are identified only by their positions in two files.
     """
     if before.positions_of != after.positions_of and pair_by != "id":
         raise PairingError(
@@ -46,10 +46,10 @@ def check_positions(before: Run, after: Run, pair_by: str) -> None:
 
 
 def check_directions(run: Run, measures: Mapping[str, Measure]) -> None:
-    """Refuse a metric that falls as a model gets better: right means a score from some value on.
+    """Refuse a metric of which less is better: right means a score above a minimum.
 
     Raises:
-        MetricError: naming the first such task and its metric.
+        MetricError: a task has such a metric.
     """
     for task, measure in sorted(measures.items()):
         info = run.info.metrics.get(measure.metric)
@@ -65,7 +65,7 @@ def check_directions(run: Run, measures: Mapping[str, Measure]) -> None:
 def compare_conditions(
     before: RunInfo, after: RunInfo, measures: tuple[Mapping[str, Measure], Mapping[str, Measure]]
 ) -> list[Notice]:
-    """What differs in the way the two models were asked, and why it matters."""
+    """Return a notice for each difference in the evaluation of the two models."""
     return [
         *_fields(before, after),
         *_decoding(before, after),
@@ -142,7 +142,7 @@ def _sampling(before: RunInfo, after: RunInfo) -> Iterable[Notice]:
 
 
 def _parts(value: object) -> dict[str, object]:
-    """What is recorded of a condition; what is not cannot differ."""
+    """Return the recorded parts of a condition; only recorded ones can differ."""
     parts = value.model_dump() if isinstance(value, BaseModel) else {"": value}
     return {name: part for name, part in parts.items() if part is not None}
 

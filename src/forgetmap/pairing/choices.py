@@ -3,4 +3,4 @@
 from typing import Literal
 
 PairBy = Literal["auto", "content", "id"]
-"""What makes two items the same; `auto` is content where both sides have it, else the id."""
+"""What identifies an item; `auto` is the content if both sides have it, else the id."""

@@ -1,7 +1,7 @@
 """Keys of items, chosen for each task.
 
-Content where both sides recorded it (question, then right answer and options as far as both have
-them), else the id. The rendered prompt never counts: base and chat models see different ones.
+The key is the content if both sides recorded it (question, and the right answer and options that
+both have), else the id. It is never the rendered prompt, which differs for base and chat models.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Keys:
     """The columns that identify an item, for each task.
 
     Attributes:
-        by_task: the columns.
-        loosened: tasks in which right answers or options are written differently on the two sides,
-            so that only the rest of the content identifies an item.
+        by_task: task -> columns.
+        loosened: tasks whose right answers or options are written differently on the two sides, so
+            that only the rest of the content identifies an item.
     """
 
     by_task: dict[str, tuple[str, ...]]
@@ -34,7 +34,7 @@ class Keys:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns that serve in some task."""
+        """Columns used in any task."""
         used = {name for columns in self.by_task.values() for name in columns}
         return tuple(name for name in (*CONTENT_HASHES, "item") if name in used)
 
@@ -44,13 +44,13 @@ class Keys:
         return "question_hash" in self.columns
 
     def joined_on(self, *, repeats: bool) -> list[str]:
-        """The columns two sides are joined on, once `add_to` has put them there."""
+        """Return the columns to join two sides on, which `add_to` adds."""
         return ["task", *(f"key_{name}" for name in self.columns), *(["repeat"] if repeats else [])]
 
     def add_to(self, scores: Frame) -> Frame:
-        """The same rows with key columns, and with a number where nobody counted repeats.
+        """Add key columns, and a column of repeats if there is none.
 
-        Where a task does not use a key column, all its rows have the same value in it.
+        In a key column that a task does not use, all its rows have the same value.
         """
         added = {f"key_{name}": self._expression(name) for name in self.columns}
         if "repeat" not in scores.collect_schema().names():
@@ -67,7 +67,7 @@ class Keys:
 
 
 def choose_keys(before: Recorded, after: Recorded, pair_by: PairBy) -> Keys:
-    """The key of every task that occurs on both sides; ids for the others."""
+    """Choose the key of every task that both sides have; the id for all others."""
     keys = {}
     for task in before.keys() | after.keys():
         if task in before and task in after:
@@ -78,9 +78,9 @@ def choose_keys(before: Recorded, after: Recorded, pair_by: PairBy) -> Keys:
 
 
 def loosen(keys: Keys, before: Frame, after: Frame) -> Keys:
-    """Leave out right answers or options where two harnesses write them differently.
+    """Drop right answers or options from the key of tasks in which they are written differently.
 
-    A task keeps the columns under which nearly as many items agree as under the question alone.
+    A task keeps the columns by which nearly as many items match as by the question alone.
     """
     candidates = [(*columns,) for columns in _CANDIDATES if set(columns) <= set(keys.columns)]
     agreeing = {columns: _agreeing(before, after, columns) for columns in candidates}
@@ -104,7 +104,7 @@ _CANDIDATES = (
 
 
 def _agreeing(before: Frame, after: Frame, columns: tuple[str, ...]) -> dict[str, int]:
-    """Task -> number of different items that both sides have, by these columns."""
+    """Return for each task the number of distinct items on both sides, by these columns."""
     items_before, items_after = (
         frame.select("task", *columns).unique() for frame in (before, after)
     )

@@ -1,8 +1,8 @@
 """From two runs to pairs: choose the metric and the key, join, and refuse duplicates.
 
-Benchmarks contain twins: items of one task that share question, options and right answer. Those
-whose id occurs on both sides are paired by id; the rest in the order of their ids, which is counted
-and warned about.
+Benchmarks contain twins: items of a task with the same question, options and right answer. Those
+whose id occurs on both sides are paired by id, the others in the order of their ids, which is
+counted and reported.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from forgetmap.text import listed
 
 BUCKETS = 4_096
 MAX_REPETITION = 8.0
-"""Rows per key from which on a join is not tried: doubled ones that are fewer are seen in it."""
+"""Rows per key above which twins are resolved before the join; fewer are detected in the join."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A checked run under one measure per task, ready to be joined."""
+    """A checked run with one measure per task, ready to be joined."""
 
     run: Run
     measured: MeasuredScores
     repeats: int
     totals: SideTotals | None = None
-    """What was counted in one pass, where a cluster reads the run."""
+    """Counts made in one pass, if a cluster reads the run."""
 
     @property
     def rows(self) -> int:
-        """Results under the chosen measures."""
+        """Number of results of the chosen measures."""
         return sum(counts["rows"] for counts in self.measured.recorded.values())
 
 
 def no_facts(columns: frozenset[str]) -> Mapping[str, nw.Expr]:
-    """Nothing else that rows are counted by."""
+    """Return no further columns to count by."""
     del columns
     return {}
 
@@ -61,12 +61,12 @@ def no_facts(columns: frozenset[str]) -> Mapping[str, nw.Expr]:
 def prepare_all(
     runs: Sequence[Run], metric: str | None = None, facts: SideFacts = no_facts
 ) -> list[Side]:
-    """Check runs that are to be compared, and choose what is; by a metric that all of them have.
+    """Check runs for a comparison, and choose metrics that all of them have, if possible.
 
     Args:
         runs: the runs.
-        metric: the metric that was asked for.
-        facts: what else is counted of each in the same pass, where a cluster reads it.
+        metric: the metric to use.
+        facts: further columns to count by in the same pass, if a cluster reads the runs.
     """
     sides = [prepare(run, metric, facts=facts) for run in runs]
     if metric is not None or len(sides) < 2:
@@ -86,14 +86,14 @@ def prepare(
     facts: SideFacts = no_facts,
     totals: SideTotals | None = None,
 ) -> Side:
-    """Check a run and choose what is compared.
+    """Check a run and choose its metrics.
 
     Args:
         run: the run.
-        metric: the metric that was asked for.
-        agreed: measures of tasks that the runs to be compared agree on, against their main metric.
-        facts: what else is counted in the same pass, where a cluster reads the run.
-        totals: what was counted of it already.
+        metric: the metric to use.
+        agreed: measures of tasks that all runs share, instead of their main metric.
+        facts: further columns to count by in the same pass, if a cluster reads the run.
+        totals: counts of the run, if already made.
     """
     with reading(run):
         totals = totals or count_totals(run, facts)
@@ -125,7 +125,7 @@ def _left_out(measured: MeasuredScores) -> str:
 
 
 def match(before: Side, after: Side, *, correct_at: float, pair_by: PairBy = "auto") -> Pairs:
-    """Join two sides on their keys, as if every key stood for one result on each side."""
+    """Join two sides on their keys, assuming one result per key and side."""
     check_versions(before.run, after.run)
     check_positions(before.run, after.run, pair_by)
     _same_library(before.run, after.run)
@@ -134,14 +134,14 @@ def match(before: Side, after: Side, *, correct_at: float, pair_by: PairBy = "au
         keys = loosen(keys, before.measured.scores, after.measured.scores)
     repeats = _have_repeats(before, after)
     if _looks_doubled(before, keys, repeats=repeats):
-        # A join would multiply them: settle it before, not after.
+        # A join would multiply the rows, so twins are resolved first.
         return match_twins(before, after, keys, correct_at=correct_at)
     scores = (before.measured.scores, after.measured.scores)
     return join_sides(*scores, keys, correct_at=correct_at, repeats=repeats)
 
 
 def match_twins(before: Side, after: Side, keys: Keys, *, correct_at: float) -> Pairs:
-    """The same where a key stands for several results: told apart by id and order, or refused."""
+    """Join two sides with several results per key: refuse duplicates, pair twins by id or order."""
     repeats = _have_repeats(before, after)
     task, *rest = keys.joined_on(repeats=repeats)
     for side in (before, after):
@@ -155,7 +155,7 @@ def _have_repeats(before: Side, after: Side) -> bool:
 
 
 def _may_write_differently(before: Run, after: Run) -> bool:
-    """Whether two harnesses, or versions of one, logged the runs; or versions nobody knows."""
+    """Whether two harnesses, or different or unknown versions of one, logged the runs."""
     first, second = before.info.harness, after.info.harness
     return None not in (first.name, second.name) and (first != second or first.version is None)
 
@@ -175,7 +175,7 @@ def _same_library(before: Run, after: Run) -> None:
 
 
 def _share_connection(before: Frame, after: Frame) -> bool:
-    """Whether DuckDB would combine the two; asking runs nothing."""
+    """Whether both are of the same DuckDB connection; no query is run."""
     try:
         nw.to_native(before).set_alias("ours").cross(nw.to_native(after).set_alias("theirs"))
     except duckdb.InvalidInputException:
@@ -191,10 +191,10 @@ def _looks_doubled(side: Side, keys: Keys, *, repeats: bool) -> bool:
 
 
 def looks_doubled(scores: Frame, keys: Keys, rows: int, *, repeats: bool) -> bool:
-    """Whether joining could multiply rows beyond measure, because some key stands for very many.
+    """Whether a join could multiply rows, because a key has very many of them.
 
-    The embedded engine counts rows by a coarse hash of the key: one bucket far above the others
-    gives a heavy key away at a tenth of the cost of grouping by the key itself.
+    DuckDB counts rows by a coarse hash of the key: a bucket far above the others shows such a key
+    at a tenth of the cost of grouping by the key. Small or other frames are grouped by the key.
     """
     by = keys.joined_on(repeats=repeats)
     keyed = keys.add_to(scores).select(*by)
@@ -208,9 +208,9 @@ def looks_doubled(scores: Frame, keys: Keys, rows: int, *, repeats: bool) -> boo
 
 
 def tell_apart(before: Frame, after: Frame, keys: Keys, *, repeats: bool) -> tuple[Frame, Frame]:
-    """Both sides with a column `tie` that is empty for all but twins.
+    """Add a column `tie` to both sides, which is empty for all items but twins.
 
-    An item keeps its tie over all its repeats, also where its twin was not asked as often.
+    An item has the same tie in all its repeats, even if its twin has fewer repeats.
     """
     on = keys.joined_on(repeats=repeats)
     keyed = (keys.add_to(before), keys.add_to(after))
@@ -221,20 +221,20 @@ def tell_apart(before: Frame, after: Frame, keys: Keys, *, repeats: bool) -> tup
 
 
 def _ties(results: Frame, content: list[str], one: list[str]) -> Frame:
-    """The tie of every twin: its id where both sides have it, else its place on its side.
+    """Return the tie of every twin: its id if both sides have it, else its number on its side.
 
     Args:
         results: content, item and side of every result.
-        content: the columns that twins share.
-        one: the columns of which there would be one result each, if there were no twins.
+        content: columns that twins share.
+        one: columns that would identify a result if there were no twins.
     """
     doubled = results.group_by(*one).agg(n=nw.len()).filter(nw.col("n") > 1)
     twins = results.join(doubled.select(*content), on=content, how="semi")
     ids = twins.group_by(*content, "item").agg(
         first_side=nw.col("side").min(), last_side=nw.col("side").max()
     )
-    # Shorter ids first, so that 9 comes before 10. Arrow has no order within a group, so the
-    # places are counted through and start anew where the group does.
+    # Shorter ids first, so that 9 comes before 10. Arrow has no order within a group, so rows are
+    # numbered over all groups, and the first number of the group is subtracted.
     group = [*content, "first_side", "last_side"]
     numbered = ids.with_columns(id_length=nw.col("item").str.len_chars()).with_row_index(
         "place", order_by=[*group, "id_length", "item"]

@@ -15,7 +15,7 @@ from forgetmap.records import CONTENT_HASHES, Frame, Run
 
 @dataclass(frozen=True, slots=True, order=True)
 class Measure:
-    """A metric and who scored it."""
+    """A metric and its scorer."""
 
     metric: str = "score"
     scorer: str = "default"
@@ -26,14 +26,15 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredScores:
-    """The rows of a run under one measure per task.
+    """The rows of a run for one measure per task.
 
     Attributes:
         scores: the rows.
         measures: the measure of each task.
-        recorded: how many rows of each task have each content column; `rows` is how many there are.
-        amounts: tasks left out beside others because their main metric has no upper end, such as
-            a number of words: nothing in them is right or wrong.
+        recorded: task -> content column -> number of rows that have it; `rows` is the number of
+            rows.
+        amounts: tasks left out because their main metric has no upper end, such as a number of
+            words, so that answers are neither right nor wrong.
         offered: all measures of each task.
     """
 
@@ -45,7 +46,7 @@ class MeasuredScores:
 
 
 Offered = Mapping[str, Mapping[Measure, dict[str, int]]]
-"""Task -> measure -> how many rows there are, how many graded, how many with each content."""
+"""Task -> measure -> number of rows, of graded rows, and of rows with each content column."""
 
 
 def select_metric(
@@ -56,17 +57,17 @@ def select_metric(
 ) -> MeasuredScores:
     """Keep one measure per task.
 
-    In this order: the one asked for (`METRIC` or `METRIC/SCORER`), the one that the runs to be
-    compared agree on, the main metric the manifest names, the only one there is.
+    In this order: the measure that all runs share, `metric`, the main metric in the manifest, the
+    only one of the task.
 
     Args:
         run: the run.
-        metric: the one asked for.
-        agreed: those agreed on.
-        offered: what there is, where it is counted already.
+        metric: `METRIC` or `METRIC/SCORER` to use.
+        agreed: measures that all runs share, by task.
+        offered: counts of all measures, if already made.
 
     Raises:
-        MetricError: several are left, or the one asked for is not there.
+        MetricError: a task has several candidates, or not the metric to use.
     """
     offered = count_measures(run) if offered is None else offered
     candidates = {
@@ -75,7 +76,7 @@ def select_metric(
     }
     amounts = {} if metric else {task: m for task, m in candidates.items() if _is_amount(run, m)}
     if len(amounts) == len(candidates):
-        amounts = {}  # somebody has only these, and says from where on they are right
+        amounts = {}  # with only these, the user sets the minimum score of a right answer
     chosen = {task: measure for task, measure in candidates.items() if task not in amounts}
     recorded = {task: offered[task][measure] for task, measure in chosen.items()}
     scores = run.scores
@@ -86,13 +87,13 @@ def select_metric(
 
 
 def agree_on_measures(sides: Sequence[MeasuredScores]) -> list[dict[str, Measure]]:
-    """For tasks that the sides measure differently, a measure that all of them have.
+    """Choose measures that all sides have, for tasks in which their main metrics differ.
 
-    Versions of a harness name another main metric of the same task. Preferred is the main metric
-    of the first side, then those of the others, then any. Where nothing is shared, nothing changes.
+    Versions of a harness have different main metrics of the same task. The main metric of the first
+    side is preferred, then those of the others, then any. Without a shared metric nothing changes.
 
     Returns:
-        Of each side, the tasks that are to be measured otherwise than by their main metric.
+        For each side, the tasks with another measure than their main metric.
     """
     everything = [{**side.measures, **side.amounts} for side in sides]
     changes: list[dict[str, Measure]] = [{} for _ in sides]
@@ -109,11 +110,11 @@ def agree_on_measures(sides: Sequence[MeasuredScores]) -> list[dict[str, Measure
 def _agreed(
     mains: Sequence[Measure], best: Sequence[Measure], offered: Sequence[frozenset[Measure]]
 ) -> Sequence[Measure]:
-    """One measure per side: the same one, else the same metric, else what each has.
+    """Return one measure per side: the same one, else the same metric, else the main ones.
 
     Args:
         mains: the main measure of each side.
-        best: those of them to prefer.
+        best: main measures to prefer.
         offered: all measures of each side.
     """
     if len(set(mains)) == 1:
@@ -133,20 +134,20 @@ def _agreed(
 
 
 def _only(main: Measure, metric: str | None, offered: frozenset[Measure]) -> Measure | None:
-    """The measure of this metric by the scorer of the main one, or the only one there is."""
+    """Return the measure of this metric with the scorer of the main one, else the only one."""
     fitting = sorted(m for m in offered if m.metric == metric)
     by_main = [m for m in fitting if m.scorer == main.scorer]
     return next(iter(by_main), fitting[0] if len(fitting) == 1 else None)
 
 
 def _is_amount(run: Run, measure: Measure) -> bool:
-    """Whether it counts something; where no end is known at all, it may be anything."""
+    """Whether a metric is an amount: it has a lower end, but no upper one."""
     known = run.info.metrics.get(measure.metric)
     return known is not None and known.high is None and known.low is not None
 
 
 def count_measures(run: Run) -> Offered:
-    """What a run has."""
+    """Count the rows of a run by task and measure."""
     names = measure_columns(run.columns)
     counted = [name for name in CONTENT_HASHES if name in run.columns]
     sums = [
@@ -160,23 +161,23 @@ def count_measures(run: Run) -> Offered:
 
 
 def is_graded() -> nw.Expr:
-    """1 for a score that is neither 0 nor 1: in a pass over all rows it costs next to nothing."""
+    """Return 1 for a score that is neither 0 nor 1; cheap in a pass over all rows."""
     return ((nw.col("score") != 0) & (nw.col("score") != 1)).cast(nw.Int64)
 
 
 def offered_by(rows: Iterable[Mapping[str, Any]], counts: Sequence[str]) -> Offered:
-    """Counted rows by task and measure, added up."""
+    """Add up counted rows by task and measure."""
     offered: dict[str, dict[Measure, dict[str, int]]] = defaultdict(dict)
     for row in rows:
         sums = offered[row["task"]].setdefault(measure_of(row), dict.fromkeys(counts, 0))
         for name in counts:
             sums[name] += int(row[name] or 0)
-    # Engines return groups in any order: errors and tables must not depend on it.
+    # Engines return groups in any order, which must not affect errors and tables.
     return dict(sorted(offered.items()))
 
 
 def measure_of(row: Mapping[str, Any]) -> Measure:
-    """The measure of a counted row."""
+    """Return the measure of a counted row."""
     return Measure(**{name: row[name] for name in asdict(Measure()) if name in row})
 
 
@@ -220,7 +221,7 @@ def _is_chosen(columns: frozenset[str], chosen: dict[str, Measure]) -> nw.Expr:
 
 
 def measure_columns(columns: frozenset[str]) -> dict[str, nw.Expr]:
-    """Metric and scorer; where a row names none, the name that stands for the only one."""
+    """Return the columns of metric and scorer, with their defaults in place of nulls."""
     unnamed = asdict(Measure())
     return {
         name: nw.coalesce(nw.col(name), nw.lit(default))

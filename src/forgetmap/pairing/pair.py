@@ -20,7 +20,7 @@ CARRIED = (
     "choice",
     "prompt_hash", "question_hash", "options_hash", "gold_hash",
 )  # fmt: skip
-"""What each side brings along, under its name with the side's name behind."""
+"""Columns of each side that are kept, with the suffix `_before` or `_after`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class Pairs:
 
     Attributes:
         frame: lazy; columns `task`, `repeat`, `key_*`, then `NAME_before` and `NAME_after`.
-        keys: what identified an item.
-        columns: the columns of `frame`.
-        item_columns: those that identify an item within its task.
-        repeats: some item was answered more than once.
+        keys: keys of the items.
+        columns: columns of `frame`.
+        item_columns: columns that identify an item within its task.
+        repeats: whether any item was answered more than once.
     """
 
     frame: Frame
@@ -45,17 +45,17 @@ class Pairs:
 def join_sides(
     before: Frame, after: Frame, keys: Keys, *, correct_at: float, repeats: bool, tie: bool = False
 ) -> Pairs:
-    """Join two sides on task, key and repeat; nothing is dropped.
+    """Join two sides on task, key and repeat; no row is dropped.
 
-    What counts as right is settled before the join, so that only a small state crosses it.
+    Whether a result is right is computed before the join, so that only a small state is joined.
 
     Args:
-        before: canonical scores under one measure.
-        after: the other side.
-        keys: what identifies an item.
-        correct_at: the score from which on a result counts as right.
-        repeats: some item was answered more than once.
-        tie: both sides carry a column `tie` that tells items of equal content apart.
+        before: canonical scores, one measure per task.
+        after: the same of the other side.
+        keys: keys of the items.
+        correct_at: minimum score of a right result.
+        repeats: whether any item was answered more than once.
+        tie: whether both sides have a column `tie` that distinguishes items of equal content.
     """
     on = [*keys.joined_on(repeats=repeats), *(["tie"] if tie else [])]
     sides = [
@@ -70,7 +70,7 @@ def join_sides(
     )
     names = joined.collect_schema().names()
     merged = {name: nw.coalesce(f"{name}_before", f"{name}_after") for name in on}
-    # pandas turns whole numbers beside missing ones into floats.
+    # pandas turns integers in a column with missing values into floats.
     merged["repeat"] = merged.get("repeat", nw.lit(0)).cast(nw.Int32)
     carried = [name for name in names if name.rpartition("_")[0] not in on]
     frame = joined.select(*(value.alias(name) for name, value in merged.items()), *carried)
@@ -96,12 +96,12 @@ def scored_pair() -> nw.Expr:
 
 
 def is_transition(before: int, after: int) -> nw.Expr:
-    """Whether a joined row went from one state to another."""
+    """Whether a joined row has these states before and after."""
     return (nw.col("state_before") == before) & (nw.col("state_after") == after)
 
 
 def side_value(name: str, columns: Collection[str]) -> nw.Expr:
-    """A property of the item: as the before side says, else as the after side says."""
+    """Return a property of the item from the before side, else from the after side."""
     columns_present = [f"{name}_{side}" for side in SIDES if f"{name}_{side}" in columns]
     return nw.coalesce(*columns_present) if columns_present else nw.lit(None)
 
@@ -118,7 +118,7 @@ def _side(scores: Frame, on: list[str], side: str, correct_at: float) -> Frame:
     kept = [*on, *(name for name in CARRIED if name in present)]
     columns = [nw.col(name).alias(f"{name}_{side}") for name in kept]
     if "choice" in present:
-        # Only wrong choices are ever compared, and texts are dear to carry through a join.
+        # Only wrong choices are compared, and texts are expensive to join.
         wrong = nw.when(nw.col("score") < correct_at).then(nw.col("choice"))
         columns.append(wrong.alias(f"wrong_{side}"))
     return scores.select(*columns, _state(correct_at).alias(f"state_{side}"))

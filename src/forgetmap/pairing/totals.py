@@ -1,9 +1,9 @@
 """Counts of one side before it is joined, in a single pass.
 
-An engine that reads files from a network, or derives content as it reads, should do so once: the
-checks, the metrics, the repeats and what each side scored are sums by a few columns, so one query
-answers them. The embedded engine answers each of them from footers or one column, which is quicker
-there; so both ask the same expressions.
+A cluster that reads files from a network, or derives content while reading, should do so once: the
+checks, metrics, repeats and scores of a side are sums by a few columns, so one query is enough. The
+embedded engine answers each of them from footers or single columns, which is faster there. Both use
+the same expressions.
 """
 
 from __future__ import annotations
@@ -33,46 +33,46 @@ from forgetmap.records import (
 )
 
 SideFacts = Callable[[frozenset[str]], Mapping[str, nw.Expr]]
-"""The columns of a run -> what else its rows are counted by, each with a handful of values."""
+"""The columns of a run -> further columns to count by, each with only a few values."""
 KEY_NAMES = ("task", "item", "repeat")
 
 
 @dataclass(frozen=True, slots=True)
 class SideTotals:
-    """The rows of a run, counted.
+    """Counts of the rows of a run.
 
     Attributes:
-        rows: by task, measure, outcome and whatever facts were asked for; `rows` is how many.
-        repetition: about how many rows share an item's id, or a question, with a row.
+        rows: counts by task, measure, outcome and further columns; `rows` is the number of rows.
+        repetition: estimated number of rows with the same id, or the same question.
     """
 
     rows: tuple[Mapping[str, Any], ...]
     repetition: Mapping[str, float]
 
     def faults(self) -> dict[str, int]:
-        """Number of rows, then of faults by field; as `check_run` takes them."""
+        """Return the number of rows and of faults by field, for `check_run`."""
         names = [name for name in self.rows[0] if name.startswith("fault_")] if self.rows else []
         faults = {name.removeprefix("fault_"): self._sum(name) for name in names}
         return {"rows": self._sum("rows"), **faults}
 
     def offered(self) -> Offered:
-        """What measures there are, by task."""
+        """Return the counts of all measures by task."""
         content = [name for name in CONTENT_HASHES if self.rows and f"has_{name}" in self.rows[0]]
         rows = ({**row, **{name: row[f"has_{name}"] for name in content}} for row in self.rows)
         return offered_by(rows, ("rows", "graded", *content))
 
     def of(self, measures: Mapping[str, Measure]) -> SideTotals:
-        """The counted rows under one measure per task."""
+        """Return the counts for one measure per task."""
         rows = (row for row in self.rows if measures.get(row["task"]) == measure_of(row))
         return SideTotals(tuple(rows), self.repetition)
 
     @property
     def repeats(self) -> int:
-        """Answers to an item, at most."""
+        """Largest number of answers to an item."""
         return max((int(row.get("last_repeat") or 0) for row in self.rows), default=0) + 1
 
     def renamed(self, names: Mapping[str, str]) -> SideTotals:
-        """The same with other names of tasks."""
+        """Return the counts with other names of tasks."""
         rows = tuple({**row, "task": names.get(row["task"], row["task"])} for row in self.rows)
         return SideTotals(rows, self.repetition)
 
@@ -81,11 +81,11 @@ class SideTotals:
 
 
 def count_totals(run: Run, facts: SideFacts) -> SideTotals | None:
-    """Count the rows of a run that a cluster reads; None where single questions are quicker.
+    """Count the rows of a run that a cluster reads; None for others, for which it is no faster.
 
     Args:
         run: the run.
-        facts: what else the rows are counted by.
+        facts: further columns to count by.
     """
     if not is_spark(run.scores):
         return None
@@ -115,7 +115,7 @@ def count_totals(run: Run, facts: SideFacts) -> SideTotals | None:
 
 
 def _sums(run: Run) -> dict[str, nw.Expr]:
-    """1 where a row counts, or null or 0 where not."""
+    """Return the columns to sum: 1 for a row that counts, otherwise null or 0."""
     columns = run.columns
     faults = {name: _is_empty(name) for name in KEY_NAMES if name in columns}
     faults |= fault_columns(columns, run.info)
