@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Look = Literal["plain", "strong", "faint", "warning", "simulated", "commands"]
-"""How much a line is stressed; in our own `commands`, what stands in backticks is to be typed."""
+"""Emphasis of a line; `commands` are lines of forgetmap with commands in backticks."""
 Tone = Literal["bad", "minor", "good", "open"]
-"""What colour a badge has."""
+"""Colour of a badge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +17,11 @@ class Line:
     """A sentence.
 
     Attributes:
-        text: what it says.
-        look: how much it is stressed.
-        lead: stands before it, apart.
-        tone: its lead is a badge of this colour.
-        min_width: it is left out of narrower terminals.
+        text: the sentence.
+        look: emphasis.
+        lead: separate text in front.
+        tone: colour of the lead, which is then a badge.
+        min_width: minimum width of a terminal that shows it.
     """
 
     text: str = ""
@@ -36,13 +36,13 @@ class Sheet:
     """A table: names on the left, numbers on the right.
 
     Attributes:
-        heads: of the columns.
-        rows: as many cells each as there are heads.
-        strong: how many rows on top are stressed.
-        spare: columns to leave out, one after the other, where there is no room.
-        shades: (row, column) -> -1 (loss) to 1 (gain), for cells with a colour behind them.
-        whole_heads: whether heads are never shortened: they are wrapped, and columns for which
-            there is no room stand in a further table.
+        heads: heads of the columns.
+        rows: rows with a cell per column.
+        strong: number of rows at the top that are emphasised.
+        spare: columns to leave out if there is not enough room, in this order.
+        shades: (row, column) -> -1 (loss) to 1 (gain), for cells with a coloured background.
+        whole_heads: whether heads are never shortened: they are wrapped, and columns that do not
+            fit go into a further table.
     """
 
     heads: tuple[str, ...]

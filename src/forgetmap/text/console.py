@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 MAX_WIDTH = 100
 LONG_HEAD, SHORT_HEAD = 40, 10
-"""Most signs on a line of a head that is wrapped: where there is room, and where there is none."""
+"""Maximum characters on a line of a wrapped head: with enough room, and with little room."""
 MIN_NAME, SHORT_NAME, LONG_NAME = 8, 18, 60
-"""Before names get shorter than `SHORT_NAME`, columns that can be spared are left out."""
+"""Spare columns are left out before names become shorter than `SHORT_NAME`."""
 _STYLES = {"strong": "bold", "faint": "dim", "simulated": "bold yellow"}
 _COLOURS = {"forgotten": "red", "forgot": "red", "lost": "red", "gained": "green"}
 _BADGES = {
@@ -28,11 +28,11 @@ _BADGES = {
 
 
 def blocks_to_text(blocks: Blocks, width: int | None = None) -> str:
-    """Blocks as plain text, as wide as the terminal, but not endlessly."""
+    """Return blocks as plain text, as wide as the terminal, up to a maximum."""
     from rich.console import Console
 
     stream = StringIO()
-    # In a notebook rich would display what is meant for the stream.
+    # In a notebook, rich would display the output instead of writing it to the stream.
     console = Console(
         file=stream, color_system=None, legacy_windows=False, width=width, force_jupyter=False
     )
@@ -51,13 +51,13 @@ def print_blocks(console: Console, blocks: Blocks) -> None:
 
 
 def print_sheet(console: Console, sheet: Sheet) -> None:
-    """Print a table so that it fits the terminal, in parts where its heads must stay whole."""
+    """Print a table so that it fits the terminal, in parts if its heads must not be shortened."""
     for part in split(sheet, console.width) if sheet.whole_heads else [sheet]:
         console.print(_rich_table(fit(part, console.width)))
 
 
 def split(sheet: Sheet, width: int) -> list[Sheet]:
-    """The sheet with its heads on several lines; as many sheets as its columns need."""
+    """Wrap the heads of a sheet, and split its columns over as many sheets as needed."""
     from rich.cells import cell_len
 
     cells = [max((cell_len(printable(row[at])) for row in sheet.rows), default=0)
@@ -79,7 +79,7 @@ def split(sheet: Sheet, width: int) -> list[Sheet]:
 
 
 def wrap_head(head: str, longest: int) -> str:
-    """A name on lines of at most so many cells, broken after a sign where there is one."""
+    """Wrap a name to lines of a maximum length, after punctuation if possible."""
     lines = [""]
     for piece in re.findall(r"[^-_/. ]*[-_/. ]?", head):
         if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > longest:
@@ -97,7 +97,7 @@ def _width(head: str, cell: int) -> int:
 
 
 def _columns(sheet: Sheet, heads: list[str], columns: list[int]) -> Sheet:
-    """Some columns of a sheet."""
+    """Return some columns of a sheet."""
     return Sheet(
         tuple(heads[at] for at in columns),
         [tuple(row[at] for at in columns) for row in sheet.rows],
@@ -111,7 +111,7 @@ def _columns(sheet: Sheet, heads: list[str], columns: list[int]) -> Sheet:
 
 
 def fit(sheet: Sheet, width: int) -> Sheet:
-    """The sheet as it fits: first columns are left out, then names shortened."""
+    """Fit a sheet to a width: first leave out columns, then shorten names."""
     from rich.cells import cell_len
 
     def width_of(index: int) -> int:
@@ -141,7 +141,7 @@ def fit(sheet: Sheet, width: int) -> Sheet:
 
 
 def shorten(name: str, width: int) -> str:
-    """Both ends of a name that is too long: tasks of one family differ at the end."""
+    """Shorten a name in the middle, since tasks of a family differ at the end."""
     from rich.cells import cell_len, set_cell_size
 
     if cell_len(name) <= width:
@@ -188,7 +188,7 @@ def _rich_table(sheet: Sheet) -> RenderableType:
 
 
 def _background(shade: float) -> str:
-    """Red for losses, blue for gains, the darker the larger; nothing for 0."""
+    """Return a background: red for losses, blue for gains, darker for larger; none for 0."""
     if not shade:
         return ""
     light = round(235 - 150 * min(abs(shade), 1.0))

@@ -22,19 +22,19 @@ _SPECIAL = {
 _LIGATURES = re.compile(r"(?<=[-,'])(?=[-,'])")
 LAST_PLAIN = "\x7e"
 FIRST_LETTER, LAST_LETTER = "À", "ÿ"
-"""Letters of Western Europe, which every engine has."""
+"""Letters of Western European languages, which every engine supports."""
 MAX_ROWS = 40
-"""Rows of a table that still fit on a page."""
+"""Rows that fit on a page."""
 
 
 def escape_latex(text: str) -> str:
-    """Text that LaTeX prints as it is; letters that not every engine has as their numbers."""
+    """Escape text for LaTeX; letters that some engines lack become their code point."""
     plain = printable(text.replace("\n", " "))
     return "".join(_SPECIAL.get(letter) or _letter(letter) for letter in _split_ligatures(plain))
 
 
 def _split_ligatures(text: str) -> str:
-    """With nothing but an empty group between signs that LaTeX would join."""
+    """Mark the gaps between characters that LaTeX would join; they become empty groups."""
     return _LIGATURES.sub("\x00", text)
 
 
@@ -49,12 +49,12 @@ def _letter(letter: str) -> str:
 
 
 def sheet_to_latex(sheet: Sheet, *, caption: str, label: str) -> str:
-    """A sheet as a LaTeX table.
+    """Return a sheet as a LaTeX table.
 
     Args:
-        sheet: what to write; cells as they are, heads on one line.
-        caption: of the table.
-        label: to refer to it.
+        sheet: the table; heads are written on one line.
+        caption: caption of the table.
+        label: label of the table.
     """
     heads = [escape_latex(" ".join(head.split())) for head in sheet.heads]
     rows = [[escape_latex(cell.strip()) for cell in row] for row in sheet.rows]
@@ -69,14 +69,14 @@ def latex_table(
     label: str,
     strong: int = 0,
 ) -> str:
-    """A table as wide as the page; one that is too long goes on in further tables.
+    """Return a table, at most as wide as the page; a long one is split into several tables.
 
     Args:
-        heads: of the columns, escaped already.
-        rows: cells, escaped already.
-        caption: escaped already.
-        label: to refer to it; letters, digits, colons and dashes.
-        strong: columns on the left after the first that are set apart by a rule.
+        heads: escaped heads of the columns.
+        rows: escaped cells.
+        caption: escaped caption.
+        label: label of letters, digits, colons and dashes.
+        strong: number of columns after the first that are set apart by a gap.
     """
     every = list(rows)
     parts = [every[start : start + MAX_ROWS] for start in range(0, max(len(every), 1), MAX_ROWS)]
@@ -117,6 +117,6 @@ def _table(
 
 
 def _line(cells: Sequence[str]) -> str:
-    # A bracket at the beginning of a line would be taken for the option of the line before.
+    # A bracket at the beginning of a line would be read as an option of the line before.
     first, *rest = cells
     return " & ".join([f"{{}}{first}" if first.startswith(("[", "*")) else first, *rest]) + r" \\"

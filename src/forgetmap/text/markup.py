@@ -1,6 +1,6 @@
 """Blocks as HTML for notebooks, and as Markdown for pull requests and model cards.
 
-Nothing in names or texts can become a link, a mention, HTML or a table of its own.
+Names and texts are escaped: they cannot become a link, a mention, HTML or a table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NO_BREAK = "\N{ZERO WIDTH SPACE}"
 
 
 def blocks_to_html(blocks: Blocks) -> str:
-    """Blocks for a notebook."""
+    """Return blocks as HTML for a notebook."""
     return "".join(
         _html_table(block) if isinstance(block, Sheet) else _html_line(block) for block in blocks
     )
@@ -57,7 +57,7 @@ def _html_table(sheet: Sheet) -> str:
 
 
 def blocks_to_markdown(blocks: Blocks) -> list[str]:
-    """Paragraphs and tables; lines with a lead are lists, which stand together."""
+    """Return paragraphs and tables; consecutive lines with a lead are one list."""
     parts: list[str] = []
     in_list = False
     for block in blocks:
@@ -74,7 +74,7 @@ def blocks_to_markdown(blocks: Blocks) -> list[str]:
 
 
 def _with_code(text: str, escaped: Callable[[str], str], code: str) -> str:
-    """Text whose commands in backticks stay commands."""
+    """Escape text, but format the commands in backticks as code."""
     parts = text.split("`")
     return "".join(code.format(part) if i % 2 else escaped(part) for i, part in enumerate(parts))
 
@@ -91,14 +91,14 @@ def _markdown_line(line: Line) -> str:
         return f"- **{escape_markdown(line.lead.strip())}**: {text}"
     if line.look in ("strong", "simulated"):
         return f"**{text}**"
-    # A name at the beginning must start no list, quotation or title.
+    # A name at the beginning must not start a list, quotation or heading.
     return _LINE_STARTS.sub(r"\1\\\2", text)
 
 
 def markdown_table(
     heads: Sequence[str], rows: Iterable[Iterable[str]], *, align: str = "---"
 ) -> str:
-    """A table of cells that are escaped already; `align` is of all columns but the first."""
+    """Return a table of escaped cells; `align` is for all columns but the first."""
     lines = [
         " | ".join(head.replace("\n", " ") for head in heads),
         " | ".join(["---", *[align] * (len(heads) - 1)]),
@@ -108,17 +108,17 @@ def markdown_table(
 
 
 def escape_markdown(text: str) -> str:
-    """Text that Markdown shows as it is."""
+    """Escape text for Markdown."""
     text = "".join(_ENTITIES.get(letter, letter) for letter in printable(text))
     text = _SPECIAL.sub(r"\\\g<0>", text)
-    # Links and mentions are made of plain text by whoever shows it.
+    # Viewers turn plain text into links and mentions.
     text = re.sub(r"(?<=[@#])(?=\w)|(?i:(?<=\bGH-)(?=\d))", _NO_BREAK, text)
     text = re.sub(r":(?=//)", r"\:", text)
     return re.sub(r"(?i)\b(www)\.", r"\1\\.", text)
 
 
 def quote_markdown(text: str, most: int = MAX_LETTERS) -> str:
-    """Text of an item as code, in which nothing is a link, a mention or a mark."""
+    """Return the text of an item as inline code, at most `most` characters long."""
     words = " ".join(printable(" ".join(text.split())).split())
     if len(words) > most:
         words = f"{words[: most - 1]}…"

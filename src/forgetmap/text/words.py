@@ -8,7 +8,7 @@ MAX_NAMES = 3
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """A share as people read it; a dash where there is none, and never a false 0% or 100%."""
+    """Format a share; a dash for None, and `<0.1%` or `>99.9%` instead of a rounded 0% or 100%."""
     if value is None:
         return "-"
     if value < 0:
@@ -23,33 +23,33 @@ def percent(value: float | None, digits: int = 1) -> str:
 
 
 def share(value: float | None) -> str:
-    """A share of all items as it is shown: nothing below 0% or above 100%."""
+    """Format a share of all items, clipped to 0% and 100%."""
     return percent(None if value is None else min(max(value, 0.0), 1.0))
 
 
 def limit(value: float | None, margin: float) -> str:
-    """A share with as many digits as tell it from the margin: 2.03% is not within 2%."""
+    """Format a share with enough digits to differ from the margin: 2.03% is not within 2%."""
     close = value is not None and value != margin and share(value) == percent(margin)
     return percent(value, digits=3) if close else share(value)
 
 
 def signed(value: float, digits: int = 2) -> str:
-    """A change with a true minus, and no sign where it rounds to 0."""
+    """Format a change with a minus sign (U+2212), and no sign if it rounds to 0."""
     text = f"{value:+.{digits}f}"
     return text.replace("-", "\N{MINUS SIGN}") if float(text) else text[1:]
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 item`, `2,000 items`."""
+    """Return a count with its noun: `1 item`, `2,000 items`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def listed(names: Sequence[str], noun: str = "") -> str:
-    """The first few names and how many more there are."""
+    """Return the first few names and the number of further ones."""
     first, more = ", ".join(names[:MAX_NAMES]), len(names) - MAX_NAMES
     return f"{first} and {more:,} more {noun}".rstrip() if more > 0 else first
 
 
 def printable(text: str) -> str:
-    """Text from outside without control characters, which could drive the terminal."""
+    """Replace control characters, with which text from outside could control the terminal."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
