@@ -8,21 +8,21 @@ from typing import Literal
 from forgetmap.records import FAILED, Outcome
 
 AnswerKind = Literal["option", "text", "number", "maths"]
-"""How an answer is read and judged: one of the options, a text, a number, or by math-verify."""
+"""Kind of an answer: one of the options, a text, a number, or mathematics (by math-verify)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """What an answer counts as.
+    """The grade of an answer.
 
     Attributes:
-        score: 1 or 0; None when nobody can say.
+        score: the score, such as 1 or 0; None if unknown.
         outcome: how the answer ended.
-        answer: what was taken for the answer, in the words of the response.
-        choice: the chosen option by content, where there are options.
-        strict: the answer stood in the demanded form: `Answer: X` (or a box) on the last line, or
-            nothing but the answer. False when it was found elsewhere, None when there is none.
-        error: what went wrong, where the outcome is `error`.
+        answer: the extracted answer, in the words of the response.
+        choice: the text of the chosen option, if there are options.
+        strict: whether the answer has the requested form: `Answer: X` (or a box) on the last line,
+            or only the answer. None if there is no answer.
+        error: the error message, if the outcome is `error`.
     """
 
     score: float | None
@@ -34,38 +34,38 @@ class Grade:
 
 
 UNSCORED = Grade(None, Outcome.UNSCORED)
-"""Nobody has judged it yet, or nobody can."""
+"""Grade of an answer that is not scored."""
 
 
 def grade_failure(outcome: Outcome) -> Grade:
-    """No answer was given, and this is why: the score is 0."""
+    """Return a score of 0 with the reason why there is no answer."""
     return Grade(0.0, outcome)
 
 
 def grade_missing(error: str, answer: str | None = None, *, strict: bool | None = None) -> Grade:
-    """Nobody can say whether the answer is right: the score is missing."""
+    """Return a missing score, for an answer that cannot be graded."""
     return Grade(None, Outcome.ERROR, answer, strict=strict, error=error)
 
 
 def grade_answer(
     answer: str, *, right: bool, choice: str | None = None, strict: bool | None = None
 ) -> Grade:
-    """An answer was given; it is right or wrong."""
+    """Return the grade of a right or wrong answer."""
     outcome = Outcome.CORRECT if right else Outcome.INCORRECT
     return Grade(float(right), outcome, answer, choice, strict)
 
 
 def grade_share(value: float, answer: str | None = None, *, strict: bool | None = None) -> Grade:
-    """A share from 0 to 1: all of it is correct, none of it incorrect, anything else partial."""
+    """Return the grade of a share: 1 is correct, 0 incorrect, anything else partial."""
     outcome = {0.0: Outcome.INCORRECT, 1.0: Outcome.CORRECT}.get(float(value), Outcome.PARTIAL)
     return Grade(float(value), outcome, answer, strict=strict)
 
 
 def grade_count(value: float, answer: str | None = None) -> Grade:
-    """A number of something, which is neither right nor wrong."""
+    """Return the grade of a count, which is neither right nor wrong."""
     return Grade(float(value), Outcome.PARTIAL, answer)
 
 
 def outcome_of(grade: Grade) -> Outcome | None:
-    """The outcome, unless it says that nothing was said and the least value is not 0."""
+    """Return the outcome; None for a failure whose score is not 0, as on scales that start at 1."""
     return None if grade.score and grade.outcome in FAILED else grade.outcome

@@ -2,14 +2,15 @@ r"""Grading of a response: extract the answer, or state why there is none.
 
 Order of decision:
 
-1. Thinking sections go. Thinking that never ends used up its budget, like `finish_reason` length.
-2. The last answer in the demanded form (`Answer: X` on a line of its own, `\boxed{X}`) counts,
-   wherever it stands, and beats everything said otherwise. In a response that was cut off it counts
-   only if it was complete: its line or box had ended, or it is a letter.
+1. Thinking sections are removed. Unfinished thinking counts as truncated, as does `finish_reason`
+   length.
+2. The last answer in the requested form (`Answer: X` on a line of its own, `\boxed{X}`) counts,
+   wherever it is, and takes precedence over all other answers. In a truncated response it counts
+   only if it is complete: its line or box has ended, or it is a letter.
 3. A response that ends in a loop is degenerate, one that was cut off is truncated.
-4. A response that is nothing but the answer counts; then whatever it states elsewhere, such as
-   "the answer is X", last line first. Two different answers are no answer.
-5. Else it is a refusal, or no answer.
+4. A response that is only the answer counts; then an answer stated elsewhere, such as "the answer
+   is X", last line first. Two different answers are no answer.
+5. Otherwise it is a refusal, or no answer.
 """
 
 from __future__ import annotations
@@ -38,22 +39,22 @@ from forgetmap.scoring.grade import AnswerKind, Grade, grade_answer, grade_failu
 
 
 class AnswerReader(Protocol):
-    """Reads and judges answers of one kind to one question; several answers are a contradiction."""
+    """Reader of the answers of one kind to one question; several answers are a contradiction."""
 
     def read_claim(self, phrase: str) -> list[Any]:
-        """The answers a phrase gives that is said to be the answer."""
+        """Return the answers in a phrase that is marked as the answer."""
 
     def read_bare(self, text: str) -> list[Any]:
-        """The answer, if the text is nothing else."""
+        """Return the answer, if the text is only the answer."""
 
     def read_statement(self, text: str) -> list[Any]:
-        """The answers a text settles on."""
+        """Return the answers that a text states."""
 
     def is_complete(self, phrase: str) -> bool:
-        """Whether nothing can have been cut off."""
+        """Whether an answer is complete, even if the response was truncated."""
 
     def grade(self, answer: Any, phrase: str, *, strict: bool) -> Grade:
-        """Right or wrong."""
+        """Grade an answer."""
 
 
 def grade_response(
@@ -65,23 +66,23 @@ def grade_response(
     also_right: tuple[str, ...] = (),
     finish_reason: str | None = None,
 ) -> Grade:
-    """Find the answer in a response and judge it.
+    """Extract the answer from a response and grade it.
 
     Args:
-        response: all of it, thinking included. If the prompt ended in `Answer:`, put that in front:
-            the response is the rest of that line.
-        gold: the right answer as text; with options, the text of the right one.
-        kind: how the answer is read.
-        options: as shown, in order.
+        response: the complete response, with thinking. If the prompt ended in `Answer:`, prepend
+            that, since the response is the rest of that line.
+        gold: the right answer as text; with options, the text of the right option.
+        kind: kind of the answer.
+        options: options as shown, in order.
         also_right: further right answers.
-        finish_reason: `length` if the response was cut off.
+        finish_reason: `length` if the response was truncated.
 
     Returns:
-        The verdict. A response never raises an error.
+        The grade. No response raises an error.
 
     Raises:
-        FieldError: the right answer cannot be one of this kind.
-        UsageError: unknown kind, or math-verify is needed and not installed.
+        FieldError: the right answer is not of this kind.
+        UsageError: the kind is unknown, or math-verify is needed and not installed.
     """
     return find_and_grade(
         response, _reader(kind, gold, options, also_right), finish_reason=finish_reason
@@ -91,7 +92,7 @@ def grade_response(
 def find_and_grade(
     response: str, reader: AnswerReader, *, finish_reason: str | None = None
 ) -> Grade:
-    """Find the answer as this reader does and judge it; a response never raises an error."""
+    """Extract the answer with this reader and grade it; no response raises an error."""
     visible, cut = visible_text(response, finish_reason)
     text = simplify(visible)
     claims = _claims(text, reader, cut=cut)
@@ -105,7 +106,7 @@ def find_and_grade(
 
 
 def _claims(text: str, reader: AnswerReader, *, cut: bool) -> list[tuple[AnswerClaim, list[Any]]]:
-    """Claims in the demanded form that name an answer, up to a question the model makes up."""
+    """Return claims in the requested form with an answer, up to a question the model invents."""
     claims = [
         (claim, answers)
         for claim in find_marked_claims(text)
@@ -117,7 +118,7 @@ def _claims(text: str, reader: AnswerReader, *, cut: bool) -> list[tuple[AnswerC
 
 
 def _unmarked(text: str, reader: AnswerReader, *, cut: bool) -> Grade:
-    """No answer in the demanded form."""
+    """Grade a response without an answer in the requested form."""
     alone = reader.read_bare(text)
     if alone and (not cut or reader.is_complete(text)):
         return _settle(reader, alone, text, strict=True)
@@ -152,7 +153,7 @@ def _reader(
 
 
 Normalise = Literal["none", "tokens", "chars"]
-"""What a log-likelihood is divided by, so that long options do not lose for their length."""
+"""Length to divide log-likelihoods by, so that long options are not at a disadvantage."""
 
 
 def grade_likelihoods(
@@ -164,21 +165,21 @@ def grade_likelihoods(
     also_right: Sequence[str] = (),
     normalise: Normalise = "none",
 ) -> Grade:
-    """The most likely option, judged.
+    """Grade the most likely option.
 
-    If several different options share the first place, none was chosen: taking the first of them
-    would be a preference for a letter that the model does not have.
+    If different options are equally likely, none is chosen: taking the first one would be a
+    preference for a letter that the model does not have.
 
     Args:
         logprobs: sum of the log-probabilities of each option.
-        tokens: how many tokens each option has.
-        options: as shown, in order.
+        tokens: number of tokens of each option.
+        options: options as shown, in order.
         gold: text of the right option.
         also_right: texts of further right options.
-        normalise: by nothing, by tokens, or by characters of the option's text.
+        normalise: divide by nothing, by tokens, or by characters of the option.
 
     Returns:
-        The verdict; a value that is no number makes it missing, never wrong.
+        The grade; missing if a log-probability is not a number.
     """
     right = right_options(tuple(options), gold, tuple(also_right))
     if not len(logprobs) == len(tokens) == len(options):

@@ -1,7 +1,8 @@
 """The registry of scorers: built-in ones, and those of installed packages by entry point.
 
-A package adds one by an entry point in the group `forgetmap.scorers` that names an object as
-described in scorer.py; one of a known name is left out. Nothing is imported before it is used.
+A package adds one with an entry point in the group `forgetmap.scorers` that names an object as
+described in scorer.py; one with the name of a built-in scorer is ignored. Nothing is imported
+before it is used.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from forgetmap.scoring.grade import UNSCORED, grade_missing
 from forgetmap.scoring.scorer import Fields, RuleScorer, Scorer, ScorerInput
 
 Needs = Literal["rule", "judge", "sandbox"]
-"""What it takes to use a scorer."""
+"""What a scorer needs: only its rule, a judge, or a sandbox."""
 _METHODS: dict[str, Needs] = {"score": "rule", "questions": "judge", "program": "sandbox"}
 _RULES = {
     "option": "answers", "number": "answers", "maths": "answers", "yes_no": "answers",
@@ -24,13 +25,13 @@ _RULES = {
     "constraints": "constraints", "style": "style", "refusal": "refusal",
     "unsafe_refusal": "refusal", "reasoning_steps": "reasoning_steps", "code": "code",
 }  # fmt: skip
-"""Name -> module of forgetmap.scoring.scorers, in which it has the same name."""
+"""Scorer -> module of forgetmap.scoring.scorers that defines it under this name."""
 _JUDGES = {
     "faithfulness": "grounding", "coverage": "grounding", "reasoning": "quality",
     "following": "quality", "rating": "quality", "option_judge": "fallbacks",
     "maths_judge": "fallbacks",
 }  # fmt: skip
-"""The same of forgetmap.scoring.llm_judge."""
+"""Scorer -> module of forgetmap.scoring.llm_judge."""
 
 
 def _check_scorer(value: object) -> Scorer:
@@ -52,28 +53,28 @@ SCORERS = Registry(
     ),
     _check_scorer,
 )
-"""Ours, and those that packages add."""
+"""Built-in scorers, and those of other packages."""
 
 
 def find_scorer(name: str) -> Scorer:
-    """The scorer of this name.
+    """Return the scorer of this name.
 
     Raises:
-        UsageError: there is none, or the package that adds it is broken.
+        UsageError: there is no such scorer, or the package that adds it is broken.
     """
     return SCORERS.get(name)
 
 
 def scorer_names() -> list[str]:
-    """All scorers, in alphabetical order; nothing is loaded."""
+    """Return the names of all scorers, sorted; nothing is loaded."""
     return SCORERS.names()
 
 
 def load_scorer(name: str) -> Scorer:
-    """The scorer of this name, ready to score.
+    """Return the scorer of this name after checking that it can score.
 
-    What a scorer is called and which fields it has is known without the packages that it scores
-    with (`packages`, where it has them), so that results can be read where nothing is scored.
+    Name and fields of a scorer do not depend on the packages it scores with (`packages`), so that
+    `find_scorer` is enough for reading results.
 
     Raises:
         UsageError: as `find_scorer`.
@@ -86,19 +87,19 @@ def load_scorer(name: str) -> Scorer:
 
 
 def needs_of(scorer: Scorer) -> Needs:
-    """What it takes to use a scorer: nothing but the rule, a judge, or a sandbox."""
+    """Return what a scorer needs: only its rule, a judge, or a sandbox."""
     return next(needs for method, needs in _METHODS.items() if hasattr(scorer, method))
 
 
 def signature_of(scorer: Scorer) -> str:
-    """How a scorer signs its records."""
+    """Return `NAME@VERSION`, which identifies the scorer in records."""
     return f"{scorer.name}@{scorer.version}"
 
 
 def score_sample(scorer: Scorer, sample: ScorerInput) -> Fields:
-    """The values by rule; missing where a judge or a sandbox is needed.
+    """Score a sample by rule; unscored if the scorer needs a judge or a sandbox.
 
-    An item that cannot be used is an error of its own.
+    The scores of an unusable item are missing, with the error.
     """
     if needs_of(scorer) != "rule":
         return dict.fromkeys(scorer.fields, UNSCORED)

@@ -1,8 +1,8 @@
 """The protocol of scorers: one response in, several values out, without side effects.
 
-A rule scores by itself. A judge scorer says what to ask and settles the replies; a code scorer says
-what to run and settles how it ended. Who asks and who runs is not its business, so every scorer is
-a pure function of one sample and is tested as one.
+A rule scorer computes its values. A judge scorer returns questions and turns replies into values; a
+code scorer returns a program and turns its result into values. Asking and running happen elsewhere,
+so every scorer is a pure function of a sample.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Polarity = Literal["up", "down", "both"]
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What the values of one field can be.
+    """The range of the values of a field.
 
     Attributes:
-        low: the least value.
-        high: the greatest, None where there is none (a length).
-        binary: only `low` and `high` occur, so that an item can flip.
+        low: the smallest value.
+        high: the largest value; None if there is none, as for a length.
+        binary: whether only `low` and `high` occur, so that an item can flip.
     """
 
     low: float = 0.0
@@ -41,15 +41,15 @@ RATING = Scale(1.0, 10.0)
 
 @dataclass(frozen=True, slots=True)
 class ScorerInput:
-    """One response and what is needed to score it.
+    """A response and everything needed to score it.
 
     Attributes:
-        response: all of it, thinking included.
-        gold: the right answer: a text, or the JSON value the data set gives.
-        question: what was asked; of a conversation the turns in order.
-        options: as shown, in order.
-        material: whatever else the item has: `context`, `schema`, `tests`, `first_response`, ...
-        finish_reason: `length` if the response was cut off.
+        response: the complete response, with thinking.
+        gold: the right answer: a text, or a JSON value of the data set.
+        question: the question; in a conversation, the turns in order.
+        options: options as shown, in order.
+        material: further data of the item: `context`, `schema`, `tests`, `first_response`, ...
+        finish_reason: `length` if the response was truncated.
     """
 
     response: str
@@ -61,14 +61,14 @@ class ScorerInput:
 
 
 Fields = Mapping[str, Grade]
-"""The value of each field; a field that does not apply to this sample is left out."""
+"""The value of each field; fields that do not apply to the sample are absent."""
 
 
 class Scorer(Protocol):
-    """What all scorers say of themselves; `name@version` stands in every record they make.
+    """Attributes of all scorers; `name@version` is part of every record they make.
 
-    One that scores with packages outside the core installation lists them in `packages`; they must
-    not be needed to import it, so that its records can be read without them.
+    A scorer that needs packages outside the core installation lists them in `packages`. Importing
+    it must not need them, so that its records can be read without them.
     """
 
     name: str
@@ -77,32 +77,32 @@ class Scorer(Protocol):
 
 
 class RuleScorer(Scorer, Protocol):
-    """Scores by itself."""
+    """Scorer by a rule."""
 
     def score(self, sample: ScorerInput) -> Fields:
-        """The values; a response never raises an error, an unusable item raises FieldError."""
+        """Return the values; no response raises an error, an unusable item raises FieldError."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeQuestion:
-    """One question to a judge: what it is told to be, and what it is asked."""
+    """A question to a judge: system prompt and user prompt."""
 
     system: str
     user: str
 
 
 class JudgeScorer(Scorer, Protocol):
-    """Scores by what a judge replies."""
+    """Scorer by the replies of a judge."""
 
     def questions(self, sample: ScorerInput) -> Sequence[JudgeQuestion]:
-        """What to ask; nothing where the sample decides itself."""
+        """Return the questions to the judge; none if the sample is enough to score it."""
 
     def settle(self, sample: ScorerInput, replies: Sequence[str | None]) -> Fields:
-        """The values, from the replies in order; None is a question that got no reply."""
+        """Return the values from the replies, in order; None stands for a missing reply."""
 
 
 TAMPERING = "tampering"
-"""How the reason begins where a program tried to write its own verdict."""
+"""Beginning of the reason if a program tried to write its own verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +110,10 @@ class Program:
     """Python source to run in a sandbox.
 
     Attributes:
-        source: what a model wrote.
-        tests: what decides whether it passes, run in a process of their own that the source cannot
-            reach; without tests it passes if it runs to its end, by its own account.
-        replaced: names of builtins that tests take from the source.
+        source: the code of the model.
+        tests: tests that decide whether it passes, run in a separate process that the source
+            cannot reach; without tests it passes if it reports that it ran to its end.
+        replaced: names of builtins that the tests take from the source.
     """
 
     source: str
@@ -127,28 +127,28 @@ class ProgramResult:
 
     passed: bool
     reason: str = ""
-    """Why not: `timeout`, `memory`, `exit`, `exception`, ... with its last line of output."""
+    """Why it failed: `timeout`, `memory`, `exit`, `exception`, ... with its last line of output."""
     failed_to_start: bool = False
-    """The sandbox is at fault, not the program: the score is missing."""
+    """Whether the sandbox failed, not the program: the score is then missing."""
     tampered: bool = False
-    """It tried to write its own verdict: it is wrong, and the reason begins with `TAMPERING`."""
+    """Whether it tried to write its own verdict: it fails, and `reason` begins with `TAMPERING`."""
 
 
 class CodeScorer(Scorer, Protocol):
-    """Scores by running code."""
+    """Scorer by running code."""
 
     def program(self, sample: ScorerInput) -> Program | None:
-        """What to run; None where the response holds no code."""
+        """Return the program to run; None if the response contains no code."""
 
     def settle(self, sample: ScorerInput, result: ProgramResult | None) -> Fields:
-        """The values, from how it ended."""
+        """Return the values from the result of the program."""
 
 
 FORMS: Mapping[str, Scale] = {"acc": RIGHT_OR_WRONG, "acc_strict": RIGHT_OR_WRONG}
 
 
 def both_forms(grade: Grade) -> Fields:
-    """`acc` is the verdict; `acc_strict` has no answer where it stood in another form."""
+    """Return `acc`, and `acc_strict`, which counts answers not in the requested form as none."""
     if grade.score is None or grade.strict is not False:
         return {"acc": grade, "acc_strict": grade}
     return {"acc": grade, "acc_strict": replace(grade, score=0.0, outcome=Outcome.NO_ANSWER)}

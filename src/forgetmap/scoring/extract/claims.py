@@ -1,7 +1,7 @@
 """Explicit answers in a response: `Answer: X`, a box, or "the answer is X".
 
-Also in the languages of MGSM and of XTREME's question answering, and a few more. Their patterns are
-in lower case and composed (NFC), as the responses are when they are searched.
+The languages of MGSM, of XTREME's question answering and a few more are supported. Their patterns
+are in lower case and composed (NFC), as are the responses that are searched.
 """
 
 # ruff: noqa: RUF001  # words of other languages
@@ -42,7 +42,7 @@ _FOREIGN_STEMS = (
     "జవాబు", "resposta", "risposta", "إجابة", "جواب", "उत्तर", "जवाब", "답", "cevap", "yanıt", "đáp",
     "trả lời", "απάντηση", "odpowiedź", "jawaban", "antwoord", "відповідь", "תשובה",
 )  # fmt: skip
-"""One of these stands in every text that has such a word."""
+"""Every text with such a word contains one of these."""
 _ASCII_STEMS = tuple(filter(str.isascii, _FOREIGN_STEMS))
 _ARTICLE = r"(?:(?:la|le|el|il|die|der|das|o|a|het|η)[ \t]++)?+"
 
@@ -50,11 +50,11 @@ _COPULAS = (
     r"es|est|ist|lautet|beträgt|è|é|это|ni|هو|هي|है|হল|হলো|হচ্ছে|হবে|là|είναι|jest|to|adalah|is|은|는"
 )
 _THAT_IS = rf"[ \t*_]*+(?:(?:{_COPULAS})(?![^\W\d_])|是|为|為|は|คือ|เท่ากับ)"
-"""After the word; in some scripts joined to it."""
+"""Follows the word; in some scripts without a space."""
 
 
 MAX_ANSWER_CHARS = 500
-"""Characters; whoever states an answer does so in fewer."""
+"""Maximum length of an answer, in characters."""
 
 _MARK = re.compile(
     r"^[ \t>*_#`•-]*+(?:(?:so|thus|therefore|hence|the|my)[ ,]++)*+"
@@ -97,13 +97,13 @@ _MAX_CLAUSE_CHARS = 80
 
 @dataclass(frozen=True, slots=True)
 class AnswerClaim:
-    """An answer in the demanded form.
+    """An answer in the requested form.
 
     Attributes:
-        phrase: what is said to be the answer.
-        start: where the claim begins in the text.
-        ended: its line, or its box, came to an end: nothing can have been cut off.
-        last: it stands on the last line.
+        phrase: text of the answer.
+        start: offset of the claim in the text.
+        ended: whether its line or box has ended, so that it is complete.
+        last: whether it is on the last line.
     """
 
     phrase: str
@@ -113,7 +113,7 @@ class AnswerClaim:
 
 
 def find_marked_claims(text: str) -> list[AnswerClaim]:
-    """All claims in the demanded form, in order."""
+    """Return all claims in the requested form, in order."""
     final = text.rfind("\n", 0, len(text.rstrip())) + 1
     lines = [_line_claim(text, mark, final) for mark in _MARK.finditer(text)]
     boxes = [_box_claim(text, box, final) for box in _BOX.finditer(text)]
@@ -124,13 +124,13 @@ def find_marked_claims(text: str) -> list[AnswerClaim]:
 
 
 def next_question(text: str, position: int) -> int | None:
-    """Where a base model, having answered, goes on to invent the next question."""
+    """Return the offset at which a base model continues with a question of its own; else None."""
     match = _NEXT_QUESTION.search(text, position)
     return match.start() if match else None
 
 
 def find_spoken_claims(text: str) -> Iterator[str]:
-    """What follows "the answer is" and the like, to the end of the line; not if denied or asked."""
+    """Iterate over the text after "the answer is" and similar, unless negated or a question."""
     for claim in _find_claims(text):
         if is_hedged(text, claim.start()):
             continue
@@ -141,7 +141,7 @@ def find_spoken_claims(text: str) -> Iterator[str]:
 
 
 def _find_claims(text: str) -> list[re.Match[str]]:
-    """In order; patterns are tried only on texts that have one of their words."""
+    """Return the matches in order; patterns are tried only on texts with one of their words."""
     lower = text.lower()
     foreign = _ASCII_STEMS if lower.isascii() else _FOREIGN_STEMS
     patterns = ((_SPOKEN, _STEMS), (_SPOKEN_ELSEWHERE, foreign))
@@ -151,26 +151,26 @@ def _find_claims(text: str) -> list[re.Match[str]]:
 
 
 def is_hedged(text: str, position: int) -> bool:
-    """Whether the clause up to here denies or doubts what comes next."""
+    """Whether the clause before a position negates or doubts what follows."""
     clause = text[max(0, position - _MAX_CLAUSE_CHARS) : position]
     starts = [0, *(start.end() for start in _CLAUSE_START.finditer(clause))]
     return _HEDGED.search(clause, starts[-1]) is not None
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence, its final mark included."""
+    """Return the first sentence, with its final mark."""
     end = _SENTENCE_END.search(text)
     return text[: end.end()] if end else text
 
 
 def last_line(text: str) -> str:
-    """The last line that is not blank."""
+    """Return the last line that is not blank."""
     text = text.rstrip()
     return text[text.rfind("\n") + 1 :].strip()
 
 
 def without_empty_mark(text: str) -> str:
-    """Without an `Answer:` at the end that nothing follows."""
+    """Remove an `Answer:` at the end that nothing follows."""
     end = len(text)
     while end:
         start = text.rfind("\n", 0, end - 1) + 1
@@ -182,7 +182,10 @@ def without_empty_mark(text: str) -> str:
 
 
 def _line_claim(text: str, mark: re.Match[str], final: int) -> AnswerClaim | None:
-    """The rest of the line, or the next line if the mark stood alone; `final` is the last line."""
+    """Return the claim in the rest of the line, or in the next line if the mark is alone.
+
+    `final` is the offset of the last line.
+    """
     start = mark.end()
     end = text.find("\n", start)
     ended = end >= 0
@@ -193,7 +196,7 @@ def _line_claim(text: str, mark: re.Match[str], final: int) -> AnswerClaim | Non
 
 
 def _box_claim(text: str, box: re.Match[str], final: int) -> AnswerClaim | None:
-    """What stands between the braces, if they are closed."""
+    """Return the claim between the braces of a box, if they are closed."""
     depth = 1
     for brace in _BRACE.finditer(text, box.end(), box.end() + MAX_ANSWER_CHARS):
         depth += 1 if brace[0] == "{" else -1

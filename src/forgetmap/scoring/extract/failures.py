@@ -49,7 +49,7 @@ _STEMS = (
     "not able", "decline", "refuse", "not allowed", "not going", "as an ai", "no puedo", "je ne ",
     "ich kann ", "non posso ", "yardimci", "siwezi",
 )  # fmt: skip
-"""One of these stands in every opening in ASCII that declines; `ı` counts as `i` there."""
+"""Every refusal in ASCII contains one of these; `ı` counts as `i` there."""
 _OPENING_CHARS = 300
 
 _MAX_TAIL_CHARS = 20_000
@@ -63,27 +63,27 @@ _DIGITS = re.compile(r"\d+")
 
 
 def is_refusal(text: str) -> bool:
-    """Whether the response opens by declining. Ask only where no answer was found."""
+    """Whether the response begins with a refusal; only for responses without an answer."""
     opening = text[:_OPENING_CHARS].lstrip()
     if opening.isascii():
         lower = opening.lower()
-        if not any(map(lower.__contains__, _STEMS)):  # sooner known than by the patterns
+        if not any(map(lower.__contains__, _STEMS)):  # faster than the patterns
             return False
     return _REFUSAL.search(opening) is not None or _ELSEWHERE.search(opening) is not None
 
 
 def why_nothing(text: str, *, cut: bool) -> Outcome:
-    """Why what was wanted is not in a text."""
+    """Return the outcome of a text without an answer."""
     if cut:
         return Outcome.TRUNCATED
     return Outcome.REFUSED if is_refusal(text) else Outcome.NO_ANSWER
 
 
 def is_loop(text: str) -> bool:
-    """Whether the text repeats itself up to its end, word for word or with nothing new.
+    """Whether the text repeats itself up to its end, word for word or nearly so.
 
-    A unit must come back at least five times over at least 400 characters. Units that differ in a
-    counter only also count if they hold words enough not to be a list or a table.
+    A unit must occur at least five times over at least 400 characters. Units that differ only in
+    numbers count if they have enough letters not to be a list or a table.
     """
     tail = text.rstrip()[-_MAX_TAIL_CHARS:]
     if len(tail) < _MIN_LOOP_CHARS:
@@ -101,9 +101,9 @@ def is_loop(text: str) -> bool:
 
 
 def _repeated_unit(tail: str) -> str:
-    """The unit that fills the end of the text, or nothing.
+    """Return the unit that is repeated at the end of the text; empty if there is none.
 
-    The last few characters are looked up further left: the distance is the only period possible.
+    The last characters are searched further left: the distance is the only possible period.
     """
     for probe in _PROBES:
         before = tail.rfind(tail[-probe:], 0, len(tail) - 1)

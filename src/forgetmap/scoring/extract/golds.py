@@ -1,8 +1,8 @@
 r"""Right answers in the formats of data sets.
 
-A text, a number, a truth value, a list of other names, `{"text": [...]}`, `{"answer": ...}`, the
-same written as JSON or Python text, a solution that ends in `#### 12` or `\boxed{12}`; with options
-a letter, a number counted from 1, or the option's text.
+A text, a number, a truth value, a list of alternatives, `{"text": [...]}`, `{"answer": ...}`, these
+written as JSON or Python text, a solution that ends in `#### 12` or `\boxed{12}`; with options a
+letter, a number counted from 1, or the text of the option.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MIN_LETTERS = 10
 
 
 def right_texts(gold: Any) -> tuple[str, ...]:
-    """All right answers as texts, the first one first.
+    """Return all right answers as texts, in order.
 
     Raises:
         FieldError: there is none.
@@ -41,7 +41,7 @@ def right_texts(gold: Any) -> tuple[str, ...]:
 
 
 def final_texts(gold: Any) -> tuple[str, ...]:
-    r"""All right answers, of a worked solution only what follows `####` or stands in `\boxed{}`.
+    r"""Return all right answers; of a worked solution, the part after `####` or in `\boxed{}`.
 
     Raises:
         FieldError: there is none.
@@ -70,7 +70,7 @@ def truth(gold: Any) -> bool:
 
 
 def option_texts(choices: Any) -> tuple[str, ...]:
-    """Options as shown, without their letters: from a list, a mapping, or a text `A: .. B: ..`."""
+    """Return options without their letters, from a list, a mapping, or a text `A: .. B: ..`."""
     value = unwrap(choices)
     if isinstance(value, str):
         return _split(simplify(value))
@@ -86,28 +86,28 @@ def option_texts(choices: Any) -> tuple[str, ...]:
 
 
 def letters_up_to(gold: Any) -> tuple[str, ...]:
-    """Bare letters for options that are not known, at least up to the right one."""
+    """Return letters as options whose texts are unknown, at least up to the right one."""
     letters = [text.strip().upper() for text in _texts(unwrap(gold))]
     indices = [index for letter in letters if (index := letter_index(letter)) is not None]
     return tuple(_LETTERS[: max(_MIN_LETTERS, *indices) + 1]) if indices else ()
 
 
 def letter_index(text: str) -> int | None:
-    """Which option a single letter stands for, counted from 0; other letters stand for none."""
+    """Return the index of the option with this letter; None for any other text."""
     index = _LETTERS.find(text.upper()) if len(text) == 1 else -1
     return None if index < 0 else index
 
 
 def right_indices(gold: Any, options: Sequence[str], *, count_from: int = 1) -> tuple[int, ...]:
-    """Where the right options stand.
+    """Return the indices of the right options.
 
     Args:
         gold: a letter, a number, the text of the option, or several of them.
-        options: as shown.
-        count_from: what number the first option has.
+        options: options as shown.
+        count_from: number of the first option.
 
     Raises:
-        FieldError: there is none, or a letter that is an option's text means another by its place.
+        FieldError: there is none, or a letter is ambiguous because it is also an option's text.
     """
     texts = right_texts(gold)
     indices = tuple(dict.fromkeys(_option_index(text, options, count_from) for text in texts))
@@ -115,7 +115,7 @@ def right_indices(gold: Any, options: Sequence[str], *, count_from: int = 1) -> 
 
 
 def unwrap(value: Any) -> Any:
-    """A list or mapping that was written as JSON or Python text; anything else as it is."""
+    """Parse a list or mapping written as JSON or Python text; return anything else as it is."""
     if not (isinstance(value, str) and value.strip()[:1] in {"[", "{"}):
         return value
     for parse in (json.loads, ast.literal_eval):
@@ -153,7 +153,7 @@ def _final(text: str) -> str:
 
 
 def _split(text: str) -> tuple[str, ...]:
-    """At A, B, C in this order, each at the start of a line or else after a blank."""
+    """Split a text at A, B, C in this order, each at the start of a line, else after a blank."""
     by_line = _labels(text, r"^[ \t]*")
     labels = by_line if len(by_line) > 1 else _labels(text, r"(?:^|(?<=\s))")
     ends = [*(label.start() for label in labels[1:]), len(text)]
@@ -162,7 +162,7 @@ def _split(text: str) -> tuple[str, ...]:
 
 
 def _labels(text: str, before: str) -> list[re.Match[str]]:
-    """Labels in order, all with the same mark after the letter."""
+    """Return the labels in order, all with the same mark after the letter."""
     labels: list[re.Match[str]] = []
     mark = r"[)\].:]"
     for letter in _LETTERS:
@@ -210,14 +210,14 @@ def _unusable(gold: Any, hint: str) -> FieldError:
 
 
 def passage_of(material: Mapping[str, Any], gold: Any = None) -> str:
-    """The text an answer must stand on: the supporting sentences where they are named, else all."""
+    """Return the text that supports an answer: the supporting sentences if named, else all."""
     context = unwrap(material.get("context", material.get("ctx")))
     supporting = list(_supporting(context, unwrap(gold)))
     return "\n".join(supporting or texts_in(context))
 
 
 def _supporting(context: Any, gold: Any) -> Iterator[str]:
-    """The sentences that HotpotQA names by title and number."""
+    """Iterate over the sentences that HotpotQA names by title and number."""
     facts = gold.get("supporting_facts") if isinstance(gold, Mapping) else None
     if not (isinstance(facts, Mapping) and isinstance(context, Mapping)):
         return
@@ -234,7 +234,7 @@ def _list_at(value: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """All texts in a value, whatever holds them."""
+    """Iterate over all texts in a nested value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -1,7 +1,7 @@
 """JSON in a response: only JSON, or JSON inside other text.
 
-JSON is read as its grammar says: no NaN, no number beyond what a float holds, at most 64 levels
-deep. Looking for it takes time proportional to the length of the text, whatever the text.
+JSON is read strictly: no NaN, no number beyond the range of a float, at most 64 levels deep. The
+search takes time proportional to the length of the text, for any text.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ _OPENING = re.compile(r"\{(?=\s*+[\"}])|\[(?=\s*+[\[{\"\-0-9tfn\]])")
 _WORK_PER_CHARACTER = 50
 _MIN_WORK = 100_000
 _RECURSION_WORK = 10_000
-_ERROR_WORK = 50  # telling the line of an error means counting all lines before it
+_ERROR_WORK = 50  # computing the line of an error counts all lines before it
 
 
 class NotJson(ValueError):  # noqa: N818
-    """The text is no JSON."""
+    """The text is not JSON."""
 
 
 def read_json(text: str) -> Any:
-    """The value of a text that is nothing but JSON.
+    """Return the value of a text that is only JSON.
 
     Raises:
-        NotJson: it is not.
+        NotJson: the text is not JSON.
     """
     try:
         value = _DECODER.decode(text)
@@ -41,7 +41,7 @@ def read_json(text: str) -> Any:
 
 
 def strip_fence(text: str) -> str:
-    """What stands inside the code fence, if the text is nothing but one."""
+    """Return the content of the code fence, if the text is only a code fence."""
     text = text.strip()
     if len(text) < 2 * len(_FENCE) or not (text.startswith(_FENCE) and text.endswith(_FENCE)):
         return text
@@ -54,7 +54,7 @@ def strip_fence(text: str) -> str:
 
 
 def json_within(text: str) -> Iterator[tuple[str, Any]]:
-    """Every object and array in a text that is in no other one, as written and as a value."""
+    """Iterate over the outermost objects and arrays in a text, as written and as values."""
     position, work = 0, _MIN_WORK + _WORK_PER_CHARACTER * len(text)
     while work > 0 and (opening := _OPENING.search(text, position)):
         start = position = opening.start()
@@ -72,7 +72,7 @@ def json_within(text: str) -> Iterator[tuple[str, Any]]:
 
 
 def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """All values that hold no others, each with the key nearest above it."""
+    """Iterate over all leaf values, each with the nearest key above it."""
     if isinstance(value, dict):
         for name, part in value.items():
             yield from leaves(part, name)

@@ -4,11 +4,11 @@ A word is a run of letters, digits and underscores (`\w+`), vowel signs and acce
 scripts written without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese) every letter counts as
 one word, as word processors count them; Korean has spaces.
 
-A sentence ends at `.`, `!`, `?` or an ellipsis, closing quotes and brackets included, where white
-space follows; not after an abbreviation, an initial or the number of a list item, nor before a
-small letter if the mark is a dot. The marks of other scripts (Chinese, Japanese, Hindi, Urdu,
-Arabic) end a sentence wherever they stand. A blank line, a heading and a list item end it too; a
-table row and a line of marks only are no sentence.
+A sentence ends at `.`, `!`, `?` or an ellipsis, closing quotes and brackets included, if white
+space follows; not after an abbreviation, an initial or the number of a list item, nor at a dot
+before a small letter. The marks of other scripts (Chinese, Japanese, Hindi, Urdu, Arabic) always
+end a sentence. So do a blank line, a heading and a list item; table rows and lines of marks are not
+sentences.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _TABLE_ROW = re.compile(r"[ \t]*\|.*\|[ \t]*")
 
 
 def count_words(text: str) -> int:
-    """How many words a text has."""
+    """Return the number of words in a text."""
     pattern = _ASCII_WORD if text.isascii() else _any_word()
     return len(pattern.findall(text))
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, in order."""
+    """Return the sentences of a text, in order."""
     parts: list[str] = []
     for block in _BREAK.split("\n".join(map(_plain_line, text.split("\n")))):
         parts += _within(block)
@@ -63,14 +63,14 @@ def sentences(text: str) -> list[str]:
 
 
 def _plain_line(line: str) -> str:
-    """A heading becomes a block of its own, a table row nothing."""
+    """Make a heading a block of its own, and remove a table row."""
     if _TABLE_ROW.fullmatch(line):
         return ""
     return line + "\n" if _HEADING.match(line) else line
 
 
 def _within(block: str) -> list[str]:
-    """The sentences of a block, which ends with one."""
+    """Return the sentences of a block, whose end is the end of a sentence."""
     parts, start = [], 0
     for end in _END.finditer(block):
         if not _goes_on(block, start, end):
@@ -80,7 +80,7 @@ def _within(block: str) -> list[str]:
 
 
 def _goes_on(block: str, start: int, end: re.Match[str]) -> bool:
-    """Whether the sentence goes on after this mark."""
+    """Whether the sentence continues after this mark."""
     following = block[end.end() : end.end() + 40].lstrip()[:1]
     if block[end.start()] != ".":
         return False
@@ -97,7 +97,7 @@ def _goes_on(block: str, start: int, end: re.Match[str]) -> bool:
 
 @lru_cache(maxsize=1)
 def _any_word() -> re.Pattern[str]:
-    """One letter of a script without spaces, or a run of anything else; marks join their letter."""
+    """Return the pattern of a word: a letter of a script without spaces, or a run of others."""
     joined = marks()
     return re.compile(rf"[{_UNSPACED}][{joined}]*+|(?:(?![{_UNSPACED}])[\w{joined}])++")
 
@@ -109,7 +109,7 @@ _LINE_SENTENCE_END = re.compile(
 
 
 def line_sentences(text: str) -> list[str]:
-    """In order, without blanks around them; abbreviations and decimals end none."""
+    """Return the sentences in order, stripped; a line break also ends a sentence."""
     ends = [0, *(end.end() for end in _LINE_SENTENCE_END.finditer(text)), len(text)]
     parts = (text[start:end].strip() for start, end in pairwise(ends))
     return [sentence for sentence in parts if any(map(str.isalnum, sentence))]
