@@ -1,7 +1,7 @@
 """The command line: one module per command, one folder per group, loaded on use.
 
 A module here imports click, option modules and light constants at the top; everything else is
-imported where a command runs, so that every `--help` is shown at once.
+imported when a command runs, so that every `--help` is fast.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ ITEM_LINES = {
     "ended": "outcome_after",
     "said": "response_after",
 }
-"""Label -> column of what is listed of an item."""
+"""Label -> column, in lists of items."""
 
 
 @click.command("compare", epilog=EXAMPLES)
@@ -112,7 +112,7 @@ def command(before: str, after: tuple[str, ...], **options: Any) -> None:
 
 
 def _comparisons(result: Comparison | FanOut | Chain) -> Sequence[Comparison]:
-    """The comparisons to list items of; of a chain the first checkpoint with the last."""
+    """Return the comparisons whose items are listed; for a chain, that of its two ends."""
     from forgetmap.comparison import Chain, FanOut
 
     if isinstance(result, Chain):

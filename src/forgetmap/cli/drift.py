@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 FORMAT_OF_ENDING = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json",
                     ".csv": "csv"}  # fmt: skip
 NUMBERS = ("json", "csv")
-"""Formats of --out that are no report."""
+"""Formats of --out that are not reports."""
 EXAMPLES = """\b
 Examples:
   forgetmap drift responses/base responses/tuned --taxonomy captrack

@@ -64,7 +64,7 @@ def command() -> None:
 
 
 def _pair_options(command: Command) -> Command:
-    """The two runs, and how they are read, paired and compared."""
+    """Add the two runs, and options for reading, pairing and comparing them."""
     runs = [
         click.argument("before", type=click.Path()),
         click.argument("after", type=click.Path()),
@@ -79,7 +79,7 @@ def _out_option(text: str) -> Callable[[Command], Command]:
 def _compare(
     before: str, after: str, out: Path, options: dict[str, Any], **more: Any
 ) -> Comparison:
-    """The comparison; nothing that is read may be written over."""
+    """Compare two runs; refuse to overwrite an input."""
     from rich.console import Console
 
     from forgetmap.comparison import compare
@@ -322,7 +322,7 @@ def card(before: str, after: str, **options: Any) -> None:
 
 
 def _typed(before: str, after: str) -> str:
-    """The comparison as others would type it; paths without the folders of this machine."""
+    """Return the command of the comparison, with paths shortened to their names."""
     context = click.get_current_context()
     words = ["forgetmap", "compare", Path(before).name, Path(after).name]
     for name in _SETTINGS:

@@ -138,13 +138,13 @@ def check(ctx: click.Context, /, before: str, after: str, **options: Any) -> Non
         click.echo(result.to_json())
     else:
         console = Console()
-        # Written at once: a reader such as `head` leaves after the first line.
+        # Printed at once: a reader such as `head` may close the pipe after the first line.
         with console.capture() as text:
             if explain:
                 print_blocks(console, [*tell_policy(policy), Line()])
             print_gate(console, result, explain=explain)
         shown = text.get()
-        # Names come from files: a line of one must not be a command of the runner.
+        # Names come from files: a line must not be a command for the CI runner.
         for command in ("::", "##[") if _is_on_github(outputs["github"]) else ():
             shown = shown.replace(command, f"{command[0]} {command[1:]}")
         click.echo(shown, nl=False)
@@ -153,7 +153,7 @@ def check(ctx: click.Context, /, before: str, after: str, **options: Any) -> Non
 
 
 def _policy(ctx: click.Context, path: Path | None, margin: float) -> Any:
-    """The policy of the file, or the default one with the margin that was asked for."""
+    """Return the policy of the file, or the default one with the given margin."""
     from click.core import ParameterSource
 
     from forgetmap.gate import make_default_policy, read_policy
@@ -168,7 +168,7 @@ def _policy(ctx: click.Context, path: Path | None, margin: float) -> Any:
 
 
 def _write_outputs(result: GateResult, outputs: dict[str, Any], *, to_stderr: bool) -> None:
-    """What else was asked for: files, and lines for GitHub."""
+    """Write the requested files, and lines for GitHub."""
     from forgetmap.gate import as_annotations, as_comment, write_junit
     from forgetmap.records import writable
 
@@ -182,7 +182,7 @@ def _write_outputs(result: GateResult, outputs: dict[str, Any], *, to_stderr: bo
 
 
 def _is_on_github(wish: bool | None) -> bool:  # noqa: FBT001  # what click hands over
-    """As asked for, else whether GitHub Actions runs this."""
+    """Return the option, or by default whether GitHub Actions runs this."""
     import os
 
     return os.environ.get("GITHUB_ACTIONS") == "true" if wish is None else wish
@@ -251,7 +251,7 @@ def accept(run: str, name: str, store: str | None, *, as_json: bool, **facts: An
     if as_json:
         click.echo(json.dumps(asdict(baseline), indent=2))
         return
-    # Without an id nobody knows whether a table is still the one that the gate saw.
+    # Without an id, a changed table cannot be detected.
     of = "" if baseline.run["run_id"] else " of a run of this name"
     gate = f"the last gate{of} said {baseline.gate}" if baseline.gate else "it was not gated"
     shown = printable(baseline.run["name"] or run)

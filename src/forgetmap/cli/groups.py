@@ -1,8 +1,8 @@
 """Groups of commands whose modules are imported on use.
 
-A command is a function of the module of its group. Where it is long, or the group is the root, it
-lies in the module of its name (`forgetmap merge sweep` in `cli/merge/sweep.py`) under the name
-`command`; then the group knows nothing of it but the line that its help shows.
+A command is a function in the module of its group. Long commands, and those of the root group, have
+a module with their name (`forgetmap merge sweep` in `cli/merge/sweep.py`), in which they are called
+`command`; then the group has only the line for its help.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from click.shell_completion import CompletionItem
 
 
 class CommandGroup(click.Group):
-    """A group that lists its commands in an order of its own and imports them when used.
+    """A group that lists its commands in its own order and imports them on use.
 
     Args:
-        lines: name of each command and what it does, in the order of the help.
-        package: the package of commands that have a module of their own.
-        default: the command that is meant where none is named.
+        lines: description of each command by name, in the order of the help.
+        package: package of commands that have their own module.
+        default: command if none is given.
     """
 
     def __init__(
@@ -37,11 +37,11 @@ class CommandGroup(click.Group):
         self.default = default
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """The names, in the order of the help."""
+        """Return the names in the order of the help."""
         return list(self.lines)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, imported now if the group does not have it yet."""
+        """Return a command by name; import it on first use."""
         command = super().get_command(ctx, cmd_name)
         if command is not None or cmd_name not in self.lines:
             return command
@@ -51,11 +51,11 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command named first, or else the default with all words."""
+        """Return the first word as the command, or else the default command with all words."""
         return super().resolve_command(ctx, self._with_default(args))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """The same where the first word is an option."""
+        """Insert the default command if the first word is an option."""
         is_help = not args or args[0] in ctx.help_option_names
         return super().parse_args(ctx, args if is_help else self._with_default(args))
 
@@ -63,7 +63,7 @@ class CommandGroup(click.Group):
         return args if self.default is None or args[0] in self.lines else [self.default, *args]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The commands that begin like this, without importing them."""
+        """Return the commands that begin like this, without importing them."""
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         items = [CompletionItem(name, help=self.lines.get(name)) for name in names]
         return items + click.Command.shell_complete(self, ctx, incomplete)

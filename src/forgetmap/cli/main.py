@@ -49,7 +49,7 @@ Examples:
   forgetmap records check results.jsonl
 """
 UNFORESEEN = 4
-"""Exit code of a gate that decided nothing, for a reason that nobody thought of."""
+"""Exit code of a gate without a decision, after an unexpected error."""
 COMPLETION_EXAMPLES = """\b
 Examples:
   forgetmap completion bash >> ~/.bashrc
@@ -85,15 +85,15 @@ def completion(ctx: click.Context, shell: str) -> None:
 def script() -> None:
     """Entry point of the installed command.
 
-    Where torch was loaded it keeps DuckDB's types alive to the end, and DuckDB would report each of
-    them on the way out, which helps nobody: the process is ended before.
+    If torch was loaded, it keeps types of DuckDB alive until the end, and DuckDB would report each
+    of them at exit. So the process ends before that.
     """
     try:
         main()
     except SystemExit as end:
         if "torch" not in sys.modules:
             raise
-        atexit._run_exitfuncs()  # noqa: SLF001  # what the interpreter would do
+        atexit._run_exitfuncs()  # noqa: SLF001  # as the interpreter would do
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(end.code if isinstance(end.code, int) else int(end.code is not None))
@@ -115,13 +115,13 @@ def main() -> None:
         _print_error(spark_error(error))
         sys.exit(2)
     except BrokenPipeError:
-        # The reader of a pipe, such as `head`, has gone: that is not an error of ours.
+        # The reader of a pipe, such as `head`, has closed it: that is not an error.
         _drop_output()
         sys.exit(1)
 
 
 def _cluster_failures() -> tuple[type[BaseException], ...]:
-    """What Spark raises, where it was loaded; asked only once something was raised."""
+    """Return the errors of Spark if it is loaded; called only after an error."""
     if "pyspark" not in sys.modules:
         return ()
     from forgetmap.records import spark_failures
@@ -130,10 +130,10 @@ def _cluster_failures() -> tuple[type[BaseException], ...]:
 
 
 def _run_gate() -> int:
-    """The exit code of a gate: 0 and 1 are decisions, so nothing else may end in them."""
+    """Return the exit code of a gate: 0 and 1 are decisions, so no other outcome may use them."""
     try:
         return _gate_code()
-    except BaseException:  # noqa: BLE001  # not even the error could be written
+    except BaseException:  # noqa: BLE001  # not even the error could be printed
         return UNFORESEEN
 
 
@@ -148,25 +148,25 @@ def _gate_code() -> int:
         error.show()
         return 2
     except (BrokenPipeError, SystemExit):
-        # Nobody reads the output any more; rich ends the process with 1 then.
+        # The pipe is closed; rich would end the process with 1.
         _drop_output()
         return UNFORESEEN
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted: nothing was decided.", err=True)
         return UNFORESEEN
-    except Exception:  # noqa: BLE001  # whatever it was, it is no decision
+    except Exception:  # noqa: BLE001  # any other error is not a decision
         traceback.print_exc()
         return UNFORESEEN
     return code if isinstance(code, int) else 0
 
 
 def _drop_output() -> None:
-    """Nobody reads what is still to be written, so that writing it cannot fail."""
+    """Discard the remaining output, so that writing it cannot fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _replace_unencodable() -> None:
-    """Where the terminal does not know a letter, show a substitute instead of failing."""
+    """Replace characters that the terminal cannot show, instead of failing."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
 

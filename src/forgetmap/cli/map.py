@@ -145,7 +145,7 @@ def command(before: str, after: tuple[str, ...], out: Path, **options: Any) -> N
 
 
 def _auto_repeats(options: dict[str, Any]) -> Auto | None:
-    """How repeats are spent, if that is left open; the most of them go into the settings."""
+    """Return the settings of automatic repeats, if requested; their maximum goes into `options`."""
     from forgetmap.map import Auto
 
     if options["repeats"] != AUTO:
@@ -160,7 +160,7 @@ def _auto_repeats(options: dict[str, Any]) -> Auto | None:
 
 
 def _print_repeats(path: Path) -> None:
-    """What every category took, and why it ended."""
+    """Print the number of repeats per category, and why it stopped."""
     from forgetmap.text import percent, printable
 
     repeats = json.loads(path.read_text(encoding="utf-8"))

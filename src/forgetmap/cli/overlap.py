@@ -50,7 +50,7 @@ def command() -> None:
 
 
 def _estimate_options(command: Command) -> Command:
-    """How overlap is estimated; `estimate_settings` reads them."""
+    """Add options for estimating overlap; `_estimate_settings` reads them."""
     options = [
         _level_option,
         click.option(
@@ -69,7 +69,7 @@ def _estimate_options(command: Command) -> Command:
 
 
 def _estimate_settings(options: dict[str, Any]) -> OverlapSettings:
-    """What is estimated."""
+    """Return the settings of the estimate."""
     from forgetmap.overlap import OverlapSettings
 
     return OverlapSettings(

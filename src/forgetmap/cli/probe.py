@@ -112,7 +112,7 @@ def choose(runs: tuple[str, ...], out: Path, **options: Any) -> None:
 
 
 def _suite_name(name: str, out: Path) -> str:
-    """A file of items by its name if it lies beside the probe, else by its whole path."""
+    """Return the name of a file of items beside the probe, else its full path."""
     path = Path(name)
     if not path.is_file():
         return name

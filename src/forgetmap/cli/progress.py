@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from forgetmap.study import RunUpdate
 
 INTERVAL_S = 15.0
-"""Seconds between lines where there is no terminal."""
+"""Seconds between lines without a terminal."""
 EXIT_INTERRUPTED = 130
 
 
 class JobProgress:
-    """Shows jobs one after the other, counted in items or in bytes."""
+    """Shows jobs one after the other, counted in items or bytes."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -56,7 +56,7 @@ class JobProgress:
         self._bar.stop()
 
     def show_answers(self, name: str, step: Step) -> None:
-        """How far a run of a model is."""
+        """Show the progress of the run of a model."""
         if step.damaged and name not in self._tasks:
             lines = counted(step.damaged, "line")
             self._console.print(
@@ -71,7 +71,7 @@ class JobProgress:
         self._show(name, (step.done, step.total), amount, rate, left)
 
     def show_bytes(self, name: str, step: MergeStep) -> None:
-        """How far a merge is."""
+        """Show the progress of a merge."""
         if step.kept and name not in self._tasks:
             share = step.kept / step.total
             self._console.print(f"{name}: {share:.0%} done in an earlier attempt")
@@ -82,23 +82,23 @@ class JobProgress:
         self._show(name, (step.done, step.total), amount, f"{speed / 1e6:,.0f} MB/s", left)
 
     def show_items(self, name: str, done: int, total: int, unit: str) -> None:
-        """How many of a short list are done; nothing is printed without a terminal."""
+        """Show the progress of a short list; prints nothing without a terminal."""
         if self._console.is_terminal:
             self._show(name, (done, total), f"{done:,} of {total:,} {unit}", "", 0.0)
 
     def show_steps(self, name: str, done: int, total: int, rate: str) -> None:
-        """How many steps of a training are done."""
+        """Show the progress of a training."""
         left = (total - done) * (time.monotonic() - self._began) / max(done, 1)
         self._show(name, (done, total), f"{done:,} of {total:,} steps", rate, left)
 
     def show_runs(self, name: str, done: int, total: int, latest: str, left: float) -> None:
-        """How many trainings are done, and which was the latest."""
+        """Show the number of finished trainings, and the latest one."""
         self._show(name, (done, total), f"{done:,} of {total:,} runs", latest, left)
 
     def _show(self, name: str, count: tuple[int, int], amount: str, rate: str, left: float) -> None:
         done, total = count
         if name not in self._tasks:
-            # What an earlier attempt did must not count as the speed of this one.
+            # Results of an earlier attempt must not count for the speed of this one.
             self._tasks[name] = self._bar.add_task(
                 name, total=total, completed=done, amount=amount, rate=rate
             )
@@ -111,11 +111,11 @@ class JobProgress:
 
 
 class StudyProgress(JobProgress):
-    """Shows a whole study: a line for all of it, and one for every model at work.
+    """Shows a whole study: a line for the total, and one per running model.
 
     Args:
-        total: models of the study.
-        done: those that were done before.
+        total: number of models.
+        done: number of models that were finished before.
     """
 
     def __init__(self, total: int, done: int) -> None:
@@ -124,7 +124,7 @@ class StudyProgress(JobProgress):
         self._answers: dict[str, int] = {}
 
     def show_update(self, update: RunUpdate) -> None:
-        """A model began, is done, or failed."""
+        """Show that a model started, is done, or failed."""
         if update.effort is None and update.error is None:
             self._show_total()
             return
@@ -136,7 +136,7 @@ class StudyProgress(JobProgress):
         elif update.effort is not None:
             self._done += 1
             effort = update.effort
-            if not effort.answers:  # only its end was missing
+            if not effort.answers:  # nothing was left to answer
                 self._print(f"{update.model}: all answers already present")
                 return
             speed = effort.tokens / effort.seconds if effort.seconds else 0.0
@@ -146,7 +146,7 @@ class StudyProgress(JobProgress):
         self._show_total()
 
     def show_answers(self, name: str, step: Step) -> None:
-        """How far the run of a model is, and with it the study."""
+        """Show the progress of the run of a model, and of the study."""
         self._answers[name] = step.done
         super().show_answers(name, step)
         self._show_total()
@@ -172,7 +172,7 @@ class StudyProgress(JobProgress):
 def stoppable(
     message: str = "Stopped. All answers so far are kept; run the same command to resume.",
 ) -> Iterator[None]:
-    """Ctrl-C, or being asked to end, keeps what was done and says how to go on."""
+    """On Ctrl-C or SIGTERM, keep the results so far and print how to resume."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

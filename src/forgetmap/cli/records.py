@@ -63,7 +63,7 @@ def command() -> None:
 
 
 def _manifest_options(command: Command) -> Command:
-    """What a manifest says that logs and tables do not."""
+    """Add options for facts that logs and tables do not have."""
     options = [
         click.option("--run-id", help="Name of the run, for lineage [default: from PATH]."),
         click.option("--model", help="Name of the model [default: from PATH]."),
@@ -77,7 +77,7 @@ def _manifest_options(command: Command) -> Command:
 
 
 def _with_manifest_options(run: Run, options: dict[str, Any]) -> Run:
-    """The run with what `manifest_options` say of it."""
+    """Return the run with the facts of the options."""
     from dataclasses import replace
 
     from forgetmap.records import ModelInfo
@@ -89,7 +89,7 @@ def _with_manifest_options(run: Run, options: dict[str, Any]) -> Run:
 
 
 def _open_checked(path: str, options: dict[str, Any]) -> Run:
-    """Open a run and check every result; with --save-map its columns are kept."""
+    """Open a run and check every result; with --save-map, save its columns."""
     from rich.console import Console
 
     from forgetmap.records import check_run
@@ -119,7 +119,7 @@ def _open_checked(path: str, options: dict[str, Any]) -> Run:
 
 
 def _summary(survey: Survey) -> str:
-    """How many results, tasks and repeats, in a sentence."""
+    """Return the numbers of results, tasks and repeats as a sentence."""
     from forgetmap.text import counted
 
     tasks = len({task.task for task in survey.tasks})
@@ -130,7 +130,7 @@ def _summary(survey: Survey) -> str:
 
 
 def _print_problems(console: Console, run: Run) -> None:
-    """What was left out while logs were read."""
+    """Print what was left out when logs were read."""
     from rich.text import Text
 
     from forgetmap.text import counted, printable
@@ -187,11 +187,11 @@ def check(path: str, *, as_json: bool, deep: bool, **options: Any) -> None:
 
 
 def _check_files(path: str) -> dict[str, FileStatus]:
-    """Whether each file of a run folder is as it was written.
+    """Check each file of a run folder for changes.
 
     Raises:
-        UsageError: it is no run folder, so nobody wrote down what its files were.
-        ChecksumError: one is not.
+        UsageError: it is not a run folder, so there are no checksums.
+        ChecksumError: a file was changed.
     """
     from forgetmap.records import check_files, is_run_folder
 
@@ -283,7 +283,7 @@ def _print_survey(console: Console, run: Run, survey: Survey, limit: int) -> Non
 
 
 def _facts(run: Run, survey: Survey) -> dict[str, str]:
-    """Format, what the manifest says, and columns, in words."""
+    """Return format, manifest and columns as texts."""
     manifest = run.info.model_dump(exclude_defaults=True, exclude={"tasks", "metrics", "simulated"})
     texts = " (and texts)" if survey.has_texts else ""
     return {
@@ -300,7 +300,7 @@ def _in_words(value: object) -> str:
 
 
 def _task_row(run: Run, task: TaskSurvey) -> tuple[str, ...]:
-    """The measure that would be compared is marked."""
+    """Return a row of the table of tasks; the main metric is marked."""
     from forgetmap.text import shorten
 
     measure = task.metric if task.scorer == "default" else f"{task.metric}/{task.scorer}"
@@ -549,7 +549,7 @@ def _next_step(proposal: MapProposal, target: Path) -> str:
 
 
 def _as_options(table_map: TableMap) -> str:
-    """A map as the options that mean the same."""
+    """Return the options that are equivalent to a map."""
     named = {**table_map.columns, "rows": table_map.rows, "model": table_map.model}
     columns = ",".join(f"{name}={column}" for name, column in named.items() if column)
     options = {"--columns": columns, "--task": table_map.task, "--range": table_map.score_range}

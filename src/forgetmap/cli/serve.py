@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from forgetmap.sources import Reading
 
 MAX_MEMORY = "512MB"
-"""What the engine may hold in memory; Python and what it imports come on top."""
+"""Memory limit of the engine; Python and imported packages need more."""
 EXAMPLES = """\b
 Examples:
   forgetmap serve runs
@@ -81,13 +81,13 @@ def command(runs: tuple[str, ...], host: str, port: int, **options: Any) -> None
     from forgetmap.text import counted
 
     token = _token(host, is_wanted=options["token"])
-    rule = make_rule(options)  # type: ignore[arg-type]  # has what it reads, and more
+    rule = make_rule(options)  # type: ignore[arg-type]  # has more than it reads
     with Console(stderr=True).status("Opening the runs ...") as status:
         reading = _reading(options, reading_progress(status))
         known = find_runs(runs, reading)
         noise = find_runs([options["noise"]], reading)[0] if options["noise"] else None
     listener = _listen(host, port)
-    # The limit on memory is for the whole process: not before something can be served.
+    # The memory limit applies to the whole process: set it only if there is something to serve.
     store = Store(MAX_MEMORY, persistent=options["cached"])
     port = listener.getsockname()[1]
     explorer = Explorer(known, store, ComparisonSetup(rule, noise, known[0].id if noise else None))
@@ -142,14 +142,14 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _address(host: str, port: int, token: str | None) -> str:
-    """What to open; a server that listens everywhere is also here."""
+    """Return the address to open; a server that listens everywhere is also on this machine."""
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # only read
     name = f"[{name}]" if ":" in name else name
     return f"http://{name}:{port}/" + (f"?token={token}" if token else "")
 
 
 def _token(host: str, *, is_wanted: bool) -> str | None:
-    """What a client must know, another one each time; None where everybody may ask."""
+    """Return a new token that clients need; None if everyone may connect."""
     import secrets
 
     from forgetmap.serve import is_loopback
@@ -165,10 +165,10 @@ def _token(host: str, *, is_wanted: bool) -> str | None:
 
 
 def _open(address: str, *, is_secret: bool) -> None:
-    """Show the page in a browser.
+    """Open the page in a browser.
 
-    Every user of a machine can see what commands are called with, so that a secret address is given
-    to the browser in a file that only this user can read.
+    Every user of a machine can see the arguments of commands, so a secret address is passed to the
+    browser in a file that only this user can read.
     """
     import webbrowser
 
@@ -188,7 +188,7 @@ def _run(app: ASGIApp, listener: socket.socket) -> None:
 
     from forgetmap.serve import make_server
 
-    # Being terminated ends it as Ctrl-C does: the temporary tables must go.
+    # SIGTERM ends it like Ctrl-C: temporary tables must be removed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         make_server(app).run(sockets=[listener])

@@ -109,7 +109,7 @@ def command(out: Path, **options: Any) -> None:
 
 
 def _tasks(**options: Any) -> list[SimulatedTask]:
-    """Tasks that lose more or less around the share of --lost."""
+    """Return tasks whose losses vary around --lost."""
     from forgetmap.simulation import SimulatedTask
 
     ks, lost = options["k"], options["lost"]

@@ -22,7 +22,7 @@ EXIT_FAILED = 2
 
 
 def dry_run(study: Study, out: Path, only: Sequence[str], options: dict[str, Any]) -> None:
-    """Print what the runs might take."""
+    """Print the estimated cost of the runs."""
     from rich.console import Console
 
     from forgetmap.study import plan_runs, tell_bill
@@ -33,7 +33,7 @@ def dry_run(study: Study, out: Path, only: Sequence[str], options: dict[str, Any
 
 
 def evaluate_study(study: Study, out: Path, only: Sequence[str], options: dict[str, Any]) -> int:
-    """Evaluate all models that have no run yet, and print what became of them.
+    """Evaluate all models without a run, and print the outcome.
 
     Returns:
         The exit code.
@@ -62,7 +62,7 @@ def evaluate_study(study: Study, out: Path, only: Sequence[str], options: dict[s
             threads=options["threads"],
             on_progress=progress.show_answers,
             on_update=progress.show_update,
-            # Threads are those of the processes that load models, not of this one.
+            # Threads are for the processes that load models, not for this one.
             **model_load_kwargs({**options, "threads": None}),
         )
     _print_result(study, out, runs)

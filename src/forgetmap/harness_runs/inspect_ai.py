@@ -16,11 +16,11 @@ RESERVED = frozenset({
     "--display", "--bundle-dir",
 })  # fmt: skip
 SERVICE = "forgetmap"
-"""Inspect takes the key of a service from the variable of that name: FORGETMAP_API_KEY."""
+"""Inspect reads the key of a service from the variable with its name: FORGETMAP_API_KEY."""
 
 
 def arguments(request: HarnessRequest, work: Path) -> list[str]:
-    """One log folder, decode greedily, and let a sample that fails be missing, not end it all."""
+    """Return arguments: one log folder, greedy decoding, and failed samples do not end the run."""
     refuse(
         "Inspect",
         {"--shots": request.shots is not None},
@@ -35,7 +35,7 @@ def arguments(request: HarnessRequest, work: Path) -> list[str]:
 
 
 def _task(name: str) -> str:
-    """Inspect looks for files below the current folder and takes no full paths."""
+    """Return a relative path: Inspect searches below the current folder and takes no full paths."""
     return os.path.relpath(name) if Path(name).is_absolute() else name
 
 
@@ -53,7 +53,7 @@ def _asking(request: HarnessRequest) -> list[str]:
 
 
 def _local(request: HarnessRequest) -> list[str]:
-    """Loaded by transformers; folders are all called `hf/local`."""
+    """Return arguments of a model loaded by transformers; folders are all called `hf/local`."""
     source = request.model
     refuse(
         "Inspect",
@@ -89,7 +89,7 @@ def _served(request: HarnessRequest) -> list[str]:
 
 
 def environment(request: HarnessRequest) -> Mapping[str, str]:
-    """Inspect asks for a key even where the server does not."""
+    """Return a key, which Inspect requires even if the server does not."""
     return {KEY: os.environ.get(KEY) or "none"} if request.is_served else {}
 
 

@@ -11,7 +11,7 @@ RESERVED = frozenset({"--output-dir", "--save-details", "--no-save-details", "--
 
 
 def arguments(request: HarnessRequest, work: Path) -> list[str]:
-    """Details of every sample; predictions are remembered beside them."""
+    """Return arguments: details of every sample, with cached predictions beside them."""
     source = request.model
     refuse(
         "lighteval",
@@ -50,12 +50,12 @@ def arguments(request: HarnessRequest, work: Path) -> list[str]:
 
 
 def environment(_: HarnessRequest) -> Mapping[str, str]:
-    """Nothing."""
+    """Return no variables."""
     return {}
 
 
 def tidy(logs: Path) -> None:
-    """Undo that the path of a model is repeated below the logs, hidden folders included."""
+    """Move logs out of folders that repeat the path of the model, including hidden ones."""
     for file in [*logs.rglob("details_*.parquet"), *logs.rglob("results_*.json")]:
         kind, *_, last = file.parent.relative_to(logs).parts
         folder = logs / kind / "model" / (last if kind == "details" else "")

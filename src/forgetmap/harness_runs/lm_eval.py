@@ -19,7 +19,7 @@ RESERVED = frozenset({
 
 
 def arguments(request: HarnessRequest, work: Path) -> list[str]:
-    """Log every sample, draw alike, decode greedily, and remember answers in case of a stop."""
+    """Return arguments: log every sample, fixed seeds, greedy decoding, and a cache of answers."""
     refuse(
         "lm-eval",
         {"--repeats": request.repeats > 1},
@@ -77,7 +77,7 @@ def _local(request: HarnessRequest) -> dict[str, Any]:
 
 
 def _served(request: HarnessRequest) -> tuple[str, dict[str, Any]]:
-    """A chat sends messages; else the server completes texts, which are sent as texts."""
+    """Return the model type and arguments for a server: chat messages, or texts to complete."""
     base, model = request.server
     kind, path = ("chat-completions", "chat/completions") if request.chat else ("completions",) * 2
     arguments = {
@@ -87,23 +87,23 @@ def _served(request: HarnessRequest) -> tuple[str, dict[str, Any]]:
         "tokenized_requests": False,
     }
     if not request.chat and not request.weighs:
-        # Only needed to weigh texts, and what the server calls the model need not be on the hub.
+        # Only needed for log-likelihoods, and the model may not be on the hub under this name.
         arguments["tokenizer_backend"] = "none"
     return f"local-{kind}", arguments
 
 
 def environment(request: HarnessRequest) -> Mapping[str, str]:
-    """The key, under the name lm-eval looks for; no other server's key goes to this one."""
+    """Return the key under the name that lm-eval reads, so that no other key is sent."""
     return {"OPENAI_API_KEY": os.environ.get(KEY) or "none"} if request.is_served else {}
 
 
 def needs(request: HarnessRequest) -> str:
-    """Chats go one way, texts another."""
+    """Return the ability that the server needs: chat or completions."""
     return "chat" if request.chat else "completions"
 
 
 def weighed(logs: Path) -> list[str]:
-    """Tasks that did anything else than have text generated."""
+    """Return the tasks that used anything other than generation."""
     arguments: set[str] = set()
     for file in logs.rglob("results_*.json"):
         tasks = json.loads(file.read_bytes()).get("configs", {})

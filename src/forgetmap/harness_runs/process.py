@@ -23,14 +23,14 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 Show = Callable[[str], None]
-"""Told what the program prints, as it comes."""
+"""Callback that receives the output of the program as it arrives."""
 LOCK, FINGERPRINT, OUTPUT = "lock", "fingerprint", "output.log"
 GRACE = 20.0
-"""Seconds for a program to end by itself."""
+"""Seconds that a program has to end by itself."""
 LAST_LINES, LONGEST_LINE = 15, 300
 LAST_BYTES = 1 << 16
 LOOK = 0.5
-"""Seconds between looks at whether a program that says nothing is still there."""
+"""Seconds between checks that a silent program is still running."""
 GUARD = """
 import os, sys
 said = sys.stdin.read().split()
@@ -41,14 +41,14 @@ if len(said) == 1:
 
 @contextmanager
 def claimed(work: Path, fingerprint: str, *, overwrite: bool) -> Iterator[int]:
-    """A folder that nobody else works in, with what an earlier attempt at the same thing left.
+    """Lock a work folder, with the results of an earlier attempt at the same run.
 
     Yields:
-        The lock. A program that is handed it keeps it to its own end, so that one that outlived us
-        is noticed.
+        The lock. A program that inherits it holds it until its own end, so that one that outlives
+        us is noticed.
 
     Raises:
-        OutputError: somebody works in it, or it is of another run.
+        OutputError: another process uses the folder, or it belongs to another run.
         HarnessError: the system has no locks.
     """
     require_locks()
@@ -64,7 +64,7 @@ def claimed(work: Path, fingerprint: str, *, overwrite: bool) -> Iterator[int]:
 
 
 def require_locks() -> None:
-    """Raise HarnessError where the system cannot follow and end other programs safely."""
+    """Raise HarnessError if the system cannot follow and end other programs safely."""
     if fcntl is None:
         raise HarnessError(
             f"forgetmap cannot run other harnesses on {sys.platform}",
@@ -110,17 +110,17 @@ def _empty(work: Path) -> None:
 def follow(
     command: Sequence[str], environment: Mapping[str, str], work: Path, lock: int, show: Show
 ) -> int:
-    """Run a program to its end, showing and keeping all it prints.
+    """Run a program to its end; show and save its output.
 
     Args:
         command: program and arguments.
-        environment: variables besides those of this process.
-        work: folder that keeps what it prints.
-        lock: of that folder.
-        show: told what it prints.
+        environment: additional environment variables.
+        work: folder in which the output is saved.
+        lock: lock of that folder.
+        show: receives the output.
 
     Returns:
-        Its exit code.
+        The exit code of the program.
     """
     with (work / OUTPUT).open("ab") as log, _guarded() as guard:
         program = subprocess.Popen(  # noqa: S603  # the user names program and arguments
@@ -148,7 +148,7 @@ def follow(
 
 @contextmanager
 def _guarded() -> Iterator[Callable[[int], None]]:
-    """Another program that outlives us if we are killed, and ends the group it was told of."""
+    """Start a process that ends the process group of the program if we are killed."""
     guard = subprocess.Popen(  # noqa: S603  # our own program
         [sys.executable, "-I", "-S", "-c", GUARD],
         stdin=subprocess.PIPE,
@@ -171,12 +171,12 @@ def _guarded() -> Iterator[Callable[[int], None]]:
 
 
 def _copy(program: subprocess.Popen[bytes], log: IO[bytes], show: Show) -> None:
-    """Keep and show what is printed, until the program ends.
+    """Save and show the output until the program ends.
 
-    Something it started may live on and hold the other end of the pipe.
+    A process that it started may live longer and keep the pipe open.
     """
     assert program.stdout is not None  # noqa: S101  # it is a pipe
-    # A letter may come in two pieces.
+    # A character may arrive in two parts.
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     pipe = program.stdout.fileno()
     while True:
@@ -193,14 +193,14 @@ def _copy(program: subprocess.Popen[bytes], log: IO[bytes], show: Show) -> None:
 
 
 def _ask_to_end(program: subprocess.Popen[bytes]) -> None:
-    """A program and all it started, as Ctrl-C would; not for longer than a while."""
+    """Interrupt a program and its processes as Ctrl-C would, and wait for a limited time."""
     with suppress(ProcessLookupError, subprocess.TimeoutExpired):
         os.killpg(program.pid, signal.SIGINT)
         program.wait(GRACE)
 
 
 def last_lines(work: Path) -> tuple[str, ...]:
-    """The end of what the program printed; of a line drawn over and over only its last state."""
+    """Return the last lines of output; of a line that is redrawn only its last state."""
     with (work / OUTPUT).open("rb") as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(file.tell() - LAST_BYTES, 0))

@@ -12,27 +12,27 @@ from forgetmap.evaluation import Dtype, ModelSource, split_address
 
 @dataclass(frozen=True, slots=True)
 class HarnessRequest:
-    """A model, tasks, and how they are asked; None leaves it to the harness or its tasks.
+    """A model, tasks and settings; None leaves a setting to the harness or its tasks.
 
     Attributes:
-        model: which model; one behind a server by its address.
-        tasks: as the harness calls them.
-        limit: at most so many items of each task.
-        chat: whether the chat template is used.
-        system_prompt: first message of a chat.
-        shots: worked examples before a question.
-        temperature: 0 is greedy.
-        top_p: share of probability kept.
-        max_new_tokens: limit of a response.
-        repeats: answers per item.
-        seed: of everything that is drawn at random.
-        batch: most responses at a time.
-        concurrency: requests to a server at the same time.
-        weighs: whether what a server says of the likelihood of a text can be relied on.
-        device: where a local model runs.
-        dtype: of its weights.
-        trust_remote_code: run Python code that comes with it.
-        more: further arguments, handed on as they are.
+        model: the model; on a server, its address.
+        tasks: names of tasks in the harness.
+        limit: maximum number of items per task.
+        chat: whether to use the chat template.
+        system_prompt: system message of a chat.
+        shots: number of worked examples before a question.
+        temperature: sampling temperature; 0 is greedy.
+        top_p: probability mass of nucleus sampling.
+        max_new_tokens: maximum length of a response.
+        repeats: number of answers per item.
+        seed: random seed.
+        batch: maximum number of concurrent responses.
+        concurrency: number of concurrent requests to a server.
+        weighs: whether log-probabilities of the server are reliable.
+        device: device of a local model.
+        dtype: number format of its weights.
+        trust_remote_code: run Python code that comes with the model.
+        more: further arguments, passed on unchanged.
     """
 
     model: ModelSource
@@ -56,32 +56,32 @@ class HarnessRequest:
 
     @property
     def is_served(self) -> bool:
-        """Whether the model is behind a server."""
+        """Whether the model is on a server."""
         return self.model.via == "server"
 
     @property
     def server(self) -> tuple[str, str]:
-        """Where the server is, and what the model is called there."""
+        """Address of the server, and name of the model on it."""
         return split_address(self.model.base)
 
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """What must be known of a harness to run it.
+    """Description of a harness that forgetmap can run.
 
     Attributes:
-        name: what it is called here.
+        name: its name in forgetmap.
         distribution: the package that must be installed.
-        module: what `python -m` runs.
-        install: how people get it.
-        reserved: its arguments that are not the user's to give, as pairing depends on them.
-        arguments: the arguments for an order; logs go to a folder, what it remembers beside it.
-        environment: variables it needs besides those of this process.
-        needs: what a server must be able to do.
-        weighed: tasks that were scored by log-likelihood, by the logs in a folder.
-        merges: an adapter must be merged into the weights before.
-        litters: it writes into the folder of a model, so it gets another one with links.
-        tidy: puts its logs where they are found.
+        module: module that `python -m` runs.
+        install: how to install it.
+        reserved: arguments that users cannot set, because pairing depends on them.
+        arguments: returns the arguments of a request; logs go to a folder, caches beside it.
+        environment: returns additional environment variables.
+        needs: returns the ability that a server needs.
+        weighed: returns the tasks in a log folder that were scored by log-likelihood.
+        merges: whether an adapter must be merged into the weights first.
+        litters: whether it writes into the folder of a model, so that it gets a folder with links.
+        tidy: moves its logs to where they are read.
     """
 
     name: str
@@ -99,13 +99,13 @@ class Driver:
 
 
 def local_path(name: str) -> str:
-    """A folder under its full name, so that it cannot be taken for anything else; else a hub id."""
+    """Return the absolute path of a folder, so that it cannot be mistaken; else a hub id."""
     path = Path(name).expanduser()
     return str(path.absolute()) if path.exists() else name
 
 
 def refuse(harness: str, options: Mapping[str, bool], *, hint: str) -> None:
-    """Raise for the first of these options that was given."""
+    """Raise an error for the first given option."""
     for option, is_given in options.items():
         if is_given:
             raise UsageError(f"{harness} does not support {option}", hint=hint)

@@ -43,7 +43,7 @@ DRIVERS = {driver.name: driver for driver in (LM_EVAL, INSPECT, LIGHTEVAL)}
 """Harnesses that forgetmap can run, by name."""
 LOGS = "logs"
 STAMPED = {".py", ".yaml", ".yml"}
-"""Files of a folder that define tasks; runs and models may lie there as well."""
+"""Suffixes of files that define tasks; a folder may also have runs and models."""
 VERSION = "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))"
 DEVICE = (
     "import torch; a = torch.accelerator.current_accelerator(check_available=True); "
@@ -54,22 +54,22 @@ NO_WEIGHING = (
 )
 ENVIRONMENT = {
     "PYTHONUNBUFFERED": "1",
-    # What lies in the current folder must not stand in for a package.
+    # Modules in the current folder must not shadow packages.
     "PYTHONSAFEPATH": "1",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class HarnessPlan:
-    """A request made definite for one harness in one environment.
+    """A request for one harness in one environment, with all defaults filled in.
 
     Attributes:
-        driver: of the harness.
-        request: with device and type of weights settled.
-        python: runs it.
-        version: of the harness.
-        work: folder it works in, beside the run folder to be.
-        service: what is known of the server, where the model is behind one.
+        driver: the harness.
+        request: the request, with device and number format.
+        python: Python that runs it.
+        version: version of the harness.
+        work: work folder, beside the future run folder.
+        service: description of the server, if the model is on one.
     """
 
     driver: Driver
@@ -91,7 +91,7 @@ class HarnessPlan:
 
     @property
     def stand_in(self) -> Path | None:
-        """A folder of our own that the harness gets instead of the model's, where it needs one."""
+        """A folder that the harness gets instead of that of the model, if needed."""
         source = self.request.model
         if self.driver.merges and source.adapter is not None:
             return self.work.absolute() / "merged"
@@ -101,7 +101,7 @@ class HarnessPlan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the server cannot be relied on for, and what follows."""
+        """Unreliable abilities of the server, and their consequences."""
         if self.service is None:
             return ()
         return self.service.notes if self._can_weigh else (*self.service.notes, NO_WEIGHING)
@@ -112,7 +112,7 @@ class HarnessPlan:
 
     @property
     def fingerprint(self) -> str:
-        """The same for the same model, tasks and settings, as far as files say."""
+        """A fingerprint of the model, tasks and settings, as far as files show them."""
         facts = {
             "harness": [self.driver.name, self.version],
             "order": asdict(self.request),
@@ -125,17 +125,17 @@ class HarnessPlan:
 def plan_harness(
     harness: str, request: HarnessRequest, out: Path, *, python: str | None = None
 ) -> HarnessPlan:
-    """Check a request and say what would be run.
+    """Check a request and return what would be run.
 
     Args:
         harness: `lm-eval`, `inspect` or `lighteval`.
-        request: what it is to do.
-        out: the run folder to be.
-        python: of the environment the harness is installed in; this one's if left out.
+        request: the request.
+        out: the future run folder.
+        python: Python of the environment with the harness; by default this one.
 
     Raises:
-        HarnessError: it is not installed there.
-        UsageError: it cannot do this.
+        HarnessError: the harness is not installed there.
+        UsageError: the harness does not support the request.
     """
     driver = DRIVERS[harness]
     _check(driver, request)
@@ -147,7 +147,7 @@ def plan_harness(
             hint=f"{driver.install}, or pass a Python that has it: --harness-python.",
         )
     work = out.parent / f".{out.name}.{driver.name}"
-    driver.arguments(request, work)  # what it cannot do is refused now
+    driver.arguments(request, work)  # refuse unsupported options now
     if not request.is_served:
         return HarnessPlan(driver, _with_device(request, program), program, version, work)
     service = _probe_server(driver, request)
@@ -162,16 +162,16 @@ def run_harness(
     """Run a harness and import its logs; resume an earlier attempt if possible.
 
     Args:
-        plan: what is run.
-        out: the run folder; the harness's own logs are kept in it.
-        overwrite: start anew, whatever is there.
-        show: told what the harness prints.
+        plan: the plan to run.
+        out: the run folder; the logs of the harness are kept in it.
+        overwrite: start again, whatever exists.
+        show: receives the output of the harness.
 
     Returns:
-        The run as imported, with what could not be used. Nothing is done if it is there already.
+        The imported run, with its problems. If it already exists, nothing is done.
 
     Raises:
-        HarnessError: the harness failed, or its logs are not whole.
+        HarnessError: the harness failed, or its logs are incomplete.
     """
     if is_complete(out, plan.fingerprint, overwrite=overwrite):
         return read_run(out)
@@ -209,11 +209,11 @@ def _check(driver: Driver, request: HarnessRequest) -> None:
 
 
 def _check_more(driver: Driver, request: HarnessRequest) -> None:
-    """Arguments handed on may neither undo what pairing needs nor hold a key."""
+    """Refuse further arguments that would break pairing or contain a key."""
     key = os.environ.get(KEY)
     for argument in request.more:
         name = argument.partition("=")[0]
-        # Both programs take the beginning of a long name for all of it.
+        # Both programs accept abbreviated option names.
         if name.startswith("-") and any(option.startswith(name) for option in driver.reserved):
             raise UsageError(
                 f"{name} of {driver.name} is set by forgetmap",
@@ -227,7 +227,7 @@ def _check_more(driver: Driver, request: HarnessRequest) -> None:
 
 
 def _program(python: str | None) -> str:
-    """The Python to use; the folder of an environment stands for the one in it."""
+    """Return the Python to use; the folder of an environment stands for its Python."""
     if python is None:
         return sys.executable
     path = Path(python).expanduser()
@@ -244,7 +244,7 @@ def _program(python: str | None) -> str:
 
 
 def _ask(program: str, script: str, *arguments: str) -> str | None:
-    """What a few lines of Python print there; None if they fail."""
+    """Run a few lines of Python there and return the output; None if they fail."""
     process = subprocess.run(  # noqa: S603  # the user names the program
         [program, "-c", script, *arguments],
         capture_output=True,
@@ -256,7 +256,7 @@ def _ask(program: str, script: str, *arguments: str) -> str | None:
 
 
 def _probe_server(driver: Driver, request: HarnessRequest) -> Service:
-    """What the server does, tried before a harness believes whatever it says."""
+    """Probe the server, because a harness would not check its replies."""
     from forgetmap.evaluation import connect_server
 
     service = connect_server(request.model.base, Traffic(concurrency=request.concurrency)).service
@@ -270,7 +270,7 @@ def _probe_server(driver: Driver, request: HarnessRequest) -> Service:
 
 
 def _with_device(request: HarnessRequest, program: str) -> HarnessRequest:
-    """Device and type of the weights as forgetmap itself would choose them, where nobody said."""
+    """Set device and number format as forgetmap would choose them, if not given."""
     if request.dtype != "auto":
         return request
     device = request.device
@@ -280,7 +280,7 @@ def _with_device(request: HarnessRequest, program: str) -> HarnessRequest:
 
 
 def _stamps(names: Iterable[str]) -> list[str]:
-    """What changes when one of the files or folders among these names does."""
+    """Return a text that changes when one of the named files or folders changes."""
     stamps = []
     for name in names:
         path = Path(name.partition("@")[0])
@@ -294,7 +294,7 @@ def _stamps(names: Iterable[str]) -> list[str]:
 
 
 def _provide(request: HarnessRequest, folder: Path) -> None:
-    """Write the weights with the adapter in them, or links to the files of a model."""
+    """Write the weights with the merged adapter, or links to the files of a model."""
     partial = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
@@ -312,7 +312,7 @@ def _provide(request: HarnessRequest, folder: Path) -> None:
 
 
 def _imported(plan: HarnessPlan, name: str) -> Run:
-    """The run that the logs tell of, with what only we know."""
+    """Read the run from the logs, and add the facts that logs do not have."""
     plan.driver.tidy(plan.work / LOGS)
     logs = recognise(plan.work / LOGS)
     if not logs:
@@ -342,7 +342,7 @@ def _imported(plan: HarnessPlan, name: str) -> Run:
 
 
 def _refuse_wrong_weights(plan: HarnessPlan) -> None:
-    """Log-likelihoods that a server makes up must not become scores."""
+    """Refuse scores from unreliable log-likelihoods of a server."""
     tasks = () if plan.request.weighs else plan.driver.weighed(plan.work / LOGS)
     if tasks:
         raise HarnessError(

@@ -37,14 +37,14 @@ from forgetmap.train import TokenExample, read_examples
 
 RESULT = "result.json"
 MODEL, RUN = "model", "run"
-"""Folders of an arm: what was trained, and its answers."""
+"""Folders of an arm: the trained model, and its answers."""
 OnArm = Callable[[LabRun], None]
-"""Called with each run as it is finished."""
+"""Callback that receives each finished run."""
 
 
 @dataclass(frozen=True, order=True)
 class Arm:
-    """One training run to be made."""
+    """One training run to be done."""
 
     method: str
     strength: float
@@ -53,23 +53,23 @@ class Arm:
 
     @property
     def folder(self) -> str:
-        """Its name in the lab's folder."""
+        """Name of its folder in the lab."""
         return f"{self.method}-{self.strength:g}-rate{self.rate:g}-seed{self.seed}"
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Where arms are trained and measured: the recipe, and a folder."""
+    """A recipe and a folder, in which arms are trained and evaluated."""
 
     recipe: LabRecipe
     out: Path
 
     @cached_property
     def start_run(self) -> Path:
-        """The start model's answers to all near and far questions.
+        """Run of the start model on all near and far questions.
 
         Raises:
-            EmptyInputError: none of them is right.
+            EmptyInputError: it answers none correctly.
         """
         model, tokenizer = load_start(self.recipe.start)
         run = run_items(self.recipe, model, tokenizer, self.out / "start")
@@ -87,13 +87,13 @@ class Bench:
         return StartDivergence(model, self.recipe.old_rows, tokenizer)
 
     def run(self, arm: Arm) -> LabRun:
-        """Train and measure, or read what an earlier attempt found."""
+        """Train and evaluate, or read the result of an earlier attempt."""
         folder = self.out / arm.folder
         return kept_result(folder / RESULT, LabRun, lambda: self._train(arm, folder))
 
     def _train(self, arm: Arm, folder: Path) -> LabRun:
         shutil.rmtree(folder, ignore_errors=True)
-        self.start_run  # noqa: B018  # an error now, not after minutes
+        self.start_run  # noqa: B018  # fail now, not after minutes
         training = _ArmTraining(self.recipe, arm, folder)
         if not training.run():
             return LabRun(
@@ -120,7 +120,7 @@ class Bench:
 
 
 class _ArmTraining:
-    """One training, with all that is counted and seen in it."""
+    """One training with its measurements."""
 
     def __init__(self, recipe: LabRecipe, arm: Arm, folder: Path) -> None:
         self.arm, self.folder = arm, folder
@@ -138,7 +138,7 @@ class _ArmTraining:
         self._add_callbacks(recipe)
 
     def _count_helpers(self) -> None:
-        """Copies of the start that a trainer has loaded by itself."""
+        """Count passes of copies of the start model that a trainer has loaded."""
         for name in ("ref_model", "teacher_model"):
             helper = getattr(self.trainer, name, None)
             if helper is not None and helper is not self.trainer.model:
@@ -146,21 +146,21 @@ class _ArmTraining:
 
     def _add_callbacks(self, recipe: LabRecipe) -> None:
         trainer = self.trainer
-        trainer.remove_callback(PrinterCallback)  # would print a line for every run
+        trainer.remove_callback(PrinterCallback)  # prints a line for every run
         trainer.add_callback(StopAtScore(self.examples, recipe.target, self.counter, trainer))
         if self.arm.seed != DEVELOPMENT_SEED:
             self.watch = PeakWatch(recipe, self.counter, self.folder / "watch")
             trainer.add_callback(self.watch)
 
     def run(self) -> bool:
-        """Train; False if it diverged."""
+        """Train; return False if it diverged."""
         is_trained = train_to_end(self.trainer)
         self.seconds = time.perf_counter() - self._began
         return is_trained
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a result says of it, whatever became of it."""
+        """Fields of the result, whether it diverged or not."""
         arm = self.arm
         return {
             "method": arm.method, "strength": arm.strength, "rate": arm.rate, "seed": arm.seed,
@@ -176,23 +176,23 @@ class _ArmTraining:
 
 
 def train_to_end(trainer: Any) -> bool:
-    """Train; False if the weights, or what is made of them, became infinite on the way."""
+    """Train; return False if weights or values computed from them became infinite."""
     try:
         trainer.train()
-    except ConvergenceError:  # of a mitigation, whose penalty is no number
+    except ConvergenceError:  # from a mitigation whose penalty is not finite
         return False
     except RuntimeError:
-        # Sampling from a model whose weights are no numbers fails in torch.
+        # Sampling from a model with weights that are not finite fails in torch.
         if is_finite(trainer.model):
             raise
     return is_finite(trainer.model)
 
 
 def require_convergence(trainer: Any, what: str) -> None:
-    """Train, where a training that diverged would be of no use.
+    """Train, and raise an error if training diverged.
 
     Raises:
-        ConvergenceError: it did.
+        ConvergenceError: training diverged.
     """
     if not train_to_end(trainer):
         raise ConvergenceError(
@@ -202,19 +202,19 @@ def require_convergence(trainer: Any, what: str) -> None:
 
 
 def finished_model(model: Any) -> Any:
-    """The model as it would be shipped: an adapter is merged into its base."""
+    """Return the final model: an adapter is merged into its base."""
     return model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
 
 
 class StartFacts(NamedTuple):
-    """What is said of the start model."""
+    """Description of the start model."""
 
     parameters: int
     score: float
 
 
 def describe_start(recipe: LabRecipe, seed: int) -> StartFacts:
-    """How large it is, and the share of the new examples that it knows."""
+    """Return its size, and the share of the new examples that it knows."""
     model, tokenizer = load_start(recipe.start)
     examples = read_examples(recipe.new_rows(seed), tokenizer, eos=False)
     return StartFacts(int(model.num_parameters()), share_right(model, examples))

@@ -14,7 +14,7 @@ from forgetmap.results import Estimate
 
 SUITE, TAXONOMY = "capabilities", "sample"
 MAX_TOKENS = 48
-"""Of a response: enough to see its form, few enough for a CPU."""
+"""Maximum length of a response: enough to see its form, and fast on a CPU."""
 FOLDER = "capabilities"
 METHOD = "mean effect, bootstrap"
 
@@ -22,11 +22,11 @@ METHOD = "mean effect, bootstrap"
 def measure_capabilities(
     recipe: LabRecipe, out: Path, chosen: Mapping[str, LabRun]
 ) -> list[LabCapability]:
-    """Drift from the start model to the saved model of one run of each method.
+    """Return the drift from the start model to one run of each method.
 
     Args:
-        recipe: the world.
-        out: the lab's folder; runs that are there are not asked again.
+        recipe: start model, data and settings.
+        out: folder of the lab; existing runs are not repeated.
         chosen: one run of each method.
     """
     start = _ask(recipe.start, out / FOLDER / "start")

@@ -19,12 +19,12 @@ from forgetmap.lab.workers import run_arms
 
 @dataclass(frozen=True)
 class LabPlan:
-    """What is compared.
+    """Methods, seeds and strengths of a comparison.
 
     Attributes:
-        methods: their names; plain fine-tuning is among them.
-        seeds: repetitions of each method at its best setting.
-        strengths: those of a method that are tried instead of its own.
+        methods: names of methods, including plain fine-tuning.
+        seeds: number of repetitions of each method at its best setting.
+        strengths: strengths to try instead of the defaults, by method.
     """
 
     methods: tuple[str, ...]
@@ -32,7 +32,7 @@ class LabPlan:
     strengths: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def sweep_arms(self, recipe: LabRecipe) -> list[Arm]:
-        """Each method at each of its strengths and rates; plain fine-tuning at low rates too."""
+        """Return each method at each strength and rate; plain fine-tuning at low rates too."""
         arms = []
         for name in self.methods:
             method = find_method(name)
@@ -46,9 +46,9 @@ class LabPlan:
         return list(dict.fromkeys(arms))
 
     def repeat_arms(self, development: Sequence[LabRun]) -> list[Arm]:
-        """The best setting of each method, and plain fine-tuning at every rate, on other seeds.
+        """Return the best setting of each method, and plain fine-tuning at every rate, per seed.
 
-        Any rate of plain fine-tuning may be the one of equal compute.
+        Any rate of plain fine-tuning may be the baseline of equal compute.
         """
         arms = []
         for name in self.methods:
@@ -63,11 +63,11 @@ class LabPlan:
 
     @property
     def reported_seeds(self) -> list[int]:
-        """All but the one that chooses."""
+        """Return all seeds except the development seed."""
         return reported_seeds(self.seeds)
 
     def count_arms(self, recipe: LabRecipe) -> int:
-        """Training runs in all."""
+        """Return the number of training runs."""
         sweep = self.sweep_arms(recipe)
         plain = sum(arm.method == BASELINE for arm in sweep)
         return len(sweep) + self.seeds * (plain + len(self.methods) - 1)
@@ -79,13 +79,13 @@ def plan_comparison(
     seeds: int = 3,
     strengths: Mapping[str, Sequence[float]] | None = None,
 ) -> LabPlan:
-    """Check what is asked for, before anything is trained.
+    """Check methods, seeds and strengths before anything is trained.
 
     Args:
-        methods: their names, all that are not slow if left out; plain fine-tuning is always among
-            them.
-        seeds: repetitions of each method at its best setting; at least 2 for an interval.
-        strengths: those of a method that are tried instead of its own.
+        methods: names of methods; by default all that are not slow. Plain fine-tuning is always
+            included.
+        seeds: number of repetitions of each method at its best setting; at least 2 for an interval.
+        strengths: strengths to try instead of the defaults, by method.
 
     Raises:
         UsageError: a method is unknown, has no strength to try or is not among the methods, or
@@ -119,24 +119,24 @@ def compare_methods(
 ) -> LabResult:
     """Train with every method, at every rate and strength, and repeat the best of each.
 
-    Settings are chosen on a development seed that is not reported. What is finished in `out` is
-    not done again.
+    Settings are chosen on a development seed that is not reported. Runs that are finished in `out`
+    are not repeated.
 
     Args:
-        recipe: the world.
-        out: folder for all runs.
-        methods: their names, all that are not slow if left out; plain fine-tuning is always among
-            them.
-        seeds: repetitions of each method at its best setting; at least 2 for an interval.
-        strengths: those of a method that are tried instead of its own.
-        workers: processes that train at the same time.
-        capabilities: also measure drift on the suite `capabilities`, of one seed of each method.
+        recipe: start model, data and settings.
+        out: folder of all runs.
+        methods: names of methods; by default all that are not slow. Plain fine-tuning is always
+            included.
+        seeds: number of repetitions of each method at its best setting; at least 2 for an interval.
+        strengths: strengths to try instead of the defaults, by method.
+        workers: number of processes that train in parallel.
+        capabilities: also measure drift on the suite `capabilities`, for one seed of each method.
         on_arm: called after each run.
 
     Raises:
         UsageError: a method is unknown, or there are fewer than 2 seeds.
-        OutputError: `out` holds runs of another recipe, or another process works there.
-        ConvergenceError: plain fine-tuning diverged wherever it was tried.
+        OutputError: `out` has runs of another recipe, or another process uses it.
+        ConvergenceError: plain fine-tuning diverged at every rate.
     """
     plan = plan_comparison(methods, seeds=seeds, strengths=strengths)
     with open_lab(recipe, out, (DEVELOPMENT_SEED, *plan.reported_seeds)):
@@ -155,7 +155,7 @@ def compare_methods(
 
 
 def _with_capabilities(recipe: LabRecipe, out: Path, result: LabResult) -> LabResult:
-    """Measured on the first of the reported seeds."""
+    """Add capability drift, measured on the first reported seed."""
     from forgetmap.lab.capability_drift import measure_capabilities
 
     chosen = {

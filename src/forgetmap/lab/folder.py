@@ -21,19 +21,19 @@ from forgetmap.results import Value
 
 RECIPE = "recipe.json"
 EXAMPLES = "new_examples"
-"""Field of the recipe's facts: by seed, the hash of what is learnt."""
+"""Field of the recipe description: hashes of the new examples by seed."""
 LAB_VERSION = 2
-"""Rises when the same recipe would train or measure otherwise than before."""
+"""Increased when the same recipe would train or measure differently."""
 MODEL_FILES = (".safetensors", ".bin", ".json", ".model", ".txt", ".jinja")
-"""Weights, configs and what belongs to a tokenizer."""
+"""Suffixes of weights, configs and tokenizer files."""
 Result = TypeVar("Result", bound=Value)
 
 
 def kept_result(file: Path, kind: type[Result], make: Callable[[], Result]) -> Result:
-    """What an earlier attempt left in a file, or what is made now, and kept there.
+    """Return the result stored in a file; if there is none, compute and store it.
 
     Raises:
-        UnreadableError: the file holds something else.
+        UnreadableError: the file has another content.
         OutputError: it cannot be written.
     """
     if file.exists():
@@ -62,14 +62,14 @@ def _read_result(file: Path, kind: type[Result]) -> Result:
 
 @contextmanager
 def as_output_error(path: Path) -> Iterator[None]:
-    """What the system says while something is written, as an error of ours.
+    """Convert errors of the system while writing to OutputError.
 
     Raises:
-        OutputError: it cannot be written: no room, no permission.
+        OutputError: writing failed: the disk is full, or there is no permission.
     """
     try:
         yield
-    except OutputError:  # an OSError too, and says more
+    except OutputError:  # already explained
         raise
     except (OSError, SafetensorError) as error:
         raise OutputError(
@@ -80,21 +80,21 @@ def as_output_error(path: Path) -> Iterator[None]:
 
 @contextmanager
 def open_lab(recipe: LabRecipe, out: Path, seeds: Iterable[int]) -> Iterator[None]:
-    """Hold a folder while runs of a recipe are made in it.
+    """Lock a folder for runs of a recipe.
 
     Args:
-        recipe: the world.
+        recipe: start model, data and settings.
         out: the folder.
-        seeds: that are trained; their new examples are read now, so that one that is missing is an
-            error before anything is trained.
+        seeds: seeds to train; their new examples are read now, so that a missing file is an error
+            before training.
 
     Raises:
         InputError: new examples of a seed are missing.
         ModelError: there is no start model.
-        OutputError: another process works there, it holds runs of another recipe, or nobody may
-            write there.
+        OutputError: another process uses the folder, it has runs of another recipe, or it is not
+            writable.
     """
-    find_model(recipe.start)  # an error now, not after minutes
+    find_model(recipe.start)  # fail now, not after minutes
     facts, examples = describe_recipe(recipe), describe_examples(recipe, seeds)
     with as_output_error(out):
         out.mkdir(parents=True, exist_ok=True)
@@ -142,15 +142,15 @@ def _read_facts(file: Path) -> dict[str, Any]:
 
 
 def describe_examples(recipe: LabRecipe, seeds: Iterable[int]) -> dict[str, str]:
-    """The new examples of each seed, by their hash."""
+    """Return a hash of the new examples of each seed."""
     return {str(seed): _hash(list(recipe.new_rows(seed))) for seed in seeds}
 
 
 def describe_recipe(recipe: LabRecipe) -> dict[str, Any]:
-    """What makes two runs of the same method, rate and seed differ; long parts by their hash.
+    """Return all that may change a run of the same method, rate and seed; long parts as hashes.
 
-    New examples are left out, as every seed may have others; so are learning rates, as runs of
-    another rate have folders of their own.
+    New examples are left out, because they depend on the seed, and learning rates, because runs of
+    other rates have their own folders.
     """
     facts = {
         "version": LAB_VERSION,
@@ -170,7 +170,7 @@ def describe_recipe(recipe: LabRecipe) -> dict[str, Any]:
 
 
 def _hash_of_start(start: str) -> str:
-    """Checksums of weights, configs and tokenizer in a folder; a model on the hub is its name."""
+    """Return a hash of weights, configs and tokenizer in a folder; for a hub model, its name."""
     folder = Path(start)
     if not folder.is_dir():
         return start

@@ -25,12 +25,12 @@ from forgetmap.train import (
 
 
 def lab_suite(recipe: LabRecipe) -> Suite:
-    """Near and far questions in one suite; a run has both."""
+    """Return near and far questions as one suite."""
     return Suite(f"{recipe.name}-lab", (*recipe.near.tasks, *recipe.far.tasks))
 
 
 def run_items(recipe: LabRecipe, model: Any, tokenizer: Any, out: Path) -> Path:
-    """Ask a model all near and far questions; resumes an earlier attempt."""
+    """Evaluate a model on all near and far questions; resume an earlier attempt."""
     return evaluate(model, lab_suite(recipe), out, tokenizer=tokenizer, settings=recipe.settings)
 
 
@@ -42,12 +42,12 @@ def right_items(run: Path) -> dict[tuple[str, str], bool]:
 
 
 def count_cells(recipe: LabRecipe, start: Path, after: Path) -> list[LabCell]:
-    """The four counts of each part and category, from two run folders of the same questions.
+    """Return the four counts of each part and category, from two runs on the same questions.
 
     Args:
-        recipe: the world.
-        start: answers of the start model.
-        after: answers of the trained model; an item that it gives none to is missing, not wrong.
+        recipe: start model, data and settings.
+        start: run of the start model.
+        after: run of the trained model; an item without an answer is missing, not wrong.
     """
     places = {
         task.name: (part, task.category or "")
@@ -73,14 +73,14 @@ def count_cells(recipe: LabRecipe, start: Path, after: Path) -> list[LabCell]:
 
 
 class StartDivergence:
-    """KL between a start model, as it was at the beginning, and models trained from it."""
+    """KL between a start model and models trained from it."""
 
     def __init__(self, model: Any, rows: Sequence[Row], tokenizer: Any) -> None:
         self.examples: list[TokenExample] = read_examples(rows, tokenizer, eos=False)
         self.start = StartDistributions.of(model, self.examples, device_of(model))
 
     def measure(self, model: Any) -> tuple[float, float]:
-        """Forward and reverse KL per answer token."""
+        """Return forward and reverse KL per answer token."""
         sums = torch.zeros(2, dtype=torch.float64)
         positions = 0
         for chosen, logits in predict_batches(model, self.examples):
@@ -92,7 +92,7 @@ class StartDivergence:
 
 
 def divergences(old: StartDivergence, new: StartDivergence, model: Any) -> Divergences:
-    """On old questions and on new examples."""
+    """Return KL on old questions and on new examples."""
     old_forward, old_reverse = old.measure(model)
     new_forward, new_reverse = new.measure(model)
     return Divergences(

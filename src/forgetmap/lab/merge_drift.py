@@ -1,10 +1,10 @@
 """`lab merge-drift`: merging with the start model when drift is small.
 
 Models learn from a few to all of the new examples, so that they drift from little to much. Each is
-merged with the start at ten weights. Compensation is the share of the loss that the best merge
-undoes while it keeps 95 % of what was gained on the new examples. Half of the items chooses the
-merge and the other half measures it, and the other way round: the best of ten on the same items
-would look better the fewer items were lost, so small drift would win by luck alone.
+merged with the start model at ten weights. Compensation is the share of the loss that the best
+merge undoes while it keeps 95 % of the gain on the new examples. One half of the items chooses the
+merge and the other half measures it, and vice versa: on the same items, the best of ten would look
+better the fewer items were forgotten, so small drift would win by chance alone.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ WEIGHTS = tuple(number / 10 for number in range(1, 10))
 KEPT_GAIN = 0.95
 FEWEST_LEVELS = 4
 FEWEST_LOST = 5
-"""With fewer items lost there is nothing that a merge could be seen to undo."""
+"""Minimum number of forgotten items: with fewer, compensation cannot be measured."""
 
 OnLevel = Callable[[MergeLevel], None]
-"""Called with each level as it is finished."""
+"""Callback that receives each finished level."""
 
 
 def merge_under_drift(
@@ -59,20 +59,20 @@ def merge_under_drift(
     rate: float | None = None,
     on_level: OnLevel | None = None,
 ) -> MergeDriftResult:
-    """Train models that drift more and more, merge each with the start, and look for a trend.
+    """Train models with increasing drift, merge each with the start model, and test for a trend.
 
     Args:
-        recipe: the world.
-        out: folder; levels that are finished there are not trained again.
-        shares: of the new examples, one for each level.
-        seeds: models per level.
-        rate: learning rate; the lowest of the recipe if left out.
+        recipe: start model, data and settings.
+        out: folder of the models; finished levels are not trained again.
+        shares: share of the new examples at each level.
+        seeds: number of models per level.
+        rate: learning rate; by default the lowest of the recipe.
         on_level: called after each model.
 
     Raises:
-        UsageError: too few levels or seeds.
+        UsageError: there are too few levels or seeds.
         ConvergenceError: a training diverged.
-        EmptyInputError: the start model knows nothing that is measured.
+        EmptyInputError: the start model answers no evaluation item correctly.
     """
     reported = reported_seeds(seeds)
     if len(set(shares)) < FEWEST_LEVELS:
@@ -137,7 +137,7 @@ def _known_examples(model: Any, old: Sequence[TokenExample]) -> list[TokenExampl
 
 
 def _first_rows(rows: Callable[[int], Sequence[Row]], share: float, seed: int) -> Sequence[Row]:
-    """A share of the new examples, drawn by the seed."""
+    """Return a share of the new examples, drawn with the seed."""
     everything = list(rows(seed))
     count = max(1, round(share * len(everything)))
     order = torch.randperm(len(everything), generator=torch.Generator().manual_seed(seed))
@@ -171,10 +171,10 @@ def _distance(start: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) ->
 def compensation(
     points: Sequence[MergePoint], before: float, known: int
 ) -> tuple[float | None, float | None]:
-    """Share of the loss undone by the best merge that keeps 95 % of the gain, and its weight.
+    """Return the share of loss undone by the best merge that keeps 95 % of the gain; its weight.
 
-    Each half of the items measures the merge that the other half chose; the weight is the choice of
-    all. None where too little was lost to see. The last point is the trained model itself.
+    Each half of the items measures the merge chosen by the other half; the weight is chosen on all
+    items. None if too few items were forgotten. The last point is the trained model itself.
     """
     whole = points[-1]
     if round(whole.lost * known) < FEWEST_LOST or not sum(whole.halves):
@@ -187,7 +187,7 @@ def compensation(
 
 
 def summarise_levels(recipe: str, levels: Sequence[MergeLevel]) -> MergeDriftResult:
-    """The trend over levels, and small against large drift."""
+    """Return the trend over levels, and the comparison of small with large drift."""
     seeds = sorted({level.seed for level in levels})
     shares = sorted({level.share for level in levels})
     smaller = set(shares[: len(shares) // 2])
@@ -227,7 +227,7 @@ def _mean_recovered(levels: Sequence[MergeLevel]) -> float | None:
 
 
 def _trend(levels: Sequence[MergeLevel]) -> Estimate:
-    """Over levels, each the mean of its seeds: models of one level resemble each other."""
+    """Return the trend over levels; each is the mean of its seeds, which are not independent."""
     points = []
     for share in sorted({level.share for level in levels}):
         same = [level for level in levels if level.share == share]

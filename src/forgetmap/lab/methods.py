@@ -1,8 +1,8 @@
 """The methods of the lab: their requirements, and the strengths to try.
 
-A method makes a trainer for a setting: most take the plain one and protect it. Its strengths are
-tried with every learning rate on the development seed; the setting that learned the new examples
-and lost least is then repeated on the other seeds.
+A method creates a trainer for a setting: most add mitigations to the plain one. Its strengths are
+tried with every learning rate on the development seed; the setting that reached the target and
+forgot least is then repeated on the other seeds.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from forgetmap.train import (
 )
 
 Needs = Literal["nothing", "prompts", "examples"]
-"""Of the old data: nothing, prompts without answers, or examples with answers."""
+"""Required old data: none, prompts without answers, or examples with answers."""
 WRITTEN_ROWS = 600
-"""Texts that the start model writes by itself."""
+"""Number of texts that the start model generates."""
 WRITTEN_TOKENS = 16
 RL_KL = 0.04
 """Weight of the KL to the start in GRPO, per token."""
@@ -44,14 +44,14 @@ RL_KL = 0.04
 
 @dataclass(frozen=True)
 class ArmSetting:
-    """What a training run is made from.
+    """Parameters of a training run.
 
     Attributes:
-        recipe: the world.
-        strength: of the method.
+        recipe: start model, data and settings.
+        strength: strength of the method.
         rate: learning rate.
-        seed: of data and order.
-        folder: for whatever the trainer writes.
+        seed: random seed of data and order.
+        folder: output folder of the trainer.
     """
 
     recipe: LabRecipe
@@ -67,24 +67,24 @@ class ArmSetting:
 
 
 def _no_mitigations(_: ArmSetting) -> Sequence[Mitigation]:
-    """Plain training."""
+    """Return no mitigations: plain training."""
     return ()
 
 
 @dataclass(frozen=True)
 class LabMethod:
-    """A way to train.
+    """A training method.
 
     Attributes:
-        name: on the command line.
-        title: in tables and figures.
-        needs: of the old data.
-        mitigations: that a trainer is protected with.
-        strengths: that are tried; what they are is said by `strength_of`.
-        strength_of: such as `weight`; empty if there is nothing to try.
-        trainer: another trainer than the plain one.
-        rate_factor: on the recipe's learning rates; adapters need higher ones.
-        is_slow: samples from the model at every step; left out unless asked for.
+        name: name on the command line.
+        title: name in tables and figures.
+        needs: required old data.
+        mitigations: returns the mitigations of a setting.
+        strengths: strengths to try; `strength_of` names the parameter.
+        strength_of: parameter of the strength, such as `weight`; empty if there is none.
+        trainer: function that creates another trainer than the plain one.
+        rate_factor: factor on the learning rates of the recipe; adapters need higher ones.
+        is_slow: whether it samples from the model at every step; then it runs only on request.
     """
 
     name: str
@@ -98,7 +98,7 @@ class LabMethod:
     is_slow: bool = False
 
     def make_trainer(self, setting: ArmSetting, model: Any, tokenizer: Any) -> Any:
-        """A trainer, protected and ready to start."""
+        """Return a trainer with its mitigations."""
         make = self.trainer or _plain_trainer
         trainer = make(setting, model, tokenizer)
         mitigations = self.mitigations(setting)
@@ -278,14 +278,14 @@ _ALL = (
     ),
 )  # fmt: skip
 METHODS: dict[str, LabMethod] = {method.name: method for method in _ALL}
-"""All of them by name."""
+"""All methods by name."""
 
 
 def find_method(name: str) -> LabMethod:
-    """A method by its name.
+    """Return a method by its name.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such method.
     """
     if name not in METHODS:
         raise UsageError(f"there is no method {name!r}", hint=f"choose from {', '.join(METHODS)}.")

@@ -17,18 +17,18 @@ from forgetmap.train import ForgettingCallback, WatchHistory
 
 ITEMS = 150
 EVERY = 20
-"""Steps between looks."""
+"""Number of steps between looks."""
 NO_ALARM = 0.99
-"""Margin: forgetting is what is measured here, not a surprise."""
+"""Margin without alarms: forgetting is expected here."""
 
 
 @dataclass(frozen=True)
 class Peak:
-    """The largest share of the known items that was lost at any look.
+    """The largest share of the known items that was forgotten at any look.
 
     Attributes:
         lost: forgotten / known.
-        step: of that look.
+        step: step of that look.
     """
 
     lost: float
@@ -36,7 +36,7 @@ class Peak:
 
 
 class PeakWatch(TrainerCallback):  # type: ignore[misc]
-    """Looks at the near items while a model is trained; its passes are no cost of the method."""
+    """Watches near items during a training; its passes are not counted as compute."""
 
     def __init__(self, recipe: LabRecipe, counter: ComputeCounter, out: Path) -> None:
         self.counter = counter
@@ -51,12 +51,12 @@ class PeakWatch(TrainerCallback):  # type: ignore[misc]
         )
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Look at the start."""
+        """Look at the start model."""
         with self.counter.paused():
             self.callback.on_train_begin(args, state, control, **given)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Look where it is due."""
+        """Look if a look is due."""
         with self.counter.paused():
             self.callback.on_step_end(args, state, control, **given)
 
@@ -67,12 +67,12 @@ class PeakWatch(TrainerCallback):  # type: ignore[misc]
 
     @property
     def peak(self) -> Peak | None:
-        """Of what was seen so far."""
+        """The worst look so far."""
         return find_peak(self.callback.history)
 
 
 def find_peak(history: WatchHistory) -> Peak | None:
-    """The worst look; None where nothing was known at the start or nothing was seen."""
+    """Return the worst look; None if nothing was known at the start or there is no look."""
     if not history.curve or not history.curve[0].total.accuracy:
         return None
     known = history.curve[0].total.accuracy
@@ -85,7 +85,7 @@ def find_peak(history: WatchHistory) -> Peak | None:
 
 
 def near_probe(recipe: LabRecipe, count: int = ITEMS) -> Suite:
-    """The same few near items in every training."""
+    """Return a few near items, the same in every training."""
     items = [(task, item) for task in recipe.near.tasks for item in task.load()]
     items.sort(key=lambda pair: sha256(f"{pair[0].name}\n{pair[1].id}".encode()).digest())
     chosen: dict[str, tuple[Task, list[Item]]] = {}

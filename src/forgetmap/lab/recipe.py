@@ -14,11 +14,11 @@ Row = Mapping[str, Any]
 
 
 class MeasuredQuestions:
-    """Questions that no method may see, by their words alone.
+    """Evaluation questions, which no method may use, compared by their words only.
 
     Args:
-        questions: as they are asked.
-        template: how a plain model is asked them, with {question}.
+        questions: texts of the questions.
+        template: prompt of a plain model, with {question}.
     """
 
     def __init__(self, questions: Iterable[str], template: str) -> None:
@@ -29,11 +29,11 @@ class MeasuredQuestions:
         }
 
     def has(self, prompt: str) -> bool:
-        """Whether a prompt, or one of its lines without its label (`Question: ...`), is one."""
+        """Whether a prompt, or a line of it without its label (`Question:`), is such a question."""
         return any(_words(part) in self._asked for part in _parts(prompt))
 
     def may_be_in(self, text: str) -> bool:
-        """Whether a text, or one of its lines, begins with one: for texts that can be left out."""
+        """Whether a text or a line of it begins with such a question; for texts to be dropped."""
         return any(
             words[:count] in self._asked
             for part in _parts(text)
@@ -54,30 +54,30 @@ def _words(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class LabRecipe:
-    """A world to train in.
+    """Start model, data and settings of a lab.
 
     Attributes:
-        name: of the recipe.
+        name: name of the recipe.
         start: folder or hub id of the start model.
         new_rows: new examples to learn, by seed.
-        pool: old examples that a mitigation may see.
-        near: questions on what the pool is about, without its items.
-        far: questions on other things.
-        old_rows: near and far questions with their right answers, to measure KL on; not always all.
-        target: share of the new examples that must be known; training stops there.
-        rates: learning rates that are tried with every method.
-        low_rates: further ones for plain fine-tuning, as the baseline of equal compute.
+        pool: old examples that a mitigation may use.
+        near: questions on the topics of the pool, without its items.
+        far: questions on other topics.
+        old_rows: near and far questions with right answers, to measure KL on; possibly a sample.
+        target: share of the new examples to learn; training stops when it is reached.
+        rates: learning rates to try with every method.
+        low_rates: further rates of plain fine-tuning, as the baseline of equal compute.
         batch_size: new examples per step.
-        max_steps: training ends there, target or not.
-        warm_up: steps in which the learning rate rises.
-        question_template: how a near or far question stands before a plain model.
-        free_prompt: what a text begins with that the start model writes by itself.
-        answer_mark: where a question ends in such a text, and the answer begins.
-        question_tokens: of such a question, at most.
-        hint_template: a prompt that gives the answer away, for methods that learn from
+        max_steps: maximum number of steps.
+        warm_up: number of steps in which the learning rate rises.
+        question_template: prompt of a near or far question for a plain model.
+        free_prompt: beginning of texts that the start model generates.
+        answer_mark: text between question and answer in such a text.
+        question_tokens: maximum length of such a question.
+        hint_template: a prompt that contains the answer, for methods that learn from
             demonstrations.
-        max_tokens: of an answer.
-        settings: how models are asked.
+        max_tokens: maximum length of an answer.
+        settings: settings of evaluations.
     """
 
     name: str
@@ -111,5 +111,5 @@ class LabRecipe:
 
     @property
     def single_rate(self) -> float:
-        """The learning rate where only one is tried: the lowest, as it forgets least."""
+        """The learning rate if only one is used: the lowest, as it forgets least."""
         return min(self.rates)

@@ -29,7 +29,7 @@ from forgetmap.train import read_rows
 
 SEED = "{seed}"
 MEASURED_ROWS = 600
-"""Old questions that the KL is measured on; the same ones each time."""
+"""Maximum number of old questions to measure the KL on; the same ones each time."""
 HINT = "see docs/lab.md for all keys, or create a recipe with `forgetmap lab init`."
 Rate = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -37,7 +37,7 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 class RecipeFields(BaseModel):
-    """What a recipe file may hold."""
+    """Fields of a recipe file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -74,7 +74,7 @@ class RecipeFields(BaseModel):
 
 
 def read_recipe(path: str | Path) -> LabRecipe:
-    """The recipe in a TOML file; files that it names lie beside it.
+    """Read a recipe from a TOML file; files that it names are relative to its folder.
 
     Raises:
         InputError: a file is missing or cannot be used; the error names file, line and field.
@@ -114,7 +114,7 @@ def read_recipe(path: str | Path) -> LabRecipe:
 
 
 class _RecipeFile:
-    """A file that is being read: knows the lines of its keys."""
+    """A recipe file with the lines of its keys, for errors."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -151,7 +151,7 @@ class _RecipeFile:
             raise self.fault(message[:1].lower() + message[1:], str(first["loc"][0])) from None
 
     def fault(self, message: str, field: str, *, hint: str = HINT) -> FieldError:
-        """An error that names this file and the line of a key."""
+        """Return an error that names this file and the line of a key."""
         found = re.search(rf"^[ \t]*\"?{re.escape(field)}\"?[ \t]*=", self.text, re.MULTILINE)
         line = self.text.count("\n", 0, found.start()) + 1 if found else None
         return FieldError(message, file=str(self.path), line=line, field=field, hint=hint)
@@ -162,7 +162,7 @@ class _RecipeFile:
         return str(beside) if beside.is_dir() else self.fields.start
 
     def beside(self, field: str, name: str) -> Path:
-        """A file that the recipe names."""
+        """Return the path of a file that the recipe names."""
         file = self.path.parent / name
         if not file.is_file():
             raise self.fault(
@@ -171,7 +171,7 @@ class _RecipeFile:
         return file
 
     def read_new(self, measured: MeasuredQuestions) -> partial[list[Row]]:
-        """New examples by seed; those of the first two seeds are checked now."""
+        """Return a reader of new examples by seed; those of the first two seeds are checked now."""
         name = self.fields.new
         for seed in (0, 1):
             self.beside("new", name.replace(SEED, str(seed)))
@@ -179,11 +179,11 @@ class _RecipeFile:
         return partial(_new_rows, str(self.path.parent / name), measured)
 
     def read_pool(self, measured: MeasuredQuestions) -> list[Row]:
-        """Old examples, none of which is measured."""
+        """Read old examples; evaluation questions among them are an error."""
         return _unmeasured_rows(self.beside("pool", self.fields.pool), measured)
 
     def read_suite(self, field: str) -> Suite:
-        """A suite with its items in memory, so that it can be sent to other processes."""
+        """Load a suite with its items in memory, so that it can be sent to other processes."""
         name = getattr(self.fields, field)
         file = self.path.parent / name
         try:
@@ -194,7 +194,7 @@ class _RecipeFile:
         return replace(suite, tasks=tuple(tasks))
 
     def require_different_tasks(self, near: Suite, far: Suite) -> None:
-        """Items are counted by their tasks: a task is near or far."""
+        """Check that no task is both near and far, as items are counted by task."""
         both = {task.name for task in near.tasks} & {task.name for task in far.tasks}
         if both:
             raise self.fault(
@@ -218,10 +218,10 @@ def _suggest(key: str) -> str:
 
 
 def _answered_rows(file: Path) -> list[tuple[int, Row]]:
-    """Rows with a text as `prompt` and one as `completion`.
+    """Read rows with the texts `prompt` and `completion`.
 
     Raises:
-        InputError: one has not.
+        InputError: a row lacks one of them.
     """
     rows: list[tuple[int, Row]] = []
     for place, row in read_rows(file):
@@ -239,15 +239,15 @@ def _answered_rows(file: Path) -> list[tuple[int, Row]]:
 
 
 def _new_rows(name: str, measured: MeasuredQuestions, seed: int) -> list[Row]:
-    """Read where they are needed: rows do not go to other processes."""
+    """Read new examples in the process that needs them, so that rows are not sent."""
     return _unmeasured_rows(Path(name.replace(SEED, str(seed))), measured)
 
 
 def _unmeasured_rows(file: Path, measured: MeasuredQuestions) -> list[Row]:
-    """Rows with answers, none of which asks what is measured.
+    """Read rows with answers.
 
     Raises:
-        FieldError: one does.
+        FieldError: a row is an evaluation question.
     """
     rows = _answered_rows(file)
     for line, row in rows:
@@ -274,7 +274,7 @@ def _old_rows(tasks: Sequence[Task], template: str) -> list[Row]:
 
 
 def _sample(rows: Sequence[Row], count: int) -> list[Row]:
-    """The same rows each time, in their order."""
+    """Return a sample of rows in their order; the same ones each time."""
 
     def key(row: Mapping[str, Any]) -> bytes:
         return sha256(row["prompt"].encode()).digest()

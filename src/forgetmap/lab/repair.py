@@ -1,10 +1,9 @@
 """`lab repair`: restore a model that forgot, by replay of texts from the start model.
 
-From the forgotten model, training goes on with the new examples and old ones in equal parts. The
-old ones are questions that the start model made up and answered; questions that are measured are
-left out. Targeted replay takes those that are like the forgotten items of the domains that lost
-most (`forgetmap export replay`), random replay as many of all; and as a control the new examples
-are trained on alone.
+Training of the model that forgot continues with equal parts of new and old examples. The old ones
+are questions that the start model generated and answered, without evaluation questions. Targeted
+replay uses those that are similar to the forgotten items of the worst domains (`forgetmap export
+replay`), random replay as many of all; as a control, training continues with the new examples only.
 """
 
 from __future__ import annotations
@@ -41,29 +40,29 @@ from forgetmap.text import listed, percent
 from forgetmap.train import Replay, protect, read_examples
 
 REPAIRS = ("targeted", "random", "none")
-"""Kinds of replay; none is the new examples alone."""
+"""Kinds of replay; `none` uses the new examples only."""
 DOMAINS = 3
 WRITTEN = 4000
-"""Questions that the start model makes up."""
+"""Number of questions that the start model generates."""
 PER_ITEM = 3
 SHARE = 0.5
-"""Of the training rows, how many are old."""
+"""Share of old rows in the training rows."""
 STEPS = 150
 
 OnRepair = Callable[[RepairRun], None]
-"""Called with each run as it is finished."""
+"""Callback that receives each finished run."""
 
 
 @dataclass(frozen=True)
 class RepairPlan:
-    """How a model is repaired.
+    """Parameters of a repair.
 
     Attributes:
-        rows: old examples in a replay set.
-        steps: of training.
-        rate: learning rate; the lowest of the recipe if left out.
-        domains: how many of the categories that lost most are targeted.
-        written: questions that the start model makes up.
+        rows: number of old examples in a replay set.
+        steps: number of training steps.
+        rate: learning rate; by default the lowest of the recipe.
+        domains: number of worst categories that are targeted.
+        written: number of questions that the start model generates.
     """
 
     rows: int = 200
@@ -84,15 +83,15 @@ def repair_model(
     """Fine-tune, then repair with targeted, random and no replay, on several seeds.
 
     Args:
-        recipe: the world.
-        out: folder; what is finished there is not done again.
+        recipe: start model, data and settings.
+        out: folder of all runs; finished ones are not repeated.
         plan: sizes and rates.
-        seeds: forgotten models, each repaired in every way.
+        seeds: number of models that are fine-tuned and repaired.
         on_run: called after each repair.
 
     Raises:
-        UsageError: fewer than 2 seeds.
-        EmptyInputError: the start model wrote no usable question.
+        UsageError: there are fewer than 2 seeds.
+        EmptyInputError: the start model generated no usable question.
         ConvergenceError: a training diverged.
     """
     reported = reported_seeds(seeds)
@@ -126,9 +125,10 @@ def _forgotten_model(bench: Bench, arm: Arm) -> LabRun:
 
 
 def worst_domains(cells: Sequence[LabCell], count: int) -> list[str]:
-    """The categories that lost the largest share of what was known.
+    """Return the categories that lost the largest share of the known items.
 
-    Chosen on the development seed, so that no repair is judged on a loss that chose it.
+    They are chosen on the development seed, so that no repair is evaluated on the loss that chose
+    it.
     """
     shares: dict[str, tuple[int, int]] = {}
     for cell in cells:
@@ -140,7 +140,7 @@ def worst_domains(cells: Sequence[LabCell], count: int) -> list[str]:
 
 @dataclass(frozen=True)
 class ModelRepair:
-    """One forgotten model and everything to repair it with."""
+    """One model that forgot, and the means of repair."""
 
     bench: Bench
     plan: RepairPlan
@@ -150,16 +150,16 @@ class ModelRepair:
 
     @property
     def folder(self) -> Path:
-        """Of the forgotten model."""
+        """Folder of the model that forgot."""
         return self.bench.out / self.forgotten.folder
 
     @property
     def pool_file(self) -> Path:
-        """What the start model wrote; the same for all repairs."""
+        """File of the texts of the start model; the same for all repairs."""
         return self.bench.out / f"pool-{self.plan.written}.jsonl"
 
     def run(self, kind: str) -> RepairRun:
-        """Repair in one way, or read what an earlier attempt found."""
+        """Repair with one kind of replay, or read the result of an earlier attempt."""
         plan = self.plan
         name = f"repair-{kind}-{plan.rows}-{plan.steps}-{len(self.domains)}-{plan.written}"
         return kept_result(
@@ -196,11 +196,11 @@ class ModelRepair:
         pool = make_pool(self.bench.recipe, self.pool_file, self.plan.written)
         if kind == "targeted":
             return self._targeted_rows(folder)
-        count = self.run("targeted").rows  # less than asked for where few texts are like the items
+        count = self.run("targeted").rows  # fewer than requested if few texts are similar
         return random.Random(self.forgotten.seed).sample(pool, count)  # noqa: S311
 
     def _targeted_rows(self, folder: Path) -> list[Row]:
-        """Those of the pool that are like what the targeted domains forgot."""
+        """Return texts of the pool that are similar to forgotten items of the targeted domains."""
         recipe = self.bench.recipe
         tasks = tuple(
             task
@@ -229,7 +229,7 @@ class ModelRepair:
         )
 
     def _recovered(self, run: Path) -> dict[str, Any]:
-        """Of what the forgotten model had lost, how much is right again, by domain."""
+        """Return the share of the forgotten items that are right again, by domain."""
         recipe = self.bench.recipe
         tasks = (*recipe.near.tasks, *recipe.far.tasks)
         targeted = {task.name for task in tasks if task.category in self.domains}
@@ -245,9 +245,9 @@ class ModelRepair:
 
 
 def item_paths(*runs: Path) -> list[tuple[str, str]]:
-    """Task and path of each item that the first run has right; one digit per run, 1 is right.
+    """Return task and path of each item that the first run has right; a digit per run, 1 is right.
 
-    An item that has no score in one of the runs is missing and left out.
+    An item without a score in one of the runs is left out.
     """
     first, *later = map(right_items, runs)
     return [
@@ -264,7 +264,7 @@ def summarise_repairs(
     runs: Sequence[RepairRun],
     rows: int,
 ) -> RepairResult:
-    """Each kind of replay over seeds, and targeted against random."""
+    """Summarise each kind of replay over seeds, and compare targeted with random replay."""
     summaries = [_summary(kind, [run for run in runs if run.kind == kind]) for kind in REPAIRS]
     targeted_less_random, untouched = (
         _difference(runs, part) for part in ("targeted", "untouched")
@@ -303,7 +303,7 @@ def _share(run: RepairRun, part: str) -> float | None:
 
 
 def _difference(runs: Sequence[RepairRun], part: str) -> Estimate:
-    """Targeted less random, seed by seed."""
+    """Return the difference of targeted and random replay, paired by seed."""
     by_kind = {
         kind: {run.seed: _share(run, part) for run in runs if run.kind == kind} for kind in REPAIRS
     }

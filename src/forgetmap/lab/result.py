@@ -9,7 +9,7 @@ from forgetmap.results import Estimate, Value
 
 
 class LabCell(Value):
-    """Items of one part (near or far) and category, counted against the start model."""
+    """Counts of one part (near or far) and category, relative to the start model."""
 
     part: str
     category: str
@@ -60,11 +60,11 @@ class LabRun(Value):
     folder: str = Field(description="Runs and model, inside the lab's folder.")
 
     def lost(self, part: str | None = None) -> float | None:
-        """Share of the known items of a part, or of all, that was forgotten."""
+        """Return the share of the known items of a part, or of all, that were forgotten."""
         return _ratio(self._of(part), "forgotten", "known")
 
     def gained(self, part: str | None = None) -> float | None:
-        """Share of the items of a part, or of all, that were gained."""
+        """Return the share of the items of a part, or of all, that were gained."""
         return _ratio(self._of(part), "gained", "items")
 
     def _of(self, part: str | None) -> list[LabCell]:
@@ -77,7 +77,7 @@ def _ratio(cells: list[LabCell], one: str, other: str) -> float | None:
 
 
 class LabDifference(Value):
-    """A method less a baseline, run by run of the same seed."""
+    """The difference of a method and a baseline, paired by seed."""
 
     baseline: str
     rate: float = Field(description="Learning rate of the baseline.")
@@ -89,7 +89,7 @@ class LabDifference(Value):
 
 
 class LabCategory(Value):
-    """A category over seeds."""
+    """A category, over seeds."""
 
     part: str
     category: str
@@ -98,7 +98,7 @@ class LabCategory(Value):
 
 
 class MethodResult(Value):
-    """A method at its best setting, over the seeds that did not choose it."""
+    """A method at its best setting, over the reported seeds."""
 
     method: str
     title: str
@@ -136,7 +136,7 @@ class MethodResult(Value):
 
 
 class LabCapability(Value):
-    """Drift of a capability, or of a group of them, from the start to one model."""
+    """Drift of a capability, or of a group of capabilities, from the start model to one model."""
 
     method: str
     group: str = Field(description="CAN, WILL, HOW, or another of the taxonomy.")
@@ -146,7 +146,7 @@ class LabCapability(Value):
 
 
 class LabResult(Value):
-    """Methods compared from one start."""
+    """Comparison of methods from one start model."""
 
     schema_version: int = 1
     recipe: str
@@ -175,7 +175,7 @@ class LabResult(Value):
 
 
 class RepairRun(Value):
-    """The forgotten model trained on, with one kind of replay."""
+    """The model that forgot after further training with one kind of replay."""
 
     kind: str = Field(description="targeted, random, or none: new examples alone.")
     seed: int
@@ -199,7 +199,7 @@ class RepairRun(Value):
 
 
 class RepairSummary(Value):
-    """One kind of replay over seeds."""
+    """One kind of replay, over seeds."""
 
     kind: str
     recovered_targeted: Estimate = Field(description="Share of what was forgotten there.")
@@ -211,7 +211,7 @@ class RepairSummary(Value):
 
 
 class RepairResult(Value):
-    """Targeted synthetic replay against random replay of the same size."""
+    """Targeted synthetic replay compared with random replay of the same size."""
 
     schema_version: int = 1
     recipe: str
@@ -234,7 +234,7 @@ class RepairResult(Value):
 
 
 class MergePoint(Value):
-    """The start and a trained model, merged."""
+    """A merge of the start model and a trained model."""
 
     weight: float = Field(description="Share of the trained model in the merge.")
     lost: float = Field(description="Share of the known items that is lost.")
@@ -243,7 +243,7 @@ class MergePoint(Value):
 
 
 class MergeLevel(Value):
-    """One model that drifted so far, and its merges with the start."""
+    """One model with a certain drift, and its merges with the start model."""
 
     share: float = Field(description="Share of the new examples used for training.")
     seed: int
@@ -264,7 +264,7 @@ class MergeLevel(Value):
 
 
 class MergeDriftResult(Value):
-    """Does merging compensate when drift is small?"""
+    """Whether merging compensates forgetting if drift is small."""
 
     schema_version: int = 1
     recipe: str

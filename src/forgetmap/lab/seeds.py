@@ -5,15 +5,15 @@ from __future__ import annotations
 from forgetmap.errors import UsageError
 
 DEVELOPMENT_SEED = 0
-"""Chooses the settings and is not reported; its trainings are not watched."""
+"""Seed for choosing settings; it is not reported, and its trainings are not watched."""
 FEWEST_SEEDS = 2
 
 
 def reported_seeds(count: int) -> list[int]:
-    """All but the one that chooses.
+    """Return all seeds except the development seed.
 
     Raises:
-        UsageError: there are too few for an interval.
+        UsageError: there are too few seeds for an interval.
     """
     if count < FEWEST_SEEDS:
         raise UsageError(

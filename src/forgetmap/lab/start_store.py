@@ -15,11 +15,11 @@ from forgetmap.evaluation import pretraining_text
 from forgetmap.lab.tiny_world import OnStep, Pretraining, make_start
 
 SAMPLE = 200
-"""Documents of the world's text that tell two worlds apart."""
+"""Number of documents of the world in the cache key."""
 
 
 def kept_start() -> Path:
-    """Where the start model is kept, or will be."""
+    """Return the folder of the start model in the cache."""
     facts = [asdict(Pretraining()), *pretraining_text(SAMPLE)]
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
     return cached_folder(f"tiny-{key}", "lab")
@@ -28,10 +28,10 @@ def kept_start() -> Path:
 def write_start(
     out: Path, pretraining: Pretraining | None = None, on_step: OnStep | None = None
 ) -> Path:
-    """Pre-train a start model; its folder appears only when it is whole.
+    """Pre-train a start model; its folder appears only when it is complete.
 
     Raises:
-        OutputError: there is something at this path already, or nobody may write there.
+        OutputError: the path already exists, or is not writable.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise OutputError(f"{out} already exists", hint="choose another --out.")

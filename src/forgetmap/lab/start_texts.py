@@ -16,21 +16,20 @@ from forgetmap.lab.training import load_start
 from forgetmap.train import sample_answers
 
 LEAST_USABLE = 0.05
-"""Share of the texts that must ask nothing that is measured."""
+"""Minimum share of texts without evaluation questions."""
 SEEDS_APART = 1000
-"""More than the times that texts are written for one seed."""
+"""Distance between seeds; larger than the number of sampling rounds per seed."""
 
 
 def free_texts(
     recipe: LabRecipe, model: Any, tokenizer: Any, *, count: int, max_tokens: int, seed: int
 ) -> list[Row]:
-    """So many texts of the model as it is, as tokens; those that ask what is measured are replaced.
+    """Sample texts of the current model, as tokens; those with evaluation questions are replaced.
 
-    Without that, methods that need no old data would be trained on the very items that are
-    measured, as the start model was.
+    Otherwise methods without old data would be trained on evaluation items, as the start model was.
 
     Raises:
-        EmptyInputError: almost all of them do.
+        EmptyInputError: almost all texts contain evaluation questions.
     """
     begin = tokenizer(recipe.free_prompt).input_ids
     rows: list[Row] = []
@@ -60,15 +59,15 @@ def free_texts(
 
 
 def make_pool(recipe: LabRecipe, file: Path, count: int) -> list[Row]:
-    """Questions that the start model makes up, with its own greedy answers; none that is measured.
+    """Generate questions and greedy answers with the start model, without evaluation questions.
 
     Args:
-        recipe: the world.
-        file: keeps them; what is there is not written again.
-        count: questions, before those are left out that cannot be used.
+        recipe: start model, data and settings.
+        file: file in which they are stored; an existing one is read instead.
+        count: number of questions before unusable ones are left out.
 
     Raises:
-        EmptyInputError: none can be used.
+        EmptyInputError: no question is usable.
     """
     if not file.exists():
         rows = _write_pool(recipe, count)
@@ -112,7 +111,7 @@ def _write_pool(recipe: LabRecipe, count: int) -> list[Row]:
 
 
 def _write_questions(recipe: LabRecipe, model: Any, tokenizer: Any, count: int) -> list[str]:
-    """As prompts, each once; without what is measured or new."""
+    """Generate distinct prompts, without evaluation questions and new examples."""
     begin = tokenizer(recipe.free_prompt).input_ids
     texts = sample_answers(
         model, [begin] * count, tokenizer,
@@ -122,7 +121,7 @@ def _write_questions(recipe: LabRecipe, model: Any, tokenizer: Any, count: int) 
 
 
 def usable_prompts(recipe: LabRecipe, texts: Sequence[str]) -> list[str]:
-    """Questions in texts, up to the mark of an answer; each once, without measured and new ones."""
+    """Return distinct questions up to the answer mark, without evaluation and new questions."""
     new = {row["prompt"].strip() for row in recipe.new_rows(0)}
     prompts = []
     for text in texts:

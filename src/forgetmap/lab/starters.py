@@ -24,11 +24,11 @@ Starter = Literal["tiny", "smollm2", "gpu"]
 STARTERS: tuple[Starter, ...] = get_args(Starter)
 RECIPE_FILE = "recipe.toml"
 SEEDS = 10
-"""Files of new facts: one for each seed that may be asked for, and one to choose settings on."""
+"""Number of files of new facts: one for each possible seed, and one for choosing settings."""
 FACTS = 200
-"""New facts for a model that was trained on real text."""
+"""Number of new facts for a model that was trained on real text."""
 SUITE, FAR = "basics", ("Dates and times", "Logic")
-"""Questions for such a model, and the categories of which no mitigation sees anything."""
+"""Questions for such a model, and the categories that are not available to mitigations."""
 
 TINY = """\
 # The tiny world: a model of 0.65 million parameters learns new facts about what it knows.
@@ -120,7 +120,7 @@ hint_template = "Hint:{privileged_context}\\n\\n{prompt}"
 
 
 def write_starter(kind: str, out: Path) -> list[Path]:
-    """Write a recipe, and the data it needs, into a folder.
+    """Write a recipe and its data into a folder.
 
     Args:
         kind: `tiny`, `smollm2` or `gpu`.
@@ -131,7 +131,7 @@ def write_starter(kind: str, out: Path) -> list[Path]:
 
     Raises:
         UsageError: there is no such starter.
-        OutputError: the folder has a recipe already, or cannot be written.
+        OutputError: the folder already has a recipe, or cannot be written.
     """
     makers: dict[str, tuple[str, Callable[[], dict[str, Iterable[Mapping[str, Any]]]]]] = {
         "tiny": (TINY, _tiny_data),
@@ -179,7 +179,7 @@ def _tiny_data() -> dict[str, Iterable[Mapping[str, Any]]]:
 
 
 def _smollm2_data() -> dict[str, Iterable[Mapping[str, Any]]]:
-    """Whole categories are far; of the others, half of the items by their hash are the pool."""
+    """Split the items: whole categories are far; of the others, half by hash are the pool."""
     parts: dict[str, list[Mapping[str, Any]]] = {"pool": [], "near": [], "far": []}
     for task in load_suite(SUITE).tasks:
         for item in task.load():
@@ -196,7 +196,7 @@ def _part_of(task: str, item: Item) -> str:
 
 
 def _asked(task: str, item: Item) -> dict[str, Any]:
-    """An item of the suite by its name, so that it is asked word by word as there."""
+    """Return a row that names an item of the suite, so that its prompt is the same."""
     return {
         "task": task,
         "id": item.id,

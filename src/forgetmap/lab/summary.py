@@ -31,11 +31,11 @@ SLACK = 1.1
 OVER_SEEDS = "mean over seeds, t"
 FEWEST_METHODS = 3
 MATCHED = 0.01
-"""Scores on the new examples that lie closer than this are alike."""
+"""Scores on the new examples that differ by less count as equal."""
 
 
 def choose(runs: Sequence[LabRun]) -> LabRun:
-    """The run that reached the target and lost least, or learned most where none reached it."""
+    """Return the run that reached the target and forgot least, else the one that learned most."""
     reached = [run for run in runs if run.reached]
     if reached:
         return min(reached, key=mean_lost)
@@ -43,7 +43,7 @@ def choose(runs: Sequence[LabRun]) -> LabRun:
 
 
 def mean_lost(run: LabRun) -> float:
-    """Mean of the shares lost near and far, of a run that did not diverge."""
+    """Return the mean of the shares forgotten near and far, of a run that did not diverge."""
     return fmean(lost for part in PARTS if (lost := run.lost(part)) is not None)
 
 
@@ -55,7 +55,7 @@ def summarise(
     development_seed: int,
     start: StartFacts,
 ) -> LabResult:
-    """Everything that the runs say."""
+    """Summarise the runs."""
     reported = [run for run in runs if run.seed in seeds]
     tried = [run for run in runs if run.seed == development_seed]
     names = list(dict.fromkeys(run.method for run in tried))
@@ -105,14 +105,14 @@ def _diverged(runs: Sequence[LabRun], lost: Sequence[str]) -> list[str]:
 
 
 def _order(method: MethodResult) -> tuple[bool, float]:
-    """Methods that reached the target first, then by what they lost."""
+    """Sort key: methods that reached the target first, then by forgetting."""
     return method.reached < method.seeds, (method.lost_near.value or 0) + (
         method.lost_far.value or 0
     )
 
 
 def _at(runs: Iterable[LabRun], setting: LabRun) -> list[LabRun]:
-    """Runs of one method at one setting, by seed."""
+    """Return the runs of one method at one setting, by seed."""
     same = [
         run
         for run in runs
@@ -122,7 +122,7 @@ def _at(runs: Iterable[LabRun], setting: LabRun) -> list[LabRun]:
 
 
 class _Baselines:
-    """Plain fine-tuning at its best rate, and at the best rate that a given compute allows."""
+    """Plain fine-tuning at its best rate, and at the best rate within a given compute."""
 
     def __init__(self, runs: Sequence[LabRun], best_rate: float) -> None:
         plain = sorted((run for run in runs if run.method == BASELINE), key=lambda run: run.rate)
@@ -137,7 +137,7 @@ class _Baselines:
         return _compute(self.best)
 
     def of_equal_compute(self, compute: float) -> list[LabRun]:
-        """The rate whose runs lost least within that compute; the cheapest if none is within."""
+        """Return runs of the rate that forgot least within that compute, else of the cheapest."""
         whole = [runs for runs in self.by_rate.values() if not any(run.diverged for run in runs)]
         reached = [runs for runs in whole if all(run.reached for run in runs)]
         candidates = reached or whole or [self.best]
@@ -148,12 +148,12 @@ class _Baselines:
 
 
 def _finite(runs: Sequence[LabRun]) -> list[LabRun]:
-    """Those that did not diverge: of others nothing is known."""
+    """Return the runs that did not diverge; the others have no measurements."""
     return [run for run in runs if not run.diverged]
 
 
 def _compute(runs: Sequence[LabRun]) -> float:
-    """Mean of the runs that were not cut short."""
+    """Return the mean compute of the runs that did not diverge."""
     return fmean(run.compute for run in _finite(runs))
 
 
@@ -182,13 +182,13 @@ def _method(name: str, runs: Sequence[LabRun], baselines: _Baselines) -> MethodR
         peak_step=fmean(step for _, step in peaks if step is not None) if peaks else None,
         differences=[] if name == BASELINE else _differences(runs, compute, baselines),
         categories=_categories(runs),
-        bound=min(1.0, math.sqrt(max(kl.old_reverse, 0.0) / 2)),  # -1e-9 is a 0 that was rounded
+        bound=min(1.0, math.sqrt(max(kl.old_reverse, 0.0) / 2)),  # rounding may give -1e-9
         is_efficient=False,
     )
 
 
 def over_seeds(values: Sequence[float | None]) -> Estimate:
-    """Mean with a t interval; the seeds are a sample of all that might have been."""
+    """Return the mean with a t interval; seeds are a sample of all possible ones."""
     known = [value for value in values if value is not None]
     if not known:
         return Estimate.missing(OVER_SEEDS, "no item was known before")
@@ -219,7 +219,7 @@ def _differences(
 def paired_difference(
     name: str, runs: Sequence[LabRun], plain: Sequence[LabRun], part: str
 ) -> LabDifference:
-    """Share lost by a method less by a baseline, over runs of the same seed."""
+    """Return the share forgotten by a method minus that of a baseline, paired by seed."""
     others = {run.seed: run.lost(part) for run in plain}
     pairs = [
         (own, other)
@@ -237,7 +237,7 @@ def paired_difference(
 
 
 def _mean_kl(runs: Sequence[LabRun]) -> Divergences:
-    """Of the runs that did not diverge."""
+    """Return the mean KL of the runs that did not diverge."""
     known = [run.kl for run in runs if run.kl is not None]
     return Divergences(
         **{name: fmean(getattr(kl, name) for kl in known) for name in Divergences.model_fields}
@@ -266,7 +266,7 @@ def _categories(runs: Sequence[LabRun]) -> list[LabCategory]:
 
 
 def _mark_efficient(methods: Sequence[MethodResult]) -> list[MethodResult]:
-    """Those that no other beats in compute and in what is lost."""
+    """Mark methods that no other beats both in compute and in forgetting."""
 
     def cost(method: MethodResult) -> tuple[float, float]:
         return method.compute, (method.lost_near.value or 0) + (method.lost_far.value or 0)
@@ -287,7 +287,7 @@ def _mark_efficient(methods: Sequence[MethodResult]) -> list[MethodResult]:
 
 
 def _bridge(runs: Sequence[LabRun]) -> BridgeResult | None:
-    """What was forgotten against each divergence, each method left out in turn."""
+    """Relate forgetting to each divergence, with each method left out in turn."""
     rows = [
         ModelRow(
             method=run.method,
@@ -311,7 +311,7 @@ def _total(run: LabRun, part: str, field: str) -> int:
 
 
 def head_by_sign(difference: Estimate, above: str, below: str, unsure: str) -> str:
-    """How a headline begins: by the side of 0 on which the whole interval lies, if it does."""
+    """Return the beginning of a headline, by the side of 0 on which the whole interval lies."""
     if difference.low is not None and difference.low > 0:
         return above
     if difference.high is not None and difference.high < 0:

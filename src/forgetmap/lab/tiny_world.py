@@ -1,7 +1,8 @@
 """The tiny world: a start model trained on a CPU in minutes, and new facts for it.
 
-A Llama of 0.65 million parameters is pre-trained on the text of the suite `world`. Muon for the
-matrices and AdamW for the rest: on this text it learns three times as much per step as AdamW alone.
+A Llama of 0.65 million parameters is pre-trained on the text of the suite `world`, with Muon for
+the matrices and AdamW for the rest: on this text it learns three times as much per step as with
+AdamW alone.
 """
 
 from __future__ import annotations
@@ -29,29 +30,29 @@ from forgetmap.lab.recipe import LabRecipe, Row
 
 END, PAD = "<|end|>", "<|pad|>"
 PIECES = r"\n*(?:Question|Answer):| ?[A-Za-z]+|-[a-z]+|\n+| ?\d+| ?[^\s\w]+|\s"
-"""Whole words are pieces, and so are the marks of a question and of an answer: short sequences."""
+"""Words are tokens, and so are the marks of questions and answers: this keeps sequences short."""
 DOCUMENTS = 10
-"""More than fill a row."""
+"""Number of documents that are more than enough for a row."""
 ENDED = 5
-"""Every fifth document is followed by the end mark, the others by an empty line."""
+"""Every fifth document is followed by the end token, the others by an empty line."""
 
 OnStep = Callable[[int, float], None]
-"""Called after each step with its number and the loss."""
+"""Callback that receives the number and the loss of each step."""
 
 
 @dataclass(frozen=True)
 class Pretraining:
-    """How the start model is made.
+    """Parameters of pre-training.
 
     Attributes:
-        steps: of the optimizers.
+        steps: number of optimizer steps.
         rows: sequences per step.
-        length: tokens of a sequence.
+        length: number of tokens per sequence.
         peak: highest learning rate of AdamW (embeddings and norms).
         muon_peak: highest learning rate of Muon (matrices).
         warm_up: share of the steps in which rates rise.
         decay: share of the steps in which they fall to 0.
-        seed: of weights and text.
+        seed: random seed of weights and text.
     """
 
     steps: int = 1600
@@ -64,14 +65,14 @@ class Pretraining:
     seed: int = 0
 
     def rate(self, step: int) -> float:
-        """Share of the highest rate at a step."""
+        """Return the learning rate at a step, relative to the highest."""
         rising = (step + 1) / (self.steps * self.warm_up)
         falling = (self.steps - step) / (self.steps * self.decay)
         return min(rising, 1.0, falling)
 
 
 def tiny_recipe(start: str | Path) -> LabRecipe:
-    """New badges and guilds for everyone whom the start model knows."""
+    """Return the recipe: new badges and guilds of everyone that the start model knows."""
     near, far = near_suite(), far_suite()
     old = [(item.question, item.gold) for task in (*near.tasks, *far.tasks) for item in task.load()]
     return LabRecipe(
@@ -101,7 +102,7 @@ def make_start(
 ) -> Path:
     """Pre-train a model that knows the tiny world, and save it as a transformers folder.
 
-    The same machine makes the same model from the same seed.
+    The result is reproducible on the same machine.
     """
     plan = pretraining or Pretraining()
     tokenizer = build_tokenizer()
@@ -116,7 +117,7 @@ def make_start(
 
 
 def build_tokenizer() -> PreTrainedTokenizerFast:
-    """Byte-level BPE trained until every word of the world is one token."""
+    """Train byte-level BPE until every word of the world is one token."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -139,7 +140,7 @@ def build_tokenizer() -> PreTrainedTokenizerFast:
 
 
 def build_model(tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
-    """A small Llama with fresh weights."""
+    """Create a small Llama with new weights."""
     return LlamaForCausalLM(
         LlamaConfig(
             vocab_size=len(tokenizer),
@@ -157,7 +158,7 @@ def build_model(tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
 
 
 def _rows(texts: Iterable[str]) -> Iterator[str]:
-    """Documents joined until they fill a row; some are followed by the end mark."""
+    """Join documents into rows; some are followed by the end token."""
     texts = iter(texts)
     while documents := list(islice(texts, DOCUMENTS)):
         yield "".join(
@@ -169,7 +170,7 @@ def _rows(texts: Iterable[str]) -> Iterator[str]:
 def batches(
     texts: Iterator[str], tokenizer: PreTrainedTokenizerFast, plan: Pretraining
 ) -> Iterator[torch.Tensor]:
-    """Token ids, rows x length."""
+    """Yield token ids, rows x length."""
     rows = _rows(texts)
     while batch := list(islice(rows, plan.rows)):
         yield tokenizer(
@@ -187,7 +188,7 @@ def pretrain(
     plan: Pretraining,
     on_step: OnStep | None = None,
 ) -> None:
-    """Train on the next token; warm-up, then a constant rate, then a linear way down."""
+    """Train on the next token; the rate rises, is constant, and falls linearly."""
     optimizers = _optimizers(model, plan)
     peaks = [optimizer.param_groups[0]["lr"] for optimizer in optimizers]
     model.train()
@@ -206,7 +207,7 @@ def pretrain(
 
 
 def _optimizers(model: LlamaForCausalLM, plan: Pretraining) -> list[Any]:
-    """Muon for matrices inside the layers, AdamW for everything else."""
+    """Return Muon for the matrices of the layers, and AdamW for everything else."""
     inner = dict(model.model.layers.named_parameters())
     matrices = [weight for weight in inner.values() if weight.ndim == 2]
     chosen = set(map(id, matrices))

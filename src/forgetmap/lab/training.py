@@ -23,13 +23,13 @@ from forgetmap.lab.recipe import LabRecipe, Row
 from forgetmap.train import TokenExample, as_finished, predict_batches, read_examples
 
 INTERVALS = ((0.02, 1), (0.1, 4), (1.0, 10))
-"""So far below the target, the score is taken every so many steps."""
+"""Distance from the target -> number of steps between evaluations of the score."""
 GENERATIONS = 8
-"""Answers per question in training by reward."""
+"""Number of answers per question in training with rewards."""
 
 
 class ComputeCounter:
-    """Tokens that pass through a model; a pass with gradients counts three times."""
+    """Counts tokens that pass through a model; a pass with gradients counts three times."""
 
     def __init__(self, model: Any) -> None:
         self.tokens = 0
@@ -37,11 +37,11 @@ class ComputeCounter:
         self.add(model)
 
     def add(self, model: Any) -> None:
-        """Count what passes through this model too."""
+        """Count the tokens of this model too."""
         model.register_forward_pre_hook(self._count, with_kwargs=True)
 
     def __deepcopy__(self, _: Any) -> ComputeCounter:
-        """A copy of a model, such as a teacher, is counted here as well."""
+        """Return self: a copy of a model, such as a teacher, is counted too."""
         return self
 
     def _count(self, _module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -52,7 +52,7 @@ class ComputeCounter:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Measuring is not part of a method."""
+        """Pause counting: evaluation is not part of a method."""
         self._is_paused = True
         try:
             yield
@@ -61,22 +61,22 @@ class ComputeCounter:
 
 
 def load_start(start: str | Path) -> tuple[Any, Any]:
-    """A fresh copy of the start model, and its tokenizer.
+    """Load the start model and its tokenizer.
 
-    All weights are in full precision: small steps would be lost in half of it.
+    Weights are in full precision, as small steps would be lost in half precision.
     """
     model = AutoModelForCausalLM.from_pretrained(start, dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(start)
     if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token  # masked wherever it stands
+        tokenizer.pad_token = tokenizer.eos_token  # always masked
     return model.to("cuda" if torch.cuda.is_available() else "cpu"), tokenizer
 
 
 def are_right(model: Any, examples: Sequence[TokenExample]) -> list[bool]:
-    """Whether greedy decoding writes the completion of each example, token by token.
+    """Whether greedy decoding would generate the completion of each example.
 
-    All tokens are predicted at once: the likeliest one is the given one at every position exactly
-    if greedy decoding would have written the completion.
+    One pass is enough: greedy decoding gives the completion if and only if its token is the most
+    likely one at every position.
     """
     right: list[bool] = []
     for chosen, logits in predict_batches(model, examples):
@@ -90,12 +90,12 @@ def are_right(model: Any, examples: Sequence[TokenExample]) -> list[bool]:
 
 @torch.no_grad()
 def is_finite(model: Any) -> bool:
-    """Whether all weights are numbers; they are not once a loss was infinite."""
+    """Whether all weights are finite; they are not after an infinite loss."""
     return all(bool(weight.isfinite().all()) for weight in model.parameters())
 
 
 def share_right(model: Any, examples: Sequence[TokenExample]) -> float:
-    """Share of the examples that greedy decoding gets right."""
+    """Return the share of the examples that greedy decoding gets right."""
     right = are_right(model, examples)
     return sum(right) / len(right)
 
@@ -104,11 +104,11 @@ class StopAtScore(TrainerCallback):  # type: ignore[misc]
     """Ends training as soon as the new examples are known.
 
     Args:
-        examples: new ones.
+        examples: new examples.
         target: share of them that must be known.
-        counter: does not count what is spent here.
-        trainer: where it ends with other weights than those it trains, such as their average,
-            these are what must know the examples.
+        counter: counter of compute, paused during evaluation.
+        trainer: if given, the final weights, such as an average, are evaluated instead of the
+            trained ones.
     """
 
     def __init__(
@@ -124,12 +124,12 @@ class StopAtScore(TrainerCallback):  # type: ignore[misc]
 
     @classmethod
     def of(cls, recipe: LabRecipe, seed: int, tokenizer: Any) -> StopAtScore:
-        """For the new examples of a recipe, without counting compute."""
+        """Create it for the new examples of a recipe, without counting compute."""
         examples = read_examples(recipe.new_rows(seed), tokenizer, eos=False)
         return cls(examples, recipe.target)
 
     def on_step_end(self, _: Any, state: Any, control: Any, *, model: Any, **__: Any) -> None:
-        """Take the score where it is due; weights that are no numbers end training."""
+        """Evaluate the score if it is due; end training if weights are not finite."""
         self.step = state.global_step
         if self.step % self._interval and self.step < state.max_steps:
             return
@@ -149,9 +149,9 @@ class StopAtScore(TrainerCallback):  # type: ignore[misc]
 
 
 def trainer_options(recipe: LabRecipe, *, rate: float, seed: int) -> dict[str, Any]:
-    """What every trainer is told: a constant learning rate, full precision, nothing but training.
+    """Return options of all trainers: constant learning rate, full precision, no saving or logging.
 
-    TRL's trainers would compute in bf16, which not every processor can.
+    Trainers of TRL would use bf16 by default, which not every processor supports.
     """
     return {
         "max_steps": recipe.max_steps,
@@ -175,7 +175,7 @@ def trainer_options(recipe: LabRecipe, *, rate: float, seed: int) -> dict[str, A
 def supervised_trainer(
     recipe: LabRecipe, model: Any, tokenizer: Any, *, rate: float, seed: int, folder: Path
 ) -> Trainer:
-    """Plain fine-tuning on the new examples."""
+    """Return a trainer for plain fine-tuning on the new examples."""
     rows = [
         {"input_ids": list(example.ids), "labels": example.labels}
         for example in read_examples(recipe.new_rows(seed), tokenizer)
@@ -201,7 +201,7 @@ def reward_trainer(
     folder: Path,
     beta: float,
 ) -> Any:
-    """TRL's GRPO on the new examples: 1 for the right answer, else 0; beta weighs KL."""
+    """Return TRL's GRPO on the new examples: reward 1 for the right answer; beta weights the KL."""
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
@@ -228,7 +228,7 @@ def reward_trainer(
 
 
 def _right_answer(completions: Sequence[str], answer: Sequence[str], **_: Any) -> list[float]:
-    """1 for each completion whose first line is the answer."""
+    """Return 1 for each completion whose first line is the answer, else 0."""
     return [
         float(text.strip().split("\n")[0].strip() == gold)
         for text, gold in zip(completions, answer, strict=True)
@@ -237,12 +237,12 @@ def _right_answer(completions: Sequence[str], answer: Sequence[str], **_: Any) -
 
 @dataclass(frozen=True)
 class PadRight:
-    """Rows of tokens as one tensor, padded at the end."""
+    """Stacks rows of tokens into one tensor, padded at the end."""
 
     pad: int
 
     def __call__(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
-        """A batch."""
+        """Return a batch."""
         longest = max(len(row["input_ids"]) for row in rows)
         fill = {"input_ids": self.pad, "labels": -100}
         batch = {

@@ -26,9 +26,9 @@ def run_arms(
     workers: int = 1,
     on_arm: OnArm | None = None,
 ) -> list[LabRun]:
-    """All arms, in processes of their own if there are several workers; in the order given."""
+    """Run all arms, in separate processes if there are several workers; return results in order."""
     bench = Bench(recipe, out)
-    bench.start_run  # noqa: B018  # made once, before processes want it
+    bench.start_run  # noqa: B018  # computed once, before the processes need it
     if workers == 1:
         return [_report(bench.run(arm), on_arm) for arm in arms]
     return _in_processes(recipe, out, arms, workers, on_arm)
@@ -43,7 +43,7 @@ def _report(run: LabRun, on_arm: OnArm | None) -> LabRun:
 def _in_processes(
     recipe: LabRecipe, out: Path, arms: Sequence[Arm], workers: int, on_arm: OnArm | None
 ) -> list[LabRun]:
-    """One thread of torch per process: small models gain nothing by more."""
+    """Run arms in processes with one torch thread each: small models do not profit from more."""
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import active_children, get_context
@@ -60,7 +60,7 @@ def _in_processes(
             "Finished runs are kept.",
         ) from None
     except BaseException:
-        # Else the pool would wait for trainings whose results nobody takes.
+        # Otherwise the pool would wait for trainings whose results are not used.
         for worker in set(active_children()) - others:
             worker.terminate()
         raise
@@ -70,21 +70,21 @@ def _in_processes(
 
 
 _benches: list[Bench] = []
-"""Of this worker process: the start's distributions are computed once for all of its arms."""
+"""Bench of this worker process: distributions of the start model are computed once for all arms."""
 
 
 def _open_bench(recipe: LabRecipe, out: Path) -> None:
     torch.set_num_threads(1)
-    disable_progress_bar()  # one for every model that is loaded or saved
+    disable_progress_bar()  # one per loaded or saved model
     set_verbosity_error()
-    # On the way out DuckDB would report all that torch keeps alive, which helps nobody.
+    # At exit, DuckDB would report everything that torch keeps alive.
     atexit.register(os._exit, 0)
     Thread(target=_end_with_parent, daemon=True).start()
     _benches.append(Bench(recipe, out))
 
 
 def _end_with_parent() -> None:
-    """A worker whose parent was killed would train on, and then wait forever."""
+    """End this worker if its parent is killed; otherwise it would train on and wait forever."""
     parent = parent_process()
     if parent is not None:
         parent.join()

@@ -44,9 +44,9 @@ from forgetmap.serve.security import Guard, refused
 from forgetmap.serve.store import FACETS, READER_THREADS, SORTS, PairTable, Selection, Store
 
 MAX_PAIRS, MAX_SEARCHES, MAX_BATCH = 8, 64, 16
-"""Comparisons and searches kept; those asked for longest ago go first."""
+"""Maximum numbers of cached comparisons and searches, and of searches per pass."""
 MAX_CELLS = 1_000
-"""Cells of matrices kept."""
+"""Maximum number of cached cells of matrices."""
 MAX_ROWS, MAX_QUERY_LENGTH, MAX_VALUE_LENGTH = 500, 200, 2_000
 MAX_OFFSET = 1_000_000_000
 STEPS = 5
@@ -56,26 +56,26 @@ Ids = tuple[str, str]
 
 @dataclass(slots=True)
 class Progress:
-    """How far a comparison is; `step` counts from 0, as long as it waits for another one."""
+    """Progress of a comparison; `step` is 0 while it waits for another one."""
 
     words: str = "waiting for another comparison"
     step: int = 0
     started: float = field(default_factory=time.monotonic)
 
     def next(self, words: str) -> None:
-        """Another step begins."""
+        """Begin another step."""
         self.words = words
         self.step += 1
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonSetup:
-    """How any two runs are compared.
+    """Settings of all comparisons.
 
     Attributes:
-        rule: as for `compare`.
-        noise: a repeat of the run of id `repeated`.
-        repeated: the run before of comparisons that it is used in.
+        rule: rule of `compare`.
+        noise: a repeat of the run with id `repeated`.
+        repeated: the run before of comparisons that use `noise`.
     """
 
     rule: Rule = field(default_factory=Rule)
@@ -84,12 +84,12 @@ class ComparisonSetup:
 
 
 class Explorer:
-    """Answers questions about runs and pairs of them.
+    """Answers requests about runs and pairs of runs.
 
     Args:
-        runs: those that can be asked for.
-        store: where pairs are kept.
-        setup: how they are compared.
+        runs: runs that are served.
+        store: storage of pairs.
+        setup: settings of all comparisons.
     """
 
     def __init__(
@@ -100,10 +100,10 @@ class Explorer:
         self._setup = setup or ComparisonSetup()
         self._sides: dict[str, Side] = {}
         self._progress: dict[Ids, Progress] = {}
-        # Comparing uses the one connection that files are read through: one at a time.
+        # Comparing uses the single connection for reading files: one at a time.
         self._builder = ThreadPoolExecutor(1, "comparing")
         self._readers = ThreadPoolExecutor(READER_THREADS - 1, "reading")
-        # A search takes all processors for a while: filters must not queue behind several.
+        # A search uses all processors for a while: filters must not wait for several.
         self._searcher = ThreadPoolExecutor(1, "searching")
         self._pairs: AsyncLRU[PairTable] = AsyncLRU(
             MAX_PAIRS, partial(self._in, self._builder, store.drop)
@@ -115,18 +115,18 @@ class Explorer:
         self._batched_search = BatchedSearch(store.search, MAX_BATCH, self._searcher)
 
     async def runs(self, request: Request) -> Response:
-        """All runs, with their parents."""
+        """Return all runs with their parents."""
         _only(request, ())
         return JSONResponse([describe(run) for run in self._runs.values()])
 
     async def run(self, request: Request) -> Response:
-        """How many items a run has, and how many of its answers are right."""
+        """Return the number of items of a run, and of right answers."""
         _only(request, ("run",))
         served = self._served_run(request, "run")
         return JSONResponse(await self._in(self._builder, self._numbers, served))
 
     async def rule(self, request: Request) -> Response:
-        """How runs are compared, in words."""
+        """Return the rule of comparisons as text."""
         _only(request, ())
         setup = self._setup
         noise = None if setup.noise is None else setup.noise.run.name
@@ -136,7 +136,7 @@ class Explorer:
         )
 
     async def progress(self, request: Request) -> Response:
-        """How far the comparison of two runs is; nothing where it is not being made."""
+        """Return the progress of a comparison; empty if it is not running."""
         _only(request, ())
         before, after = self._ids(request)
         progress = self._progress.get((before.id, after.id))
@@ -148,13 +148,13 @@ class Explorer:
         )
 
     async def comparison(self, request: Request) -> Response:
-        """What a report says, without items; and its figures."""
+        """Return the report of a comparison without items, and its figures."""
         _only(request, ())
         async with self._pair(request) as table:
             return Response(table.answer, media_type="application/json")
 
     async def cell(self, request: Request) -> Response:
-        """Of two runs only how much was forgotten: a cell of the matrix on the start page."""
+        """Return only the forgetting between two runs: a cell of the matrix on the start page."""
         _only(request, ())
         before, after = self._ids(request)
         make = partial(self._start_cell, before, after)
@@ -162,13 +162,13 @@ class Explorer:
             return Response(cell, media_type="application/json")
 
     async def facets(self, request: Request) -> Response:
-        """What items can be filtered by."""
+        """Return the values by which items can be filtered."""
         _only(request, ())
         async with self._pair(request) as table:
             return JSONResponse(table.facets)
 
     async def items(self, request: Request) -> Response:
-        """A page of items."""
+        """Return a page of items."""
         _only(request, (*FACETS, "q", "sort", "offset", "limit"))
         offset = _number(request, "offset", 0, MAX_OFFSET)
         limit = _number(request, "limit", 50, MAX_ROWS)
@@ -179,7 +179,7 @@ class Explorer:
         return JSONResponse({"total": total, "rows": rows})
 
     async def item(self, request: Request) -> Response:
-        """One item with all its texts, and its place in the selection."""
+        """Return one item with all its texts, and its position in the selection."""
         _only(request, (*FACETS, "q", "sort", "key"))
         selection, key = _selection(request), _key(request)
         find = self._store.find
@@ -188,12 +188,12 @@ class Explorer:
         return JSONResponse({"item": item, "place": index})
 
     def _pair(self, request: Request) -> AbstractAsyncContextManager[PairTable]:
-        """The comparison that is asked about, which stays while it is used."""
+        """Return the requested comparison; it is not dropped while in use."""
         before, after = self._ids(request)
         return self._pairs.use((before.id, after.id), partial(self._start, before, after))
 
     def _hits(self, table: PairTable, text: str) -> AbstractAsyncContextManager[str | None]:
-        """What a search found, which stays while it is used; None without a search."""
+        """Return the hits of a search, not dropped while in use; None without a search."""
         if not text:
             return nullcontext()
         make = partial(self._batched_search.find, table, text)
@@ -259,7 +259,7 @@ class Explorer:
         texts = []
         for index, (own, run) in enumerate(zip(served, runs, strict=True)):
             progress.next(f"reading the texts of {run.name}")
-            # Tasks may be renamed to go with those of the other side.
+            # Tasks may be renamed to match those of the other side.
             parts = [own.stamp] if run is own.run else [*stamps, index]
             texts.append(self._store.add_texts(run, _cache_key("texts", parts)))
 
@@ -289,31 +289,31 @@ class Explorer:
         return self._sides[served.id]
 
     def close(self) -> None:
-        """Stop whatever is running."""
+        """Stop all running work."""
         self._store.close()
         for executor in (self._builder, self._searcher, self._readers):
             executor.shutdown(wait=False, cancel_futures=True)
 
 
 async def _let_go(cell: str) -> None:
-    """A cell holds nothing that must be closed."""
+    """Do nothing: a cell has nothing to close."""
 
 
 def _cache_key(kind: str, parts: Sequence[object]) -> object:
-    """None where a part is not known: then nothing is found again."""
+    """Return a cache key; None if a part is unknown, so that nothing is reused."""
     return None if None in parts else (kind, *parts)
 
 
 def make_app(
     explorer: Explorer, *, hosts: Collection[str], port: int, token: str | None
 ) -> ASGIApp:
-    """The application.
+    """Return the web application.
 
     Args:
-        explorer: who answers.
-        hosts: what the Host header may say.
-        port: that of the server.
-        token: what a client must know; None lets everybody ask.
+        explorer: answers the requests.
+        hosts: allowed values of the Host header.
+        port: port of the server.
+        token: token that clients need; None allows everyone.
     """
     page, policy = page_html()
 
@@ -342,26 +342,26 @@ def make_app(
             Exception: _say_engine,
         },
     )
-    # Around all of it: what fails is answered outside of the middleware, and needs its headers too.
+    # Outermost, because error responses bypass other middleware and need its headers too.
     return Guard(app, hosts, port, token)
 
 
 def page_html() -> tuple[str, str]:
-    """The page, and the Content-Security-Policy that lets it run these scripts and no others."""
-    # Vega keeps 150 MB for as long as the process lives that puts it together.
+    """Return the page, and the Content-Security-Policy that allows only its scripts."""
+    # Vega keeps 150 MB in the process that bundles it.
     return served_html(kept_bundle() or call_apart(vega_bundle))
 
 
 def _answer(result: ComparisonResult) -> bytes:
-    """The payload without items, and the figures, as JSON."""
+    """Return the payload without items, and the figures, as JSON."""
     items = [Items(comparison=0, total=count_flips(result.total, KINDS), columns={})]
     payload = assemble([result], items)
-    figures = call_apart(figures_json, payload)  # Vega keeps 150 MB while its process lives
+    figures = call_apart(figures_json, payload)  # Vega keeps 150 MB in its process
     return f'{{"payload": {payload.model_dump_json()}, "figures": {figures}}}'.encode()
 
 
 def _only(request: Request, names: Collection[str]) -> None:
-    """Refuse what nobody understands: a filter with a typing error must not pass for none."""
+    """Refuse unknown parameters: a misspelt filter must not be ignored."""
     for name, value in request.query_params.multi_items():
         if name not in names and name not in ("before", "after"):
             raise HTTPException(400, f"unknown parameter {name[:40]!r}")
@@ -400,13 +400,13 @@ async def _say_http(request: Request, error: Exception) -> Response:  # noqa: AR
 
 
 async def _say_ours(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    """Why two runs cannot be compared; where they are is nobody's business."""
+    """Return why two runs cannot be compared, without their paths."""
     assert isinstance(error, ForgetmapError)  # noqa: S101
     return refused(422, error.message, error.hint)
 
 
 async def _say_engine(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    """The engine names files and tables in its messages."""
+    """Return an error without details: messages of the engine name files and tables."""
     if isinstance(error, duckdb.CatalogException):
         return refused(503, "this comparison was just removed from memory; try again", "ask again.")
     return refused(500, "the results could not be read", "check that the files still exist.")

@@ -18,26 +18,26 @@ T = TypeVar("T")
 
 @dataclass(slots=True, eq=False)
 class _KeptResult(Generic[T]):
-    """A result, or what will be one, and how many use it."""
+    """A result, which may be pending, and the number of its users."""
 
     result: asyncio.Future[T]
     users: int = 0
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is a result, and nobody uses it."""
+        """Whether there is a result without users."""
         done = self.result.done() and not self.result.cancelled()
         return done and self.users == 0 and self.result.exception() is None
 
 
 class AsyncLRU(Generic[T]):
-    """The last few results, each made once however many ask for it at the same time.
+    """The most recent results; each is computed once for concurrent requests.
 
-    What is in use stays, so there may be more than the limit for as long as many use others.
+    Results in use are kept, so there may temporarily be more than the limit.
 
     Args:
-        limit: how many; those asked for longest ago go first.
-        drop: called once with each that goes, when nobody uses it any more.
+        limit: maximum number of results; the least recently used are dropped.
+        drop: called once with each dropped result, when it has no users.
     """
 
     def __init__(self, limit: int, drop: Callable[[T], Awaitable[None]]) -> None:
@@ -47,11 +47,11 @@ class AsyncLRU(Generic[T]):
 
     @asynccontextmanager
     async def use(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> AsyncIterator[T]:
-        """The result for a key, made if it is not there; not dropped before this is left."""
+        """Yield the result of a key, computed if it is missing; it is not dropped while in use."""
         entry = self._entry(key, make)
         entry.users += 1
         try:
-            # One client that goes away must not take it from the others.
+            # A client that disconnects must not cancel it for the others.
             yield await asyncio.shield(entry.result)
         finally:
             entry.users -= 1
@@ -69,13 +69,13 @@ class AsyncLRU(Generic[T]):
             self._entries.pop(key, None)
 
     async def _make_room(self) -> None:
-        """Drop what is too much; those that go are taken out before anybody else has a turn."""
+        """Drop surplus results; they are removed before any other task runs."""
         surplus = max(len(self._entries) - self._limit, 0)
         idle = [key for key, entry in self._entries.items() if entry.is_idle][:surplus]
         results = [self._entries.pop(key).result.result() for key in idle]
         drops = [asyncio.ensure_future(self._drop(result)) for result in results]
         if drops:
-            # Not gather: a client that goes away just now must not stop them.
+            # Not gather: a client that disconnects must not stop them.
             await asyncio.wait(drops)
 
 
@@ -90,15 +90,15 @@ class _SearchRequest:
 
 
 class BatchedSearch:
-    """Searches that wait for each other are made in one pass over the texts.
+    """Combines waiting searches into one pass over the texts.
 
-    Reading the texts takes longer than looking for one text more: ten at once take twice as long
-    as one. A pass takes all processors for a while, so there is one at a time.
+    Reading the texts takes longer than searching for another text: ten at once take twice as long
+    as one. A pass uses all processors, so there is one at a time.
 
     Args:
-        search: looks for several texts in one table.
-        limit: texts in one pass.
-        executor: the thread that it runs in.
+        search: searches for several texts in one table.
+        limit: maximum number of texts per pass.
+        executor: thread in which it runs.
     """
 
     def __init__(self, search: Search, limit: int, executor: Executor) -> None:
@@ -109,7 +109,7 @@ class BatchedSearch:
         self._work: asyncio.Task[None] | None = None
 
     async def find(self, table: PairTable, text: str) -> str:
-        """The hits for a text."""
+        """Return the hits of a text."""
         request = _SearchRequest(table, text, asyncio.get_running_loop().create_future())
         self._waiting.append(request)
         if self._work is None or self._work.done():
@@ -132,7 +132,7 @@ class BatchedSearch:
             results = await loop.run_in_executor(
                 self._executor, self._search, batch[0].table, texts
             )
-        except Exception as error:  # noqa: BLE001  # whoever asked is told, each of them
+        except Exception as error:  # noqa: BLE001  # passed to every requester
             for request in batch:
                 request.answer.set_exception(error)
             return

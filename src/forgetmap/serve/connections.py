@@ -1,8 +1,8 @@
 """Limits on the number of connections and on slow clients.
 
-Whoever opens connections and asks nothing, or sends half a request and no more, must not keep
-others from being served: a request has its time, and where there are too many connections, the one
-that has been waiting for a request for longest goes.
+Clients that open connections without a request, or send half a request, must not block others: a
+request has a time limit, and if there are too many connections, the one that has waited longest for
+a request is closed.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from forgetmap.serve.security import HEADERS, error_content
 
 MAX_CONNECTIONS = 512
-"""Open at the same time; fewer where the system allows this process only few files."""
+"""Maximum number of open connections; fewer if the process may open only few files."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What clients may take up.
+    """Limits of connections.
 
     Attributes:
-        connections: open at the same time.
-        request_seconds: from the first byte of a request, or from the start of a connection, to
-            the last.
-        reading_seconds: for a client to take what is ready of an answer.
-        idle_seconds: between two requests. Longer than clients keep a connection, or one closes
-            while it is used again.
+        connections: maximum number of open connections.
+        request_seconds: time limit of a request, from its first byte or from the start of the
+            connection.
+        reading_seconds: time limit for a client to read what is ready of a response.
+        idle_seconds: time limit between two requests. Longer than clients keep a connection, so
+            that it is not closed while it is reused.
     """
 
     connections: int
@@ -45,11 +45,11 @@ class ConnectionLimits:
 
 
 def make_server(app: ASGIApp, limits: ConnectionLimits | None = None) -> uvicorn.Server:
-    """A server of this application. It logs no requests: addresses may hold a token."""
+    """Return a server of this application. It logs no requests: addresses may contain a token."""
     given = limits or ConnectionLimits(most_connections())
     config = uvicorn.Config(
         app,
-        # This implementation bounds the headers of a request.
+        # This implementation limits the headers of a request.
         http=partial(BoundedProtocol, given),  # type: ignore[arg-type]  # called as a class is
         ws="none",
         log_level="error",
@@ -64,9 +64,9 @@ def make_server(app: ASGIApp, limits: ConnectionLimits | None = None) -> uvicorn
 
 
 def most_connections() -> int:
-    """As many as leave half of the files that this process may open to everything else."""
+    """Return the number of connections that uses at most half of the files the process may open."""
     try:
-        import resource  # not on every system
+        import resource  # missing on some systems
     except ImportError:
         return MAX_CONNECTIONS
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -74,7 +74,7 @@ def most_connections() -> int:
 
 
 class _Time:
-    """A while in which something must happen, or else this is called."""
+    """A timer that calls a function unless it is stopped in time."""
 
     def __init__(self, seconds: float, call: Callable[[], None]) -> None:
         self._seconds = seconds
@@ -82,12 +82,12 @@ class _Time:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """The while begins, unless it has begun before."""
+        """Start the timer, unless it is running."""
         if self._timer is None:
             self._timer = loop.call_later(self._seconds, self._end)
 
     def stop(self) -> None:
-        """It has happened."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -98,11 +98,11 @@ class _Time:
 
 
 class BoundedProtocol(H11Protocol):
-    """One connection, which has its time.
+    """One connection with time limits.
 
     Args:
-        limits: what clients may take up.
-        given: as the server calls it.
+        limits: limits of connections.
+        given: arguments from the server.
     """
 
     def __init__(self, limits: ConnectionLimits, **given: Any) -> None:
@@ -115,29 +115,29 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def is_answering(self) -> bool:
-        """Whether there is a question without a whole answer."""
+        """Whether a request has no complete response yet."""
         return self.cycle is not None and not self.cycle.response_complete
 
     @property
     def is_half_sent(self) -> bool:
-        """Whether a question was answered before all of it was there."""
+        """Whether a request was answered before all of it was received."""
         return self.cycle is not None and self.cycle.more_body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection, if need be in the place of another."""
+        """Accept a connection, and close another one if there are too many."""
         super().connection_made(transport)
         self._request_time.start(self.loop)
         if len(self.connections) > self._limits.connections:
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is waited for any more."""
+        """Stop the timers."""
         self._request_time.stop()
         self._reading_time.stop()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Part of a request: whoever begins one must end it in time."""
+        """Receive a part of a request, which must be complete in time."""
         super().data_received(data)
         self._has_begun = not self.is_answering
         if self.is_answering or self.transport.is_closing():
@@ -146,7 +146,7 @@ class BoundedProtocol(H11Protocol):
             self._request_time.start(self.loop)
 
     def on_response_complete(self) -> None:
-        """The next request may come, once this one is all there."""
+        """Allow the next request, once this one is completely received."""
         self._waiting_since = self.loop.time()
         is_half_sent = self.is_half_sent
         super().on_response_complete()
@@ -154,25 +154,25 @@ class BoundedProtocol(H11Protocol):
             self._request_time.start(self.loop)
 
     def pause_writing(self) -> None:
-        """The client takes nothing for now."""
+        """Start the timer while the client does not read."""
         super().pause_writing()
         self._reading_time.start(self.loop)
 
     def resume_writing(self) -> None:
-        """The client takes what waits for it."""
+        """Stop the timer when the client reads again."""
         self._reading_time.stop()
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP, with the headers that every answer has."""
-        del msg  # says less
+        """Refuse invalid HTTP, with the headers of every response."""
+        del msg  # less specific
         self._refuse(HTTPStatus.BAD_REQUEST, "invalid request")
 
     def _give_up(self) -> None:
-        """End a connection whose request did not come."""
+        """Close a connection without a complete request."""
         if self.is_answering:
             return
-        # Browsers connect before they have anything to ask, and take an answer to nothing amiss.
+        # Browsers connect in advance, and report a response without a request as an error.
         if self._has_begun:
             self._refuse(HTTPStatus.REQUEST_TIMEOUT, "the request timed out")
         self.transport.close()
@@ -200,7 +200,7 @@ class BoundedProtocol(H11Protocol):
 
 
 def _answer(status: HTTPStatus, why: str) -> bytes:
-    """A whole answer, for where no application is asked."""
+    """Return a complete response without the application."""
     content = json.dumps(error_content(why)).encode()
     headers = {
         **HEADERS,

@@ -1,7 +1,7 @@
 """Database files that are created once and reused.
 
-A file appears under its name only when it is complete, and is never written to again, so that
-several servers share it.
+A file gets its name only when it is complete, and is never changed, so that several servers can
+share it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from forgetmap._cache import cached_folder, temporary_path
 from forgetmap.records import fresh_name, literal, writable
 
 FORMAT = 1
-"""Rises when the tables in the files change."""
+"""Increased when the tables in the files change."""
 
 
 class DiskCache:
-    """Files by what they were made from.
+    """Database files by cache key.
 
     Args:
-        engine: what opens them.
-        persistent: use the cache of the user; otherwise everything goes when the process ends.
+        engine: engine that opens them.
+        persistent: use the cache of the user; otherwise files are removed when the process ends.
     """
 
     def __init__(self, engine: duckdb.DuckDBPyConnection, *, persistent: bool) -> None:
@@ -35,10 +35,10 @@ class DiskCache:
         self._opened: dict[Path, str] = {}
 
     def open(self, cache_key: object, make: Callable[[str], None]) -> str:
-        """The name under which a database is attached, to be read only.
+        """Attach a database for reading, and return its name.
 
         Args:
-            cache_key: whatever the content follows from; None is like nothing else.
+            cache_key: determines the content; None is never reused.
             make: writes the tables into the database of this name.
         """
         file = self._file(cache_key)
@@ -47,11 +47,11 @@ class DiskCache:
         return self._opened[file]
 
     def text(self, cache_key: object, make: Callable[[], str]) -> str:
-        """A short text that is made once, and found again in the cache of the user.
+        """Return a short text that is computed once and stored in the cache of the user.
 
         Args:
-            cache_key: whatever the text follows from; None is like nothing else.
-            make: gives the text.
+            cache_key: determines the text; None is never reused.
+            make: returns the text.
         """
         if cache_key is None or not self._persistent:
             return make()
@@ -67,7 +67,7 @@ class DiskCache:
         return text
 
     def close(self, name: str) -> None:
-        """Let go of a database; its file stays."""
+        """Detach a database; its file is kept."""
         self._opened = {file: other for file, other in self._opened.items() if other != name}
         self._engine.execute(f"DETACH {name}")
 
@@ -79,7 +79,7 @@ class DiskCache:
         return cached_folder(key, "explorer") / "tables.duckdb"
 
     def _attached(self, file: Path) -> str | None:
-        """None where there is no such file, or none that can be read."""
+        """Attach an existing file; None if it is missing or unreadable."""
         if not file.is_file():
             return None
         name = fresh_name()

@@ -19,15 +19,14 @@ MAX_RUNS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ServedRun:
-    """A run under a name that says nothing about where it is.
+    """A run with an id that does not reveal its path.
 
     Attributes:
-        id: opaque, and the same whenever the same place is served.
-        run: the run; its origin is its name, so that no path of this machine is ever shown.
-        location: where it is, for the log of the server only.
+        id: opaque, and always the same for the same path.
+        run: the run; its origin is its name, so that no path of this machine is shown.
+        location: path of the run, only for the log of the server.
         parent: id of the run it was trained from, if that is served too.
-        stamp: the same only for the same files, unchanged, read in the same way; None where that
-            cannot be told.
+        stamp: a text that changes with the files or the way they are read; None if unknown.
     """
 
     id: str
@@ -38,10 +37,10 @@ class ServedRun:
 
 
 def require_undamaged(run: ServedRun) -> None:
-    """Check the files of a run for damage, texts as well; not done for all runs at the start.
+    """Check all files of a run for damage, including texts; too slow to do for all runs at start.
 
     Raises:
-        ChecksumError: one is not as it was written; its path is not shown.
+        ChecksumError: a file is damaged; its path is not shown.
     """
     path = Path(run.location)
     if is_remote(run.location) or not is_run_folder(path):
@@ -57,7 +56,7 @@ def require_undamaged(run: ServedRun) -> None:
 
 
 def find_runs(sources: Sequence[str], reading: Reading | None = None) -> list[ServedRun]:
-    """Every run among these run folders, logs, tables, and folders that contain such."""
+    """Find all runs in the given run folders, logs, tables, and folders that contain them."""
     runs: dict[str, ServedRun] = {}
     for source in sources:
         for index, run in _runs_in(source, reading or Reading()):
@@ -72,7 +71,7 @@ def find_runs(sources: Sequence[str], reading: Reading | None = None) -> list[Se
 
 
 def with_parents(runs: Iterable[ServedRun]) -> list[ServedRun]:
-    """The same runs with the ids of their parents, as far as these are among them."""
+    """Return the runs with the ids of their parents, if these are served too."""
     runs = list(runs)
     by_name: dict[str, list[str]] = {}
     for run in runs:
@@ -82,7 +81,7 @@ def with_parents(runs: Iterable[ServedRun]) -> list[ServedRun]:
 
 
 def describe(run: ServedRun) -> dict[str, str | bool | None]:
-    """What a reader chooses a run by."""
+    """Return the fields by which a reader chooses a run."""
     info = run.run.info
     return {
         "id": run.id,
@@ -96,7 +95,7 @@ def describe(run: ServedRun) -> dict[str, str | bool | None]:
 
 
 def _parent(run: ServedRun, by_name: Mapping[str, Sequence[str]]) -> str | None:
-    """Only where exactly one run answers to the name, and not the run itself."""
+    """Return the parent if exactly one other run has its name."""
     ids = by_name.get(run.run.info.parent or "", ())
     return ids[0] if len(ids) == 1 and ids[0] != run.id else None
 
@@ -121,9 +120,9 @@ def _runs_in(source: str, reading: Reading) -> Iterator[tuple[str, Run]]:
 
 
 def _logs_by_model(path: Path) -> list[str]:
-    """One source per model where a folder has logs of several side by side, the oldest first.
+    """Return one source per model if a folder has logs of several models, the oldest first.
 
-    Inspect writes its logs like that; a file would be one task of one model only.
+    Inspect writes such folders; a single file is only one task of one model.
     """
     logs = recognise(path)
     if any(file.path.parent != path for log in logs for file in log.files):
@@ -139,7 +138,7 @@ def _logs_by_model(path: Path) -> list[str]:
 
 
 def _run_folders(path: Path) -> list[Path]:
-    """All run folders below; what is hidden is somebody's working copy."""
+    """Return all run folders below a path; hidden ones are work in progress."""
     folders = []
     for folder, below, _ in os.walk(path):
         below[:] = sorted(name for name in below if not name.startswith("."))
@@ -152,7 +151,7 @@ def _run_folders(path: Path) -> list[Path]:
 def _runs_of_children(
     path: Path, reading: Reading, error: ForgetmapError
 ) -> Iterator[tuple[str, Run]]:
-    """A folder that is no run, or several: each thing in it that is one."""
+    """Yield each run in a folder that is not a single run."""
     opened = 0
     for child in sorted(path.iterdir()):
         if child.name.startswith("."):
@@ -189,18 +188,18 @@ def _stamp(index: str, run: Run, reading: Reading) -> str | None:
 
 
 def _as_parquet(run: Run) -> Run:
-    """A run whose texts can be looked up one by one; tables are written as a run folder first."""
+    """Return a run whose texts can be read one by one; tables are first written as a run folder."""
     if run.format or is_run_folder(Path(run.origin)):
         return run
     copy = read_run(write_run(run, temporary_path()))
     recorded = set(run.scores.collect_schema().names())
-    # An empty column is not the same as none: that items have options is seen by the column.
+    # An empty column differs from none: the column shows that items have options.
     names = [name for name in copy.scores.collect_schema().names() if name in recorded]
     return replace(run, scores=copy.scores.select(*names), texts=copy.texts, rows=copy.rows)
 
 
 def _with_unique_names(runs: Iterable[ServedRun]) -> list[ServedRun]:
-    """Equal names get a number."""
+    """Number equal names."""
     counts: dict[str, int] = {}
     renamed = []
     for run in runs:

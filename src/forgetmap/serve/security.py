@@ -1,8 +1,8 @@
 """Authentication of requests, and security headers of responses.
 
-Only reading, only under the names this server goes by (a foreign name that leads here is an attack
-called DNS rebinding), only from pages of its own, and only with the token: other users of a shared
-machine can reach its loopback, too.
+Requests may only read, only under the names of this server (others indicate DNS rebinding), only
+from its own pages, and only with the token: other users of a shared machine can reach its loopback,
+too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HEADERS = {
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach this address."""
+    """Whether only this machine can reach an address."""
     if host == "localhost":
         return True
     try:
@@ -40,7 +40,7 @@ def is_loopback(host: str) -> bool:
 
 
 def allowed_hosts(host: str, port: int, more: Collection[str] = ()) -> frozenset[str]:
-    """What the Host header may say, port included."""
+    """Return the allowed values of the Host header, including the port."""
     names = {*LOOPBACK, _bracket_ipv6(host), *map(_bracket_ipv6, more)}
     if not is_loopback(host):
         names |= {socket.gethostname(), socket.getfqdn()}
@@ -53,18 +53,18 @@ def _bracket_ipv6(host: str) -> str:
 
 
 def cookie_name(port: int) -> str:
-    """What the cookie is called: browsers keep those of all ports of a machine together."""
+    """Return the name of the cookie; browsers share cookies between all ports of a machine."""
     return f"forgetmap_token_{port}"
 
 
 class Guard:
-    """Refuses what it must, and adds the headers that every answer has.
+    """Refuses forbidden requests, and adds the headers of every response.
 
     Args:
-        app: what is behind it.
-        hosts: what the Host header may say.
-        port: that of the server.
-        token: what a client must know; None lets everybody ask.
+        app: the protected application.
+        hosts: allowed values of the Host header.
+        port: port of the server.
+        token: token that clients need; None allows everyone.
     """
 
     def __init__(self, app: ASGIApp, hosts: Collection[str], port: int, token: str | None) -> None:
@@ -103,7 +103,7 @@ class Guard:
         return is_page or site in ("same-origin", "none")
 
     def _without_token(self, scope: Scope, headers: Headers) -> Response | None:
-        """None if the token is known; a link with the token is turned into a cookie."""
+        """Return None if the token is right; a link with the token sets a cookie."""
         if self._token is None or any(map(self._knows, self._cookies(headers))):
             return None
         if self._knows(_bearer(headers)):
@@ -112,8 +112,8 @@ class Guard:
             parameters = parse_qsl(scope["query_string"].decode("latin-1"))
             if self._knows(dict(parameters).get("token")):
                 return self._with_cookie([pair for pair in parameters if pair[0] != "token"])
-            # Where a page of another site leads here, browsers leave out the cookie that they may
-            # have. The page itself holds nothing of the runs; it asks for them with the cookie.
+            # On links from other sites, browsers leave out the cookie. The page itself contains no
+            # data of runs; it requests them with the cookie.
             if headers.get("sec-fetch-site") == "cross-site":
                 return None
         return refused(401, "token missing or wrong: open the address printed by the server")
@@ -125,9 +125,9 @@ class Guard:
         return answer
 
     def _cookies(self, headers: Headers) -> list[str]:
-        """Values under our name, whatever other programs of this machine keep beside it.
+        """Return the values of our cookie, whatever other programs store beside it.
 
-        The library's parser ends at the first cookie that is not as the standard wants it.
+        The parser of the library stops at the first invalid cookie.
         """
         pairs = [pair.partition("=") for pair in headers.get("cookie", "").split(";")]
         return [value.strip() for name, _, value in pairs if name.strip() == self._cookie_name]
@@ -139,17 +139,17 @@ class Guard:
 
 
 def refused(status: int, why: str, hint: str | None = None) -> JSONResponse:
-    """An error as clients get to see it: a sentence, no traceback, no path."""
+    """Return an error response: a sentence, no traceback, no path."""
     return JSONResponse(error_content(why, hint), status_code=status)
 
 
 def error_content(why: str, hint: str | None = None) -> dict[str, str | None]:
-    """What every error says."""
+    """Return the fields of every error."""
     return {"error": why, "hint": hint}
 
 
 def _host_of(origin: str) -> str:
-    """Nothing where it is no address."""
+    """Return the host of an origin; empty if it is invalid."""
     try:
         return urlsplit(origin).netloc.lower()
     except ValueError:

@@ -1,7 +1,7 @@
 """Pairs of two runs as tables on disk, with filters, search and pages.
 
-The tables are those of `tables`, in files that are found again (`disk_cache`). Whole texts are only
-ever read for one item, from the run itself.
+The tables are those of `tables`, in reusable files (`disk_cache`). Complete texts are only read for
+single items, from the run itself.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from forgetmap.serve.tables import (
 
 READER_THREADS = 4
 MAX_ROW_SPAN = 200_000
-"""Rows of a table that are read at once rather than one by one."""
+"""Maximum span of rows that are read at once rather than one by one."""
 FACETS = ("transition", "task", "category", "reason")
 SORTS = {
     "": "rowid",
@@ -53,14 +53,14 @@ SORTS = {
     "longest": "-coalesce(length_after, 0)",
     "shortest": "coalesce(length_after, 0)",
 }
-"""What is asked for -> what rows are put in order by; never null."""
+"""Sort parameter -> SQL expression that is never null."""
 _COMMON = " etaonisrhldcumfpgwybvkxjqz"
-"""From frequent to rare; what is not in it is rarer still."""
+"""Letters from frequent to rare; all others are rarer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which items, and in which order; empty is any."""
+    """Filters and order of items; an empty filter matches everything."""
 
     transition: str = ""
     task: str = ""
@@ -75,13 +75,13 @@ class PairTable:
     """A comparison in the store.
 
     Attributes:
-        database: what it lies in.
-        texts: tables of what was asked and said; None where nobody recorded it.
-        sources: SQL of the whole texts of each side, likewise.
-        columns: those that a reader sees.
-        asked_alike: whether both sides were asked the same, always.
-        facets: the values of what can be filtered by, and how many items have each.
-        answer: what was kept with it.
+        database: name of its database.
+        texts: tables of the texts of each side; None if not recorded.
+        sources: SQL of the complete texts of each side; None if not recorded.
+        columns: visible columns.
+        asked_alike: whether all prompts are the same on both sides.
+        facets: values of each filter, with numbers of items.
+        answer: response that is stored with it.
     """
 
     database: str
@@ -94,16 +94,16 @@ class PairTable:
 
     @property
     def name(self) -> str:
-        """The table of pairs."""
+        """Name of the table of pairs."""
         return f"{self.database}.pairs"
 
 
 class Store:
-    """Tables of pairs in database files, read by several threads at once.
+    """Tables of pairs in database files, read by several threads.
 
     Args:
-        memory: most that the engine may hold in memory, such as `512MB`; the rest goes to disk.
-        persistent: find the tables again when the server is started again.
+        memory: memory limit of the engine, such as `512MB`; the rest goes to disk.
+        persistent: reuse the tables when the server is restarted.
     """
 
     def __init__(self, memory: str | None = None, *, persistent: bool = False) -> None:
@@ -120,11 +120,11 @@ class Store:
             self._free.put(cursor)
 
     def add_texts(self, run: Run, cache_key: object = None) -> str | None:
-        """The table of what a run was asked and said, made if it is not in the cache.
+        """Return the table of the texts of a run, created if it is not in the cache.
 
         Args:
             run: the run.
-            cache_key: what its texts follow from; None is like nothing else.
+            cache_key: determines the texts; None is never reused.
         """
         texts = run.texts
         if texts is None:
@@ -140,15 +140,15 @@ class Store:
         compare: Callable[[], tuple[Pairs, bytes]],
         cache_key: object = None,
     ) -> PairTable:
-        """The scored pairs of a comparison, made if they are not in the cache.
+        """Return the scored pairs of a comparison, created if they are not in the cache.
 
-        To be called by one thread at a time.
+        Must not be called by several threads at once.
 
         Args:
-            runs: both, as they are compared.
-            texts: the tables of their texts.
-            compare: gives the pairs, and what is to be kept with them.
-            cache_key: what the comparison follows from; None is like nothing else.
+            runs: both runs, as compared.
+            texts: tables of their texts.
+            compare: returns the pairs, and the response to store with them.
+            cache_key: determines the comparison; None is never reused.
         """
         database = self._disk_cache.open(
             cache_key, lambda name: self._write_pairs(name, texts, *compare())
@@ -168,17 +168,17 @@ class Store:
         )
 
     def keep_text(self, cache_key: object, make: Callable[[], str]) -> str:
-        """A short text, made if it is not in the cache; to be called by one thread at a time."""
+        """Return a short text, computed if it is not in the cache; not for concurrent calls."""
         return self._disk_cache.text(cache_key, make)
 
     def drop(self, table: PairTable) -> None:
-        """Let go of a comparison."""
+        """Drop a comparison."""
         self._disk_cache.close(table.database)
 
     def search(self, table: PairTable, texts: Sequence[str]) -> list[str]:
-        """For every text, a table with the places of all items that mention it.
+        """Return for every text a table with the row numbers of all items that contain it.
 
-        One pass over what was asked and said serves all of them. The case does not matter.
+        A single pass over the texts serves all searches. Case is ignored.
         """
         lowered = [text.lower() for text in texts]
         with self._reader() as cursor:
@@ -201,16 +201,16 @@ class Store:
         return hits
 
     def drop_hits(self, hits: str) -> None:
-        """Forget the result of a search."""
+        """Drop the result of a search."""
         with self._reader() as cursor:
             cursor.execute(f"DROP TABLE IF EXISTS {hits}")
 
     def page(
         self, table: PairTable, chosen: Selection, hits: str | None, *, offset: int, limit: int
     ) -> tuple[int, list[dict[str, Any]]]:
-        """How many items there are, and some of them as a list shows them."""
+        """Return the number of items, and some of them for display in a list."""
         where, values = _where(chosen, hits)
-        # Without an order the engine returns rows as they lie, and stops when it has enough.
+        # Without an order the engine returns rows as stored, and stops when it has enough.
         is_as_it_lies = not chosen.sort and hits is None
         order = "" if is_as_it_lies else f"ORDER BY {SORTS[chosen.sort]}, rowid"
         with self._reader() as cursor:
@@ -229,7 +229,7 @@ class Store:
     def find(
         self, table: PairTable, chosen: Selection, hits: str | None, key: tuple[str, str, int]
     ) -> tuple[dict[str, Any] | None, int | None]:
-        """An item with all its texts, and its place in the selection, if it is in it."""
+        """Return an item with all its texts, and its position in the selection, if any."""
         columns = ", ".join(quote(name) for name in table.columns if name != "question")
         with self._reader() as cursor:
             items = _records(
@@ -247,10 +247,10 @@ class Store:
             return item | _whole_texts(cursor, table, item), index
 
     def close(self) -> None:
-        """Stop whatever is running, and let the process have its memory again."""
+        """Stop all running work, and reset the memory limit of the engine."""
         for cursor in (self._engine, *self._cursors):
             cursor.interrupt()
-        # The engine is that of the whole process, which may go on with something else.
+        # The engine is shared by the whole process, which may continue with something else.
         self._engine.cursor().execute("RESET memory_limit")
 
     def _write_texts(self, database: str, texts: Frame) -> None:
@@ -303,7 +303,7 @@ class Store:
 
 
 def rare_part(text: str) -> str:
-    """The end of a text from its rarest letter on: looking for that first skips most of a text."""
+    """Return the end of a text from its rarest letter on: searching for it first is faster."""
     starts = range(max(len(text) - 2, 1))
     rarest = max(starts, key=lambda index: _rarity(text[index]), default=0)
     return text[rarest:]
@@ -314,7 +314,7 @@ def _rarity(letter: str) -> int:
 
 
 def _searched(table: PairTable) -> list[tuple[str, str, tuple[str, ...]]]:
-    """What links a pair to a table, the table, and its columns to look through."""
+    """Return for each searched table: the linking column, its name, and its columns."""
     sources: list[tuple[str, str, tuple[str, ...]]] = [("rowid", table.name, ("searched",))]
     for side, texts in zip(SIDES, table.texts, strict=True):
         if texts is not None:
@@ -330,7 +330,7 @@ def _note_mentions(
     columns: Sequence[str],
     texts: Sequence[str],
 ) -> str:
-    """Write the rows of a table that mention any of the texts, and which of them."""
+    """Write the rows of a table that contain any of the texts, and which texts."""
     flags = {
         f"m{index}": " OR ".join(
             f"(contains({column}, $rare{index}) AND contains({column}, $q{index}))"
@@ -352,7 +352,7 @@ def _note_mentions(
 
 
 def _list_columns(table: PairTable) -> str:
-    """What a list shows, long answers cut."""
+    """Return the columns of a list, with long answers cut."""
     names = [name for name in table.columns if name != "question"]
     return ", ".join(
         f"{cut(quote(name))} AS {quote(name)}" if is_text(name) else quote(name) for name in names
@@ -362,7 +362,7 @@ def _list_columns(table: PairTable) -> str:
 def _with_questions(
     cursor: duckdb.DuckDBPyConnection, table: PairTable, rows: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Rows of a list with what was asked: of the first side that recorded it."""
+    """Add the questions to rows of a list, from the first side that recorded them."""
     for row in rows:
         row["question"] = None
     for side, texts in zip(SIDES, table.texts, strict=True):
@@ -379,10 +379,10 @@ def _with_questions(
 def _questions(
     cursor: duckdb.DuckDBPyConnection, texts: str | None, numbers: Collection[int]
 ) -> dict[int, str | None]:
-    """What was asked in these rows.
+    """Return the questions of these rows.
 
-    Rows that lie together are read together; for others the engine would read through all that lies
-    between them, but goes straight to a single one.
+    Neighbouring rows are read together; for distant ones the engine would read everything between
+    them, but it finds single rows directly.
     """
     if texts is None or not numbers:
         return {}
@@ -413,7 +413,7 @@ def _position(
     own: int,
     rank: Any,
 ) -> int | None:
-    """How many items of the selection stand before this one; None if it is not in it."""
+    """Return the number of items of the selection before this one; None if it is not included."""
     where, values = _where(chosen, hits)
     before, is_in = cursor.execute(
         f"SELECT count(*) FILTER (({SORTS[chosen.sort]}, rowid) < ($rank, $own)), "
@@ -426,7 +426,7 @@ def _position(
 def _whole_texts(
     cursor: duckdb.DuckDBPyConnection, table: PairTable, item: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Question and options once, prompt, response and error of both sides."""
+    """Return question and options once, and prompt, response and error of both sides."""
     texts: dict[str, Any] = {}
     for side, sql, own in zip(SIDES, table.sources, ("item", "item_after"), strict=True):
         if sql is None:

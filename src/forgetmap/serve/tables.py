@@ -1,9 +1,9 @@
 """The SQL that makes the tables of the explorer.
 
-`texts`: what was asked and said, once per run, lowered and uncompressed, which is what makes a
-search through all of it quick. `pairs`: one narrow table per comparison, in the order of the list.
-They are linked by the numbers of rows, so that no text is ever joined or sorted. They are made in
-steps of one join each: several at once do not fit into little memory.
+`texts`: prompts and responses, once per run, in lower case and uncompressed, which makes a search
+through all of them fast. `pairs`: one narrow table per comparison, in the order of the list. They
+are linked by row numbers, so that no text is joined or sorted. They are created in steps of one
+join each: several at once need too much memory.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from forgetmap.pairing import SIDES, Pairs
 from forgetmap.records import Frame, fill_texts, literal
 
 MAX_CHARACTERS = 500
-"""Characters of a question or an answer in a list; the item itself has all of it."""
+"""Maximum length of a question or an answer in a list; the item itself has all of it."""
 TEXT_COLUMNS = (
     "(key UBIGINT, question VARCHAR, length BIGINT, asked_key UBIGINT, "
     "asked VARCHAR USING COMPRESSION uncompressed, said VARCHAR USING COMPRESSION uncompressed)"
 )
 HIDDEN = ("searched", "row_before", "row_after", "length_after", "asked_alike")
-"""Columns of the pairs that no reader sees."""
+"""Columns of the pairs that are not shown."""
 
 
 def frame_sql(frame: Frame) -> str:
-    """A frame of the engine as SQL."""
+    """Return a frame of the engine as SQL."""
     return str(nw.to_native(frame).sql_query())
 
 
 def texts_sql(texts: Frame) -> str:
-    """The rows of `texts`."""
-    # Prompts repeat the question, as a rule.
+    """Return SQL for the rows of `texts`."""
+    # Prompts usually contain the question.
     prompt = (
         "concat_ws(chr(10), CASE WHEN contains(prompt::VARCHAR, question::VARCHAR) THEN NULL "
         "ELSE question::VARCHAR END, prompt::VARCHAR, options::VARCHAR)"
@@ -48,12 +48,12 @@ def texts_sql(texts: Frame) -> str:
 
 
 def doubled_sql(texts: Frame) -> str:
-    """Whether texts stand several times, as those of a table with several metrics do."""
+    """Return SQL that tests for repeated texts, as in tables with several metrics."""
     return f"SELECT count(*) > count(DISTINCT {_key('item')}) FROM ({frame_sql(fill_texts(texts))})"
 
 
 def scored_sql(pairs: Pairs) -> str:
-    """All scored pairs, in any order."""
+    """Return SQL for all scored pairs, in any order."""
     both = [f"{name}_{side}" for name in SIDE_COLUMNS for side in SIDES]
     values = {
         "transition": _transition(),
@@ -72,7 +72,7 @@ def scored_sql(pairs: Pairs) -> str:
 
 
 def linked_sql(pairs: str, side: str, texts: str | None) -> str:
-    """The same pairs with the row of their text on one side, and what stands there."""
+    """Return SQL that adds the row number of the text on one side, and its columns."""
     if texts is None:
         linked = f"NULL::BIGINT AS row_{side}, NULL::UBIGINT AS asked_{side}"
         return f"SELECT *, {linked}, NULL::BIGINT AS length_{side} FROM {pairs}"
@@ -85,7 +85,7 @@ def linked_sql(pairs: str, side: str, texts: str | None) -> str:
 
 
 def listed_sql(pairs: str, columns: Sequence[str]) -> str:
-    """Pairs with both links in the order of the list, and what is searched in them."""
+    """Return SQL for linked pairs in the order of the list, with their searched text."""
     texts = ["task", "item", "nullif(item_after, item)", "gold"]
     texts += [name for name in ("answer_before", "answer_after") if name in columns]
     return (
@@ -97,21 +97,21 @@ def listed_sql(pairs: str, columns: Sequence[str]) -> str:
 
 
 def cut(value: str) -> str:
-    """A text as a list shows it; dots say that there is more."""
+    """Return SQL that shortens a text for a list; dots show that there is more."""
     short = f"left({value}, {MAX_CHARACTERS}) || '…'"
     return f"CASE WHEN length({value}) > {MAX_CHARACTERS} THEN {short} ELSE {value} END"
 
 
 def is_text(column: str) -> bool:
-    """Whether a column may hold long texts."""
+    """Whether a column may have long texts."""
     return column.startswith(("gold", "answer", "choice"))
 
 
 def _key(item: str, table: str = "") -> str:
-    """A number that stands for task, item and repeat.
+    """Return SQL for a hash of task, item and repeat.
 
-    Joining those themselves takes ten times the memory. Of a hundred million items, two have the
-    same number in one run of 4,000.
+    Joining the columns themselves takes ten times the memory. Of a hundred million items, two have
+    the same hash in one of 4,000 runs.
     """
     return f"hash({table}task, {table}{item}, {table}repeat::INTEGER)"
 
@@ -125,7 +125,7 @@ def _transition() -> str:
 
 
 def _reason(pairs: Pairs) -> str:
-    """Why an item was lost, in the words of the counts."""
+    """Return SQL for the reason of a loss, with the names used by the counts."""
     if "outcome_after" not in pairs.columns:
         return f"CASE WHEN ({_transition()}) = 'forgotten' THEN 'unknown' END"
     known = ", ".join(map(literal, REASONS))

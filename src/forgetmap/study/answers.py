@@ -22,22 +22,22 @@ NO_CATEGORY = "no category"
 IGNORED = "ignored"
 _FACTS = ("item", "repeat", "score", "k", "category", *CONTENT_HASHES)
 SAID = ("answer", "choice", "outcome", "gold")
-"""What lists of items say of an answer beside its score, where it was recorded."""
+"""Columns of an answer beside its score, for lists of items."""
 OnRun = Callable[[str], None]
-"""Is told which model is read."""
+"""Callback that receives the id of the model being read."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRows:
-    """The rows of one model, to look up what it said of an item; its runs stay open for texts.
+    """The rows of one model, for looking up its answers; its runs stay open for texts.
 
     Attributes:
-        runs: where texts are.
-        tasks: of each row.
-        items: id of each row, as its run has it.
-        repeats: number of the repeat of each row, as its run has it.
-        places: (repeat, item) -> row, -1 where there is no answer.
-        said: the columns of `SAID` that any run recorded.
+        runs: runs with the texts.
+        tasks: task of each row.
+        items: id of each row, as recorded in its run.
+        repeats: repeat of each row, as recorded in its run.
+        places: (repeat, item) -> row; -1 without an answer.
+        said: the columns of `SAID` that a run recorded.
     """
 
     runs: tuple[Run, ...]
@@ -54,11 +54,11 @@ class StudyAnswers:
 
     Attributes:
         right: model -> 1 for right, 0 for wrong, NaN for no answer (repeat, item).
-        task: of each item, as a place in `tasks`.
-        tasks: their names.
-        categories: of the tasks.
+        task: index of the task of each item in `tasks`.
+        tasks: names of tasks.
+        categories: category of each task.
         luck: 1 / (k - 1) of each item, 0 for open-ended ones.
-        rows: model -> its rows, where they were to be kept.
+        rows: model -> its rows, with `keep_rows`.
     """
 
     right: Mapping[str, Reals]
@@ -71,7 +71,7 @@ class StudyAnswers:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The columns of the runs of one model; absent ones are lists of None."""
+    """The columns of the runs of one model; missing columns are lists of None."""
 
     tasks: list[str]
     columns: Mapping[str, list[Any]]
@@ -91,16 +91,17 @@ def read_answers(
 ) -> StudyAnswers:
     """Read every run once and put all answers on one axis.
 
-    Items are the same where question, right answer and options are, as far as all models recorded
-    them for a task; else where ids are. Twins of one task are told apart by the order of their ids.
+    Items are the same if question, right answer and options are, as far as all models recorded them
+    for a task; otherwise if ids are. Duplicates within a task are distinguished by the order of
+    their ids.
 
     Args:
         runs: model -> its run folders or logs.
-        task_table: number of options and category of tasks, where the data have none.
-        metric: as that of `compare`.
-        correct_at: the score from which on an answer counts as right.
-        on_run: is told which model is read.
-        keep_rows: also keep what was answered, for lists of items.
+        task_table: number of options and category of tasks that have none in the data.
+        metric: metric, as for `compare`.
+        correct_at: minimum score of a right answer.
+        on_run: called with the id of each model that is read.
+        keep_rows: also keep the answers, for lists of items.
     """
     rows = {}
     for model, sources in runs.items():
@@ -155,7 +156,7 @@ def _read_rows(sides: Sequence[Side], said: Sequence[str]) -> _Rows:
 
 
 def _said_table(rows: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Texts that all runs have alike; what was not recorded is empty."""
+    """Return text columns; columns that are not recorded are empty."""
     empty = pa.nulls(len(rows), pa.string())
     columns = [
         rows[name].cast(pa.string()) if name in rows.column_names else empty for name in names
@@ -178,14 +179,14 @@ def _kept(rows: _Rows, places: NDArray[np.intp], size: int) -> AnswerRows:
 
 
 def _repeat_ranks(rows: _Rows) -> NDArray[np.intp]:
-    """The repeats of the rows, counted from 0."""
+    """Return the repeats of the rows, counted from 0."""
     repeats = np.asarray([repeat or 0 for repeat in rows.columns["repeat"]], np.intp)
     ranks: NDArray[np.intp] = np.unique(repeats, return_inverse=True)[1]
     return ranks
 
 
 def _key_columns(rows: Iterable[_Rows]) -> dict[str, tuple[str, ...]]:
-    """Per task, what all models that have it recorded of its content; the id if no question."""
+    """Return the content columns that all models of a task recorded; the id without questions."""
     shared: dict[str, frozenset[str]] = {}
     for each in rows:
         for task, names in each.content.items():
@@ -203,7 +204,7 @@ def _place_all(
     keys: Mapping[str, tuple[str, ...]],
     axis: dict[tuple[Any, ...], int],
 ) -> dict[str, NDArray[np.intp]]:
-    """The places of the rows of every model; runs of one suite mostly list the same items alike."""
+    """Return the item of each row, by model; runs of one suite mostly have the same order."""
     names = ("item", "repeat", *CONTENT_HASHES)
     placed: dict[str, NDArray[np.intp]] = {}
     last: tuple[_Rows, NDArray[np.intp]] | None = None
@@ -222,7 +223,7 @@ def _is_alike(one: _Rows, other: _Rows, names: Iterable[str]) -> bool:
 def _place(
     rows: _Rows, keys: Mapping[str, tuple[str, ...]], axis: dict[tuple[Any, ...], int]
 ) -> NDArray[np.intp]:
-    """The place of each row on the axis, which grows as needed."""
+    """Return the index of each row on the axis, which is extended as needed."""
     items, repeats = rows.columns["item"], rows.columns["repeat"]
     twins: dict[tuple[Any, ...], dict[str, int]] = defaultdict(dict)
     places = np.empty(len(rows.tasks), np.intp)
@@ -238,11 +239,11 @@ def _place(
 def _item_facts(
     rows: Iterable[_Rows], placed: Iterable[NDArray[np.intp]], size: int
 ) -> dict[str, list[Any]]:
-    """Number of options and category of each item, from the first model that recorded them."""
+    """Return number of options and category of each item, from the first model that has them."""
     facts: dict[str, list[Any]] = {"k": [None] * size, "category": [None] * size}
     for each, places in zip(rows, placed, strict=True):
         for name, values in facts.items():
-            # What the models before recorded of all items is not looked for again.
+            # Skip what earlier models recorded for all items.
             if None not in values or not any(value is not None for value in each.columns[name]):
                 continue
             for place, value in zip(places.tolist(), each.columns[name], strict=True):
@@ -254,7 +255,7 @@ def _item_facts(
 def _with_table(
     facts: Mapping[str, list[Any]], task: NDArray[np.intp], tasks: list[str], name: str | None
 ) -> tuple[Reals, list[str]]:
-    """Options of items and categories of tasks; those of the table where the data have none."""
+    """Return options of items and categories of tasks, from the table if missing in the data."""
     table = load_table(name) if name is not None else None
     entries = [table.find(one) if table is not None else None for one in tasks]
     default = [entry.k if entry is not None and entry.k is not None else 0.0 for entry in entries]

@@ -1,7 +1,7 @@
 """Cost estimate of the runs of a study, without loading a model.
 
-Tokens per answer are assumptions until a model of the same style was evaluated in the study; how
-seconds follow from tokens is in `speed`. `forgetmap run MODEL --dry-run` measures one model.
+Tokens per answer are assumptions until a model of the same style is evaluated in the study; `speed`
+converts tokens to seconds. `forgetmap run MODEL --dry-run` measures one model.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from forgetmap.text import Blocks, Line, Sheet, counted
 
 BYTES_PER_TOKEN = 4
 LOCAL_SUITES = ("basics", "world", "capabilities")
-"""Suites whose items are counted, as nothing has to be fetched for it."""
+"""Suites whose items are counted, because nothing has to be downloaded."""
 THINKING = "reason"
-"""In the stage of models that think at length before they answer."""
+"""Part of the stage of models that reason at length before they answer."""
 READ = {"plain": 400, "few-shot": 1000, "chat": 250, "thinking": 250}
-"""Tokens of a prompt, by kind of answer; assumed."""
+"""Assumed tokens of a prompt, by kind of answer."""
 WRITTEN = {"plain": 10, "few-shot": 150, "chat": 350, "thinking": 3000}
-"""Tokens of an answer, assumed; in a chat of the published protocol models reason first."""
+"""Assumed tokens of an answer; in chats of the published protocol models reason first."""
 _SHORT = 60
-"""Of an answer in a chat where nobody asks for reasons."""
+"""Assumed tokens of an answer in a chat without reasoning."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunBill:
-    """What one run would take; None where it is not known.
+    """Estimated cost of one run; None if unknown.
 
     Attributes:
-        answers: items times repeats.
-        tokens: read and written.
-        gpu_hours: of one GPU.
+        answers: number of items times repeats.
+        tokens: tokens read and written.
+        gpu_hours: hours of one GPU.
         disk: bytes of weights and answers.
-        gpus: that hold the weights.
+        gpus: number of GPUs that hold the weights.
     """
 
     answers: int | None
@@ -51,12 +51,12 @@ class RunBill:
 
 @dataclass(frozen=True, slots=True)
 class BillRates:
-    """What bills rest on.
+    """Basis of cost estimates.
 
     Attributes:
-        speed: seconds of a GPU for so many tokens.
-        tokens: kind of answer -> tokens read and written for one, where that was measured.
-        items: of the suite, by the limit of a task; where nobody says, they are counted.
+        speed: speed of a GPU.
+        tokens: kind of answer -> measured tokens read and written per answer.
+        items: number of items of the suite, by the limit per task; counted if missing.
     """
 
     speed: Speed = field(default_factory=Speed)
@@ -72,14 +72,14 @@ def make_rates(
     gpu: str | None = None,
     tokens_per_second: str | None = None,
 ) -> BillRates:
-    """What bills rest on: the runs of the study where there are any, else assumptions.
+    """Return the basis of cost estimates: finished runs of the study, or else assumptions.
 
     Args:
-        study: whose items are counted.
-        plans: of all its models.
-        out: holds their runs.
-        gpu: as `choose_speed` takes it.
-        tokens_per_second: the same.
+        study: the study, whose items are counted.
+        plans: plans of all its models.
+        out: folder of the runs.
+        gpu: name of a GPU, as for `choose_speed`.
+        tokens_per_second: speed, as for `choose_speed`.
     """
     runs: list[MeasuredRun] = []
     efforts: dict[str, list[RunEffort]] = {}
@@ -102,7 +102,7 @@ def make_rates(
 
 
 def bill_of(study: Study, plan: PlannedRun, rates: BillRates | None = None) -> RunBill:
-    """What a run that is missing would take; nothing for others."""
+    """Return the cost of a missing run; empty for others."""
     if plan.state != "missing":
         return RunBill(0, 0.0, 0.0, 0.0)
     rates = rates or BillRates()
@@ -115,14 +115,14 @@ def bill_of(study: Study, plan: PlannedRun, rates: BillRates | None = None) -> R
     hours = disk = None
     if plan.billions is not None and plan.weight_bytes is not None:
         hours = speed.seconds(plan.billions, read, written) / 3600
-        # What a server holds takes no room here.
+        # Weights on a server take no disk space here.
         weights = 0.0 if plan.server is not None else plan.weight_bytes
         disk = weights + BYTES_PER_TOKEN * (read + written)
     return RunBill(answers, read + written, hours, disk, gpus)
 
 
 def _count_items(study: Study, limit: int | None) -> int | None:
-    """Items of a suite that needs nothing from elsewhere; what the study says of others."""
+    """Return the number of items of a local suite; for others, the number in the study."""
     name = beside(study, study.suite or "")
     if name not in LOCAL_SUITES and not Path(name).is_file():
         return study.items
@@ -136,7 +136,7 @@ def _mean_tokens(efforts: Sequence[RunEffort]) -> tuple[float, float]:
 
 
 def _tokens(plan: PlannedRun, rates: BillRates) -> tuple[float, float]:
-    """Read and written for one answer."""
+    """Return the tokens read and written per answer."""
     kind = _kind(plan)
     if kind in rates.tokens:
         return rates.tokens[kind]
@@ -147,7 +147,7 @@ def _tokens(plan: PlannedRun, rates: BillRates) -> tuple[float, float]:
 
 
 def _kind(plan: PlannedRun) -> str:
-    """What decides how long prompts and answers are."""
+    """Return the kind of answer, which determines the lengths of prompts and answers."""
     settings = plan.settings
     if settings.chat and settings.protocol == "published" and THINKING in (plan.stage or ""):
         return "thinking"
@@ -161,7 +161,7 @@ def _style(settings: Settings) -> str:
 
 
 def tell_bill(study: Study, plans: Sequence[PlannedRun], rates: BillRates | None = None) -> Blocks:
-    """What would be evaluated, how, and what it would take."""
+    """Return a text with the planned evaluations and their cost."""
     rates = rates or BillRates()
     bills = [bill_of(study, plan, rates) for plan in plans]
     rows = [
@@ -190,7 +190,7 @@ def tell_bill(study: Study, plans: Sequence[PlannedRun], rates: BillRates | None
 
 
 def _totals(bills: Sequence[RunBill]) -> list[str]:
-    """Sums of what is known; where a model is missing from one, it is the least."""
+    """Return the known sums; if a model is missing from one, it is a minimum."""
     tokens = [bill.tokens for bill in bills]
     unit, name = (1e9, "billion") if sum(each or 0 for each in tokens) >= 1e9 else (1e6, "million")
     return [

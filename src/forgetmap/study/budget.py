@@ -15,13 +15,13 @@ _WORDS = {"items": "answers", "tokens": "tokens", "gpu_hours": "GPU hours"}
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """The most that one call may take; None is no limit.
+    """Limits of one call; None is no limit.
 
     Attributes:
-        items: answers, each repeat counted.
-        tokens: read and written.
-        gpu_hours: of one GPU.
-        rates: what a model would take is estimated by.
+        items: number of answers, including repeats.
+        tokens: tokens read and written.
+        gpu_hours: hours of one GPU.
+        rates: basis of cost estimates.
     """
 
     items: float | None = None
@@ -31,21 +31,21 @@ class RunLimits:
 
     @property
     def values(self) -> dict[str, float]:
-        """Those that are set."""
+        """The limits that are set."""
         limits = {name: getattr(self, name) for name in _WORDS}
         return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 class Budget:
-    """What was taken so far, what is under way, and whether one more model fits.
+    """Resources used and reserved so far; decides whether another model fits.
 
     Args:
-        limits: the most that may be taken.
-        bills: by model.
-        gpus: that one model runs on.
+        limits: limits of the call.
+        bills: estimated costs by model.
+        gpus: number of GPUs per model.
 
     Attributes:
-        refusal: why no further model was begun; empty as long as all were.
+        refusal: why no further model was started; empty if all were.
     """
 
     def __init__(self, limits: RunLimits, bills: Mapping[str, RunBill], gpus: int = 1) -> None:
@@ -56,10 +56,10 @@ class Budget:
         self.refusal = ""
 
     def require_known(self, plans: Sequence[PlannedRun]) -> None:
-        """Refuse limits that cannot be kept, before anything is begun.
+        """Refuse limits that cannot be checked, before anything starts.
 
         Raises:
-            UsageError: nobody knows what a model would take.
+            UsageError: the cost of a model is unknown.
         """
         for plan in plans:
             for name in self._limits:
@@ -72,7 +72,7 @@ class Budget:
                     )
 
     def admit(self, plan: PlannedRun) -> bool:
-        """Whether a model may begin; after a refusal none may, so that their order stays."""
+        """Whether a model may start; after a refusal none may, so that the order is kept."""
         if self.refusal or not self._limits:
             return not self.refusal
         costs = self._costs(plan)
@@ -89,7 +89,7 @@ class Budget:
         return True
 
     def settle(self, plan: PlannedRun, effort: RunEffort | None) -> None:
-        """Put what a model really took in the place of what was expected; all if it failed."""
+        """Replace the estimated cost by the actual one; a failed model keeps the estimate."""
         if effort is None or not self._limits:
             return
         costs = self._costs(plan)

@@ -73,10 +73,10 @@ NO_ITEMS = (
 
 
 def published_findings(level: float = LEVEL) -> PublishedFindings:
-    """Whether the published values support what their papers claim.
+    """Test the claims of the papers on their published values.
 
     Args:
-        level: of the intervals.
+        level: confidence level of the intervals.
     """
     table = published_table()
     return PublishedFindings(
@@ -113,7 +113,7 @@ def _post_forget(table: StudyTable, level: float) -> list[StudyFinding]:
 
 
 def _further(table: StudyTable, level: float) -> list[StudyFinding]:
-    """What the paper does not claim, but its values can be asked."""
+    """Return findings that the paper does not claim, but that its values allow to test."""
     findings = (
         little_data_forgets_less(table, level),
         start_matters(table, level),
@@ -194,7 +194,7 @@ def _sizes_of_effects(
     wanted: list[tuple[Effect, str, float, float]],
     confounds: list[str],
 ) -> StudyFinding:
-    """A claim that means of a group lie between limits: yes if all do, no if one does not."""
+    """Test whether means of a group are within bounds: yes if all are, no if one is not."""
     rows = table.rows(group=group)
     evidence, answers, parts = [], [], []
     for effect, category, lowest, highest in wanted:
@@ -244,7 +244,7 @@ def _much_data(table: StudyTable) -> StudyFinding:
 
 
 def _merging(level: float) -> StudyFinding:
-    """Merges of Coder only; the others were scored on other tasks than their models."""
+    """Return the finding for merges of Coder; others have other tasks than their models."""
     from scipy.special import stdtrit
 
     pairs = {(pair.before, pair.after): pair for pair in published_pairs()}
@@ -278,7 +278,7 @@ def _merging(level: float) -> StudyFinding:
 
 
 def _culture_and_knowledge(table: StudyTable, level: float) -> StudyFinding:
-    """The two categories against all others, over all pairs and over those with equal prompts."""
+    """Compare the two categories with all others, over all pairs and those with equal prompts."""
     chosen = [table.categories.index(name) for name in ("Culture", "Knowledge")]
     others = [
         place
@@ -333,7 +333,7 @@ def _drift_gap(
     level: float,
     confounds: list[str],
 ) -> StudyFinding:
-    """The mean difference of absolute drift over capabilities, in percent of the values before."""
+    """Return the mean difference of absolute drift over capabilities, in percent."""
     contrast: Contrast = clustered_contrast(
         gaps, np.ones((len(gaps), 1)), [1.0], range(len(gaps)), level=level
     )

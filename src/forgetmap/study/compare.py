@@ -28,15 +28,15 @@ from forgetmap.text import counted, listed
 
 EFFECTS: tuple[Effect, ...] = ("forgetting", "backward_transfer")
 MIN_SHARED = 0.8
-"""Share of what both models answered that must be common to them, or a reader is told."""
+"""Minimum share of common answers of two models; below it, a notice is added."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairComparer:
-    """Pairs of models on one axis of items.
+    """Compares pairs of models on one axis of items.
 
     Attributes:
-        answers: of all models.
+        answers: answers of all models.
         weights: category -> weight of each task.
     """
 
@@ -44,7 +44,7 @@ class PairComparer:
     weights: Mapping[str, Reals]
 
     def effect(self, before: str, after: str, category: str = TOTAL) -> PairEffect:
-        """Values of both effects, and terms of the items of the category."""
+        """Return the values of both effects, and the terms of the items of the category."""
         answers, items = self.answers, self.items(category)
         first, second = answers.right[before][:, items], answers.right[after][:, items]
         count = min(len(first), len(second))
@@ -57,12 +57,12 @@ class PairComparer:
         )
 
     def items(self, category: str) -> NDArray[np.bool_]:
-        """The items that count in a category."""
+        """Return which items count in a category."""
         counted: NDArray[np.bool_] = self.weights[category][self.answers.task] > 0
         return counted
 
     def shared(self, before: str, after: str) -> tuple[int, float]:
-        """Items that both answered, and their share of those that either did."""
+        """Return the number of items that both answered, and their share of all answered items."""
         first, second = (
             (~np.isnan(self.answers.right[name])).any(axis=0) for name in (before, after)
         )
@@ -71,11 +71,11 @@ class PairComparer:
 
 
 def find_runs(study: Study, folder: Path | None = None) -> dict[str, list[str]]:
-    """Model or merge -> its logs, or its run folder of that name; those without any are absent.
+    """Return the logs or the run folder of each model or merge; those without any are absent.
 
     Args:
-        study: logs that it names are looked for beside its file.
-        folder: holds a run folder per model, called like its id.
+        study: the study; paths of its logs are relative to its file.
+        folder: folder with one run folder per model, named by its id.
     """
     entries = [(model.id, model.logs) for model in study.models]
     entries += [(merge.id, merge.logs) for merge in study.merges]
@@ -101,15 +101,17 @@ def compare_study(
     """Compare all pairs of a study whose models have runs; each run is read once.
 
     Args:
-        study: which pairs.
-        runs: model -> its runs, whatever `compare` takes; found by `find_runs` if left out.
-        folder: holds a run folder per model.
-        on_run: is told which model is read.
-        engine: `duckdb`, or `spark` or a Spark session to read runs with.
+        study: the study.
+        runs: model -> its runs, in any form that `compare` accepts; by default those of
+            `find_runs`.
+        folder: folder with one run folder per model.
+        on_run: called with the id of each model that is read.
+        engine: `duckdb`, `spark`, or a Spark session for reading runs.
         master: address of the Spark cluster.
 
     Raises:
-        FieldError: two models of a pair have no item in common; with the line of the pair.
+        FieldError: two models of a pair have no item in common; the error names the line of the
+            pair.
         UsageError: no pair has runs of both models.
     """
     runs = find_runs(study, folder) if runs is None else runs
@@ -128,14 +130,14 @@ def compare_with_answers(
     on_run: OnRun | None = None,
     keep_rows: bool = False,
 ) -> tuple[StudyResult, PairComparer]:
-    """As `compare_study`, and the answers of all models, compared pair by pair.
+    """Like `compare_study`, and also return the answers of all models.
 
     Args:
-        study: which pairs.
+        study: the study.
         runs: model -> its runs.
-        folder: holds a run folder per model.
-        on_run: is told which model is read.
-        keep_rows: also keep what was answered, for lists of items.
+        folder: folder with one run folder per model.
+        on_run: called with the id of each model that is read.
+        keep_rows: also keep the answers, for lists of items.
     """
     runs = find_runs(study, folder) if runs is None else runs
     pairs = [pair for pair in study.pairs if pair.before in runs and pair.after in runs]
@@ -148,7 +150,7 @@ def compare_with_answers(
         )
     used = _used_models(study, pairs, runs)
     sources = {name: list(runs[name]) for name in runs if name in used}
-    if taxonomy_of(study) is not None:  # they are needed twice, and read once
+    if taxonomy_of(study) is not None:  # they are needed twice, but read once
         sources = {name: [open_run(one) for one in every] for name, every in sources.items()}
     answers = read_answers(
         sources,
@@ -175,7 +177,7 @@ def compare_with_answers(
 
 
 def study_gaps(study: Study, runs: Mapping[str, object]) -> list[StudyGap]:
-    """Models and merges without a run, with the pairs that are missing for it."""
+    """Return models and merges without a run, with the pairs that need them."""
     every = [*study.pairs, *study.merge_pairs]
     names = [model.id for model in study.models] + [merge.id for merge in study.merges]
     return [
@@ -186,7 +188,7 @@ def study_gaps(study: Study, runs: Mapping[str, object]) -> list[StudyGap]:
 
 
 def _used_models(study: Study, pairs: Sequence[StudyPair], runs: Mapping[str, object]) -> set[str]:
-    """Models of pairs, and merges with what they are compared with: nothing else is read."""
+    """Return the models of pairs, and merges with their references; only these are read."""
     merges = [pair for pair in study.merge_pairs if pair.before in runs and pair.after in runs]
     return {name for pair in [*pairs, *merges] for name in (pair.before, pair.after)}
 
@@ -196,7 +198,7 @@ def _is_ready(merge: StudyMerge, models: set[str]) -> bool:
 
 
 def _weights(answers: StudyAnswers) -> dict[str, Reals]:
-    """A category is the mean of its tasks, the total that of categories."""
+    """Return weights: a category is the mean of its tasks, the total the mean of categories."""
     categories = np.asarray(answers.categories)
     names = [name for name in dict.fromkeys(answers.categories) if name != IGNORED]
     if not names:
@@ -230,7 +232,7 @@ def _tabulate(
     categories = tuple(comparer.weights)
     values = np.empty((len(pairs), len(categories), len(EFFECTS)))
     covariance: Covariance = {}
-    # One category after the other: the terms of all at once would fill the memory.
+    # One category at a time: the terms of all would fill the memory.
     for place, name in enumerate(categories):
         effects = [comparer.effect(pair.before, pair.after, name) for pair in pairs]
         values[:, place] = [one.values for one in effects]
@@ -280,7 +282,7 @@ def _pair_results(
 
 
 def pair_estimates(study: Study, pair: StudyPair, comparer: PairComparer) -> PairResults:
-    """One pair on its own, such as a merge and a model that it is compared with."""
+    """Compare a single pair, such as a merge and its reference."""
     reach = float(normal_quantile(study.level))
     estimates: dict[Effect, dict[str, Estimate]] = {effect: {} for effect in EFFECTS}
     for name in comparer.weights:
@@ -337,7 +339,7 @@ def _with_drift(
     pairs: Sequence[StudyPair],
     runs: Mapping[str, Sequence[Any]],
 ) -> FindingsResult:
-    """The findings, with those on capabilities where the study measures any."""
+    """Return the findings, with those on capabilities if the study measures drift."""
     if taxonomy_of(study) is None:
         return findings
     drift = measure_drift(study, pairs, runs)

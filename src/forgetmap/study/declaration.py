@@ -12,7 +12,7 @@ from forgetmap.evaluation import ProtocolName, Scoring
 
 LEVEL = 0.95
 MARGIN = 0.15
-"""Forgetting from which on a study calls it catastrophic, unless it says otherwise."""
+"""Default forgetting above which a study calls it catastrophic."""
 Style = Literal["plain", "chat", "few-shot"]
 UNKNOWN = "unknown"
 _SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[MBT])")
@@ -20,12 +20,12 @@ _UNITS = {"M": 1e-3, "B": 1.0, "T": 1e3}
 
 
 def write_size(billions: float) -> str:
-    """A number of parameters for people, as `parse_size` reads it."""
+    """Return a number of parameters as text, in the format of `parse_size`."""
     return f"{billions:g}B" if billions >= 1 else f"{1e3 * billions:.3g}M"
 
 
 def parse_size(size: Any) -> Any:
-    """Billions of parameters: 7, "7B", "135M"; "unknown" stays."""
+    """Parse a size into billions of parameters: 7, "7B", "135M"; "unknown" is kept."""
     match = _SIZE.fullmatch(size) if isinstance(size, str) else None
     if match:
         return float(match["number"]) * _UNITS[match["unit"]]
@@ -47,7 +47,7 @@ class _StudySection(BaseModel):
 
 
 class AskedAs(_StudySection):
-    """How a model is asked; what a model leaves open is as the protocol of the study says."""
+    """Prompt settings of a model; the defaults are those of the study."""
 
     style: Style | None = None
     shots: int | None = Field(default=None, ge=0)
@@ -58,7 +58,7 @@ class AskedAs(_StudySection):
 
 
 class StudyProtocol(AskedAs):
-    """How all models are asked."""
+    """Prompt settings of all models."""
 
     name: ProtocolName = "same"
     scoring: Scoring = "auto"
@@ -67,7 +67,7 @@ class StudyProtocol(AskedAs):
 
 
 class StudyModel(AskedAs):
-    """One model: what it is, where it is, and what it was made from."""
+    """One model: type, location and parent."""
 
     id: Name
     title: str = ""
@@ -103,12 +103,12 @@ class StudyModel(AskedAs):
 
     @property
     def made_like(self) -> str | None:
-        """Models of one series differ in size and in little else."""
+        """The series or family; models of one series differ mainly in size."""
         return self.series or self.family
 
     @property
     def billions(self) -> float | None:
-        """Its size, where it is known."""
+        """Its size, if known."""
         return self.size if isinstance(self.size, float) else None
 
 
@@ -122,7 +122,7 @@ class StudyPair(_StudySection):
 
 
 class StudyMerge(_StudySection):
-    """A merge, and the models that it is compared with."""
+    """A merge, and the models with which it is compared."""
 
     id: Name
     label: str = ""
@@ -151,24 +151,24 @@ class StudyMerge(_StudySection):
 
 
 class Study(_StudySection):
-    """Many models, and what is asked about them.
+    """Models, pairs and merges, with the settings of their evaluation.
 
     Attributes:
         name: short name.
-        title: for people.
-        suite: what is asked: a name or a file.
-        items: how many the suite has, for bills.
-        taxonomy: of capabilities, where drift is measured.
-        rollup: how tasks are averaged, as `forgetmap compare --rollup`.
-        task_table: as `forgetmap compare --task-table`.
-        level: confidence of the intervals.
-        margin: forgetting from which on it is called catastrophic.
-        pairs_by_parent: whether every model with a parent makes a pair with it.
-        protocol: how all models are asked.
-        models: each with what it was made from.
-        named_pairs: pairs beside those by parent, or with a label of their own.
-        merges: each with what it is compared with.
-        origin: where it was read from.
+        title: title for readers.
+        suite: name or file of a suite.
+        items: number of items of the suite, for cost estimates.
+        taxonomy: taxonomy of capabilities, if drift is measured.
+        rollup: how tasks are averaged, as for `forgetmap compare --rollup`.
+        task_table: table of tasks, as for `forgetmap compare --task-table`.
+        level: confidence level of the intervals.
+        margin: forgetting above which it is called catastrophic.
+        pairs_by_parent: whether every model forms a pair with its parent.
+        protocol: prompt settings of all models.
+        models: models with their parents.
+        named_pairs: further pairs, or pairs with their own label.
+        merges: merges with their references.
+        origin: path of the study file.
     """
 
     name: Name
@@ -188,12 +188,12 @@ class Study(_StudySection):
     origin: str = Field(default="", exclude=True)
 
     def model(self, name: str) -> StudyModel:
-        """The model of this id."""
+        """Return the model with this id."""
         return next(model for model in self.models if model.id == name)
 
     @property
     def pairs(self) -> list[StudyPair]:
-        """Every model with its parent, then the pairs that are named; each pair once."""
+        """Every model with its parent, then the named pairs; each pair once."""
         named = {(pair.before, pair.after): pair for pair in self.named_pairs}
         pairs = []
         for model in self.models if self.pairs_by_parent else ():
@@ -220,11 +220,11 @@ class Study(_StudySection):
 
     @property
     def folder(self) -> Path:
-        """Where relative paths of the file start."""
+        """Folder to which paths in the file are relative."""
         return Path(self.origin).parent
 
     def is_missing(self, path: str) -> bool:
-        """Whether there is nothing at a path; with an adapter or backend only opening it tells."""
+        """Whether a path does not exist; names with an adapter or backend are not checked."""
         if "+" in path or ":" in path:
             return False
         return not (self.folder / Path(path).expanduser()).exists() and not Path(path).exists()

@@ -34,7 +34,7 @@ AS_PUBLISHED = "as published: clipped at 0 per task and seed"
 
 
 class PrintedValues(Value):
-    """A category as papers print it: clipped at 0 per task and seed, with its ceilings."""
+    """A category as in papers: clipped at 0 per task and seed, with its ceilings."""
 
     category: str
     forgetting: float | None
@@ -68,7 +68,7 @@ class TaskChange(Value):
 
 
 class CategoryChange(Value):
-    """One category of a pair, or its total; null is unknown, never 0."""
+    """One category of a pair, or its total; unknown values are null, never 0."""
 
     category: str
     tasks: int | None
@@ -82,7 +82,7 @@ class CategoryChange(Value):
 
 
 class ModelAccuracy(Value):
-    """How much of a category a model answers rightly, whatever others were asked."""
+    """Accuracy of a model in a category, on all items that it answered."""
 
     category: str
     tasks: int
@@ -91,7 +91,7 @@ class ModelAccuracy(Value):
 
 
 class PairDetail(Value):
-    """One pair in full."""
+    """Detailed results of one pair."""
 
     before: str
     after: str
@@ -106,25 +106,25 @@ class PairDetail(Value):
 
     @property
     def total(self) -> CategoryChange:
-        """Over all categories."""
+        """Total over all categories."""
         return self.categories[0]
 
     def category(self, name: str) -> CategoryChange | None:
-        """The category of this name; None where the pair has none."""
+        """Return the category with this name; None if the pair does not have it."""
         return next((one for one in self.categories if one.category == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class StudyDetail(Presentable):
-    """A study in full: what a report of it is made of.
+    """Detailed results of a study, for its report.
 
     Attributes:
-        study: as it was declared.
-        result: what `compare_study` says.
-        pairs: those that have runs, in the order of the study.
-        merges: every merge with each model that it is compared with.
-        answers: of all models with their rows, where there are items.
-        source: where values come from, where they are not measured.
+        study: the declaration.
+        result: result of `compare_study`.
+        pairs: pairs with runs, in the order of the study.
+        merges: every merge with each of its references.
+        answers: answers of all models with their rows, if there are items.
+        source: source of published values; None for measured ones.
     """
 
     study: Study
@@ -136,13 +136,13 @@ class StudyDetail(Presentable):
 
     @property
     def categories(self) -> list[str]:
-        """All that any pair has, the total first."""
+        """All categories of any pair, the total first."""
         every = [one.category for pair in [*self.pairs, *self.merges] for one in pair.categories]
         return list(dict.fromkeys(every))
 
     @property
     def groups(self) -> list[str]:
-        """Of all pairs that are declared, also of those without runs."""
+        """Groups of all declared pairs, also of those without runs."""
         return list(dict.fromkeys(pair.group for pair in self.study.pairs))
 
 
@@ -153,13 +153,13 @@ def examine_study(
     folder: Path | None = None,
     on_run: OnRun | None = None,
 ) -> StudyDetail:
-    """Compare all pairs of a study and keep what was answered; each run is read once.
+    """Compare all pairs of a study and keep the answers; each run is read once.
 
     Args:
-        study: which pairs.
-        runs: model -> its runs, as `compare_study` takes them.
-        folder: holds a run folder per model.
-        on_run: is told which model is read.
+        study: the study.
+        runs: model -> its runs, as for `compare_study`.
+        folder: folder with one run folder per model.
+        on_run: called with the id of each model that is read.
 
     Raises:
         FieldError: two models of a pair have no item in common.
@@ -185,7 +185,7 @@ def examine_study(
 
 
 def model_accuracies(answers: StudyAnswers, model: str) -> list[ModelAccuracy]:
-    """Accuracy of a model by category, the total first; a category is the mean of its tasks."""
+    """Return the accuracy of a model by category, the total first; tasks have equal weight."""
     right, size = answers.right[model], len(answers.tasks)
     known = ~np.isnan(right)
     repeats = known.sum(axis=0)
@@ -218,7 +218,7 @@ def model_accuracies(answers: StudyAnswers, model: str) -> list[ModelAccuracy]:
 
 
 def published_detail() -> StudyDetail:
-    """The pairs of Harmon et al. with the values that were published; there are no items."""
+    """Return the pairs of Harmon et al. with their published values; there are no items."""
     study, table = published_study(), published_table()
     values = {(pair.before, pair.after): pair for pair in published_pairs()}
     papers = published_findings(study.level)
@@ -278,7 +278,7 @@ def _printed_detail(study: Study, pair: StudyPair, values: PublishedPair) -> Pai
 
 
 def is_style_changed(study: Study, pair: StudyPair | PairResults) -> bool:
-    """Whether the two models are asked in different styles; merges are asked as the later one."""
+    """Whether the two models have different prompt styles; merges have that of the later model."""
     models = {model.id for model in study.models}
     if pair.after not in models:
         merge = next(merge for merge in study.merges if merge.id == pair.after)
@@ -293,10 +293,10 @@ class _TaskSums:
 
     Attributes:
         cells: (repeat, task, state) with states 0 wrong-wrong, 1 gained, 2 forgotten, 3 kept.
-        items: that both answered.
+        items: number of items that both answered.
         luck: mean of 1 / (k - 1).
-        before: accuracy, each item once.
-        after: the same.
+        before: accuracy before, each item once.
+        after: accuracy after, each item once.
         both: share right before and after.
     """
 
@@ -421,7 +421,7 @@ def _as_cells(counts: NDArray[np.intp]) -> Cells:
 def _printed_values(
     answers: StudyAnswers, sums: _TaskSums, categories: Sequence[str]
 ) -> list[PrintedValues]:
-    """The published roll-up, with the number of options of each task as the study has it."""
+    """Return the published roll-up, with the number of options per task of the study."""
     rows = [
         SeedRow(
             task=answers.tasks[place],

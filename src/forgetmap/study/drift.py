@@ -18,24 +18,23 @@ NO_ITEMS = (
     "drift: the intervals do not allow for items that all pairs share; differences hardly need it."
 )
 _ASKED_BY_SUITE = ("capabilities", "captrack")
-"""Suites whose capabilities drift is measured of unless the study names a taxonomy; the others ask
-for right answers alone, which forgetting counts."""
+"""Suites with capabilities, for studies without a taxonomy; for others, forgetting is enough."""
 Places = tuple[str, str]
 """Ids of the model before and of the model after."""
 
 
 @dataclass(frozen=True, slots=True)
 class DriftChain:
-    """A model, what it was trained to, and what that was trained to.
+    """Three models in a row of trainings.
 
     Attributes:
         first: id of the model before all training.
         between: id of the model after the first training.
         last: id of the model after the second one.
-        step: of the second training, for people.
-        before: of the first training, for people.
-        lineage: the first ancestor.
-        change: size of the drift of the last model less that of the one between.
+        step: name of the second training, for readers.
+        before: name of the first training, for readers.
+        lineage: first ancestor.
+        change: drift of the last model minus that of the middle one.
     """
 
     first: str
@@ -49,13 +48,13 @@ class DriftChain:
 
 @dataclass(frozen=True, slots=True)
 class StudyDrift:
-    """The drift of all pairs.
+    """Drift of all pairs.
 
     Attributes:
-        table: of the pairs that were measured.
-        chains: of the models that were trained twice.
-        capabilities: ids of those that count: all pairs have them.
-        notices: what a reader must know.
+        table: drift of the measured pairs.
+        chains: models that were trained twice.
+        capabilities: ids of the capabilities that all pairs have; only these count.
+        notices: notices for readers.
     """
 
     table: StudyTable
@@ -65,7 +64,7 @@ class StudyDrift:
 
 
 def taxonomy_of(study: Study) -> str | None:
-    """The capabilities that drift is measured of; None where the suite has none."""
+    """Return the taxonomy for drift; None if the suite has no capabilities."""
     if study.taxonomy is not None:
         path = study.folder / study.taxonomy
         return str(path) if path.is_file() else study.taxonomy
@@ -76,12 +75,12 @@ def taxonomy_of(study: Study) -> str | None:
 def measure_drift(
     study: Study, pairs: Sequence[StudyPair], runs: Mapping[str, Sequence[Any]]
 ) -> StudyDrift | Notice:
-    """The size of the drift of every pair, or why there is none.
+    """Return the drift of every pair, or the reason why there is none.
 
     Args:
-        study: names the capabilities, or asks a suite that has some.
-        pairs: whose models have runs.
-        runs: model -> its runs; of a model with several, the first that holds anything counts.
+        study: the study with a taxonomy, or with a suite of capabilities.
+        pairs: pairs whose models have runs.
+        runs: model -> its runs; of several, the first with results counts.
     """
     taxonomy = taxonomy_of(study)
     single = [pair for pair in pairs if len(runs[pair.before]) == len(runs[pair.after]) == 1]
@@ -121,7 +120,7 @@ def _study_drift(
 
 
 def _sizes(pairs: Sequence[Places], result: DriftResult) -> dict[Places, float] | None:
-    """The columns of the result stand in the order of the pairs."""
+    """Return the drift by pair; the columns of the result are in the order of the pairs."""
     if result.ranking is None:
         return None
     by_name = {entry.model: entry.size for entry in result.ranking.models}
@@ -129,7 +128,7 @@ def _sizes(pairs: Sequence[Places], result: DriftResult) -> dict[Places, float] 
 
 
 def _routes(study: Study, pairs: Sequence[StudyPair]) -> dict[Places, tuple[str, str, str]]:
-    """First and last model of every two steps in a row that are pairs -> the three models."""
+    """Return the three models of every two successive pairs, by first and last model."""
     steps = {pair.after: pair.before for pair in pairs}
     routes = {}
     for pair in pairs:
@@ -156,5 +155,5 @@ def _chain(study: Study, route: tuple[str, str, str], sizes: Mapping[Places, flo
 
 
 def _training(model: StudyModel) -> str:
-    """What was done to make a model, in a word."""
+    """Return the training of a model in a word."""
     return model.method or model.stage or "training"

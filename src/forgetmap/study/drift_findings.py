@@ -18,13 +18,13 @@ from forgetmap.study.words import effect_size, interval
 from forgetmap.text import counted
 
 Labels = Callable[[PairFacts], Hashable]
-"""What pairs are compared by; None of pairs that have no such fact."""
+"""Returns the label by which a pair is compared; None without such a fact."""
 _MANY = "{} comparisons: each interval has the level {:.4g} %, so that all hold together at {:g} %."
 _APART = "no two of these pairs have the same model before, so the models differ as well."
 
 
 def find_drift_effects(drift: StudyDrift, level: float = LEVEL) -> list[StudyFinding]:
-    """Everything that the drift of the pairs of a study can say together."""
+    """Return all findings on the drift of the pairs of a study."""
     table = drift.table
     size = larger_drift_less(table, level)
     return [
@@ -37,7 +37,7 @@ def find_drift_effects(drift: StudyDrift, level: float = LEVEL) -> list[StudyFin
 
 
 def methods_differ(table: StudyTable, level: float = LEVEL) -> Iterator[StudyFinding]:
-    """Whether one way to train drifts more than another, from the same models."""
+    """Test whether one training method drifts more than another, from the same models."""
     yield from _each_two(
         table, "method", lambda fact: fact.method, level,
         claim="{} drifts more than {}.",
@@ -50,7 +50,7 @@ def methods_differ(table: StudyTable, level: float = LEVEL) -> Iterator[StudyFin
 
 
 def domains_differ(table: StudyTable, level: float = LEVEL) -> Iterator[StudyFinding]:
-    """Whether training on some domains drifts more than on others, from the same models."""
+    """Test whether training on some domains drifts more than on others, from the same models."""
     yield from _each_two(
         table, "domains", lambda fact: " + ".join(sorted(fact.domain_names)) or None, level,
         claim="Training on {} drifts more than on {}.",
@@ -63,7 +63,7 @@ def domains_differ(table: StudyTable, level: float = LEVEL) -> Iterator[StudyFin
 
 
 def families_differ(table: StudyTable, level: float = LEVEL) -> Iterator[StudyFinding]:
-    """Whether one family drifts more than another where both were trained alike."""
+    """Test whether one family drifts more than another with the same training."""
     yield from _each_two(
         table, "family", lambda fact: fact.family, level,
         claim="{} drifts more than {}.",
@@ -75,7 +75,7 @@ def families_differ(table: StudyTable, level: float = LEVEL) -> Iterator[StudyFi
 
 
 def larger_drift_less(table: StudyTable, level: float = LEVEL) -> StudyFinding | None:
-    """Whether drift falls with size, within series of models made alike."""
+    """Test whether drift falls with size, within series of similar models."""
     trend = size_trend(table, "drift", level=level)
     if trend is None:
         return None
@@ -92,7 +92,7 @@ def larger_drift_less(table: StudyTable, level: float = LEVEL) -> StudyFinding |
 
 
 def recovers(chains: Sequence[DriftChain], level: float = LEVEL) -> Iterator[StudyFinding]:
-    """Whether a second training brings a model back towards where the first one began."""
+    """Test whether a second training moves a model back towards the start of the first one."""
     kinds = list(dict.fromkeys((chain.before, chain.step) for chain in chains))
     own = _own_level(level, len(kinds))
     for before, step in kinds:
@@ -131,7 +131,7 @@ def _each_two(
     claim: str,
     within: Sequence[Labels],
 ) -> Iterator[StudyFinding]:
-    """A finding for each two labels that can be compared."""
+    """Return a finding for each two comparable labels."""
     labels = [label_of(one) for one in table.facts]
     names = [name for name in dict.fromkeys(labels) if name is not None]
     found = []
@@ -143,7 +143,7 @@ def _each_two(
     own = _own_level(level, len(found))
     for first, second, rows in found:
         gap = _difference(table, (rows[0], rows[1]), within, own)
-        assert gap is not None  # noqa: S101  # it was not, at another level
+        assert gap is not None  # noqa: S101  # it was not None at another level
         contrast, taken, has_same = gap
         both = taken[0] | taken[1]
         yield StudyFinding(
@@ -173,7 +173,7 @@ def _sentence(contrast: Contrast, rows: tuple[Flags, Flags]) -> str:
 def _difference(
     table: StudyTable, rows: tuple[Flags, Flags], within: Sequence[Labels], level: float
 ) -> tuple[Contrast, tuple[Flags, Flags], bool] | None:
-    """The difference within what is most alike, and whether that is the model before."""
+    """Return the difference within the most similar pairs, and whether both sides share a start."""
     for label_of in within:
         labels = [label_of(fact) for fact in table.facts]
         found = difference(table, "drift", rows, within=labels, level=level)
@@ -188,7 +188,7 @@ def _difference(
 
 
 def _own_level(level: float, count: int) -> float:
-    """Of each of several intervals that hold together at a level (Bonferroni)."""
+    """Return the level of each of several simultaneous intervals (Bonferroni)."""
     return 1 - (1 - level) / max(count, 1)
 
 

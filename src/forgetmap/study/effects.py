@@ -18,7 +18,7 @@ OF_THESE = "mean of these pairs, items resampled"
 def mean_effect(
     table: StudyTable, effect: Effect, rows: Flags, category: str = TOTAL, level: float = 0.95
 ) -> Contrast | None:
-    """The mean over pairs such as these; None where no pair has a value."""
+    """Return the mean over the population of such pairs; None if no pair has a value."""
     rows = rows & ~np.isnan(table.values(effect, category))
     if not rows.any():
         return None
@@ -29,7 +29,7 @@ def mean_effect(
 def mean_of_these(
     table: StudyTable, effect: Effect, rows: Flags, category: str = TOTAL, level: float = 0.95
 ) -> Contrast | None:
-    """The mean over these very pairs; None where items are not known."""
+    """Return the mean over exactly these pairs; None if items are unknown."""
     covariance = table.covariance.get((effect, category))
     rows = rows & ~np.isnan(table.values(effect, category))
     if covariance is None or not rows.any():
@@ -49,19 +49,19 @@ def difference(
     within: Sequence[object] | None = None,
     level: float = 0.95,
 ) -> tuple[Contrast, tuple[Flags, Flags]] | None:
-    """The mean over the first pairs less that over the second ones, and those that count.
+    """Return the difference of the means over two sets of pairs, and the pairs that count.
 
     Args:
-        table: the values of all pairs.
-        effect: which of them.
-        rows: the first and the second pairs.
-        category: which values.
-        within: of each pair: the difference is taken within pairs that have the same, and pairs
-            that have nothing to be compared with there do not count.
-        level: of the interval.
+        table: values of all pairs.
+        effect: the effect.
+        rows: the first and the second set of pairs.
+        category: the category.
+        within: label of each pair: differences are taken within equal labels, and pairs without a
+            counterpart do not count.
+        level: confidence level of the interval.
 
     Returns:
-        None where one of the two has no pair to compare.
+        None if one of the sets has no pair to compare.
     """
     known = ~np.isnan(table.values(effect, category))
     first, second = rows[0] & known, rows[1] & known & ~rows[0]
@@ -81,9 +81,9 @@ def difference(
 def size_trend(
     table: StudyTable, effect: Effect, category: str = TOTAL, level: float = 0.95
 ) -> tuple[Contrast, Flags] | None:
-    """The change of an effect per doubling of size within series, and the pairs that show it.
+    """Return the change of an effect per doubling of size within series, and the pairs used.
 
-    A series are models of one group that were made alike; each has a level of its own.
+    A series is a set of similar models of one group; each has its own intercept.
     """
     known = ~np.isnan(table.values(effect, category))
     names = [
@@ -107,7 +107,7 @@ def size_trend(
 
 
 def as_share(contrast: Contrast | None, method: str = METHOD) -> Estimate:
-    """A mean of shares: no limit of it is below 0 or above 1, unless the mean is below 0."""
+    """Return a mean of shares, with bounds clipped to [0, 1] unless the mean is below 0."""
     estimate = as_estimate(contrast, method)
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return estimate
@@ -119,14 +119,14 @@ def as_share(contrast: Contrast | None, method: str = METHOD) -> Estimate:
 
 
 def possible(contrast: Contrast) -> Contrast:
-    """A change of shares with no limit below -1 or above 1, however few lineages there are."""
+    """Clip the bounds of a change of shares to [-1, 1], which few lineages can exceed."""
     return replace(
         contrast, low=np.maximum(contrast.low, -1.0), high=np.minimum(contrast.high, 1.0)
     )
 
 
 def as_estimate(contrast: Contrast | None, method: str = METHOD) -> Estimate:
-    """A contrast as a value with an interval, or why there is none."""
+    """Return a contrast as an estimate with an interval, or the reason why there is none."""
     if contrast is None:
         return Estimate.missing(method, "no pair has a value")
     if np.isnan(contrast.error):
@@ -139,7 +139,7 @@ def as_estimate(contrast: Contrast | None, method: str = METHOD) -> Estimate:
 
 
 def lineages(table: StudyTable, rows: Flags) -> int:
-    """How many there are among these pairs."""
+    """Return the number of lineages among these pairs."""
     return len({fact.lineage for fact, is_in in zip(table.facts, rows, strict=True) if is_in})
 
 

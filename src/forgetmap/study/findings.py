@@ -34,19 +34,19 @@ ASSUMED = "the {} of {} of these {} are assumed, because no source of the study 
 STYLE = "{} of {} pairs change the prompt style: apparent forgetting may be due to the prompt."
 FROM_BASE, FROM_INSTRUCT = " from base", " from instruct"
 MIN_LINEAGES = 5
-"""Fewer of them, and intervals are wide whatever the number of pairs."""
+"""With fewer lineages, intervals are wide whatever the number of pairs."""
 
 
 def find_effects(
     table: StudyTable, name: str, *, level: float = LEVEL, margin: float = MARGIN
 ) -> FindingsResult:
-    """Everything that the pairs of a study can say together.
+    """Return all findings over the pairs of a study.
 
     Args:
-        table: the values of all pairs.
-        name: of the study.
-        level: of the intervals.
-        margin: total forgetting from which on it is called catastrophic.
+        table: values of all pairs.
+        name: name of the study.
+        level: confidence level of the intervals.
+        margin: total forgetting above which it is called catastrophic.
     """
     everything = np.ones(len(table.facts), bool)
     makers: list[Callable[[StudyTable, float], StudyFinding | None]] = [
@@ -73,7 +73,7 @@ def find_effects(
 
 
 def group_effects(table: StudyTable, level: float = LEVEL) -> list[GroupEffect]:
-    """Forgetting and backward transfer of every group in every category."""
+    """Return forgetting and backward transfer of every group in every category."""
     return [
         _group_effect(table, group, category, level)
         for group in table.groups
@@ -101,7 +101,7 @@ def _group_effect(table: StudyTable, group: str, category: str, level: float) ->
 
 
 def larger_forget_less(table: StudyTable, level: float = LEVEL) -> StudyFinding | None:
-    """Whether forgetting falls with size, within series of models made alike."""
+    """Test whether forgetting falls with size, within series of similar models."""
     trend = size_trend(table, "forgetting", TOTAL, level)
     if trend is None:
         return None
@@ -124,7 +124,7 @@ def larger_forget_less(table: StudyTable, level: float = LEVEL) -> StudyFinding 
 
 
 def little_data_forgets_less(table: StudyTable, level: float = LEVEL) -> StudyFinding | None:
-    """Whether little data makes a model forget less than much, within one stage."""
+    """Test whether training on little data forgets less than on much, within one stage."""
     rows = (table.rows(data="low"), table.rows(data="high"))
     return _compare(
         table, rows, level,
@@ -137,9 +137,9 @@ def little_data_forgets_less(table: StudyTable, level: float = LEVEL) -> StudyFi
 
 
 def start_matters(table: StudyTable, level: float = LEVEL) -> StudyFinding | None:
-    """Whether training from an instruct model forgets less than from a base model.
+    """Test whether training from an instruct model forgets less than from a base model.
 
-    Compared are stages of the names `... from base` and `... from instruct`.
+    Stages named `... from base` and `... from instruct` are compared.
     """
     rows = (_ends(table, FROM_INSTRUCT), _ends(table, FROM_BASE))
     return _compare(
@@ -155,7 +155,7 @@ def start_matters(table: StudyTable, level: float = LEVEL) -> StudyFinding | Non
 
 
 def one_domain_forgets_more(table: StudyTable, level: float = LEVEL) -> StudyFinding | None:
-    """Whether training on one domain forgets more than on a mix, within stages."""
+    """Test whether training on one domain forgets more than on a mix, within stages."""
     one = np.asarray([fact.domains == 1 for fact in table.facts])
     mix = np.asarray([fact.domains > 1 for fact in table.facts])
     within = [fact.stage for fact in table.facts]
@@ -175,7 +175,7 @@ def one_domain_forgets_more(table: StudyTable, level: float = LEVEL) -> StudyFin
 
 
 def style_matters(table: StudyTable, level: float = LEVEL) -> StudyFinding | None:
-    """Whether pairs that change the style of the prompt seem to forget more."""
+    """Test whether pairs with different prompt styles seem to forget more."""
     rows = (table.rows(changed_style=True), table.rows(changed_style=False))
     finding = _compare(
         table, rows, level,
@@ -193,7 +193,7 @@ def style_matters(table: StudyTable, level: float = LEVEL) -> StudyFinding | Non
 def not_catastrophic(
     table: StudyTable, group: str, level: float = LEVEL, margin: float = MARGIN
 ) -> StudyFinding:
-    """Whether forgetting in a group stays below the margin."""
+    """Test whether forgetting in a group is below the margin."""
     rows = table.rows(group=group)
     contrast = mean_effect(table, "forgetting", rows, TOTAL, level)
     above = [
@@ -214,7 +214,7 @@ def not_catastrophic(
 
 
 def sign_answer(contrast: Contrast | None, *, below: bool) -> Answer:
-    """Whether a contrast is below 0 for sure, or above it."""
+    """Return whether a contrast is significantly below 0, or above it."""
     if contrast is None or np.isnan(contrast.error):
         return "cannot tell"
     if contrast.high < 0:
@@ -225,7 +225,7 @@ def sign_answer(contrast: Contrast | None, *, below: bool) -> Answer:
 
 
 def within_answer(contrast: Contrast | None, lowest: float, highest: float) -> Answer:
-    """Whether a mean lies between two values for sure, or outside."""
+    """Return whether a mean is certified to be between two values, or outside."""
     if contrast is None or np.isnan(contrast.error):
         return "cannot tell"
     if max(contrast.low, 0.0) >= lowest and contrast.high <= highest:
@@ -241,7 +241,7 @@ def named(
     *,
     is_share: bool = False,
 ) -> NamedEstimate:
-    """A contrast as evidence."""
+    """Return a contrast as evidence of a finding."""
     return NamedEstimate(
         name=name,
         estimate=as_share(contrast) if is_share else as_estimate(contrast),
@@ -280,7 +280,7 @@ def _compare(
 
 
 def assumed_facts(table: StudyTable, rows: Flags, name: str) -> Iterator[str]:
-    """Says for how many of these pairs nobody has checked a fact that a finding rests on."""
+    """State for how many of these pairs a fact of a finding is assumed."""
     facts = [fact for fact, is_in in zip(table.facts, rows, strict=True) if is_in]
     count = sum(name in fact.assumed for fact in facts)
     if count:
@@ -299,7 +299,7 @@ def _series_count(table: StudyTable, rows: Flags) -> str:
 
 
 def _uneven_series(table: StudyTable, rows: Flags) -> str:
-    """Series that neither rise nor fall all the way, with their values."""
+    """Describe series that neither rise nor fall monotonically, with their values."""
     series: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for fact, value, is_in in zip(table.facts, table.values("forgetting"), rows, strict=True):
         if is_in:

@@ -20,10 +20,10 @@ from forgetmap.study.detail import PairDetail
 from forgetmap.study.pair_table import Flags
 
 MOST_RESPONSE = 2_000
-"""Characters of a response that are kept: its beginning and its end."""
+"""Maximum number of characters of a response: its beginning and its end."""
 MOST_QUESTION = 4_000
 MOST = 0.5
-"""Share of the repeats from which on an item counts as forgotten by a pair."""
+"""Minimum share of repeats for an item to count as forgotten by a pair."""
 SIDES = ("before", "after")
 SEPARATOR = "\x1f"
 KEYS_AT_ONCE = 2_000
@@ -32,12 +32,12 @@ Places = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Flips:
-    """The answers of one pair that changed, forgotten ones first, each task in order.
+    """Changed answers of one pair, forgotten ones first, sorted by task.
 
     Attributes:
-        repeats: of each change.
-        places: its item on the axis of the study.
-        forgotten: whether it was right before; else it was gained.
+        repeats: repeat of each change.
+        places: index of its item on the axis of the study.
+        forgotten: whether it was forgotten; otherwise it was gained.
     """
 
     repeats: Places
@@ -45,7 +45,7 @@ class Flips:
     forgotten: Flags
 
     def take(self, rows: Places | Flags) -> Flips:
-        """Some of them."""
+        """Return some of them."""
         return Flips(self.repeats[rows], self.places[rows], self.forgotten[rows])
 
 
@@ -54,15 +54,15 @@ class LostItem:
     """An item, and how many pairs forgot it.
 
     Attributes:
-        place: on the axis of the study.
-        task: its name.
-        category: of the task.
-        item: its id.
-        question: if anybody recorded it.
-        known: pairs whose model before was right.
-        lost: pairs that forgot it.
-        gained: pairs that gained it.
-        losers: places of the pairs that forgot it.
+        place: index on the axis of the study.
+        task: name of its task.
+        category: category of the task.
+        item: id of the item.
+        question: text of the question, if recorded.
+        known: number of pairs whose model before was right.
+        lost: number of pairs that forgot it.
+        gained: number of pairs that gained it.
+        losers: indices of the pairs that forgot it.
     """
 
     place: int
@@ -76,12 +76,12 @@ class LostItem:
     losers: tuple[int, ...]
 
     def with_question(self, question: str) -> LostItem:
-        """The same with its question in other words."""
+        """Return a copy with another question."""
         return replace(self, question=question)
 
 
 def find_flips(answers: StudyAnswers, before: str, after: str) -> Flips:
-    """Which answers of a pair changed."""
+    """Find the changed answers of a pair."""
     first, second = answers.right[before], answers.right[after]
     count = min(len(first), len(second))
     first, second = first[:count], second[:count]
@@ -94,7 +94,7 @@ def find_flips(answers: StudyAnswers, before: str, after: str) -> Flips:
 
 
 def choose_flips(answers: StudyAnswers, flips: Flips, most: int) -> Places:
-    """So many of them at most, half of each kind; every category and task has its share."""
+    """Choose at most this many, half of each kind, spread over categories and tasks."""
     lost = np.flatnonzero(flips.forgotten)
     gained = np.flatnonzero(~flips.forgotten)
     room = min(len(lost), max(most - len(gained), (most + 1) // 2))
@@ -103,14 +103,14 @@ def choose_flips(answers: StudyAnswers, flips: Flips, most: int) -> Places:
 
 
 def _fair(answers: StudyAnswers, flips: Flips, rows: Places, most: int) -> Places:
-    """Of each category as many, and in it of each task."""
+    """Choose equally from each category, and within it from each task."""
     if len(rows) <= most:
         return rows
     tasks = answers.task[flips.places[rows]]
     names = list(dict.fromkeys(answers.categories))
     category = np.asarray([names.index(name) for name in answers.categories], np.intp)[tasks]
     rank = _ranks(tasks)
-    # The first of every task of a category comes before the second of any.
+    # The first of every task in a category comes before the second of any.
     order = np.lexsort((tasks, rank, category))
     within = np.empty(len(rows), np.intp)
     within[order] = _ranks(category[order])
@@ -120,7 +120,7 @@ def _fair(answers: StudyAnswers, flips: Flips, rows: Places, most: int) -> Place
 
 
 def _ranks(labels: Places) -> Places:
-    """How many of the same label stand before each."""
+    """Return how many equal labels are before each."""
     order = np.argsort(labels, kind="stable")
     starts = np.r_[0, np.flatnonzero(np.diff(labels[order])) + 1]
     sizes = np.diff(np.r_[starts, len(labels)])
@@ -130,13 +130,13 @@ def _ranks(labels: Places) -> Places:
 
 
 class ItemReader:
-    """What was asked and said, for lists of items; the texts of every run are read once.
+    """Reads the texts of items for lists; the texts of every run are read once.
 
     Args:
-        answers: with the rows of all models.
-        pairs: of which items are listed.
-        most: items of each pair whose responses are kept.
-        texts: whether questions, answers and responses are wanted at all.
+        answers: answers with the rows of all models.
+        pairs: pairs whose items are listed.
+        most: number of items per pair whose responses are read.
+        texts: whether to read questions, answers and responses.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class ItemReader:
         self._questions = _read_questions(answers) if texts else pa.nulls(0, pa.string())
 
     def table(self, pair: int) -> pa.Table:
-        """Every change of a pair, in order, without responses."""
+        """Return every change of a pair in order, without responses."""
         flips, detail = self.flips[pair], self._pairs[pair]
         answers = self._answers
         columns: dict[str, Any] = {
@@ -166,7 +166,7 @@ class ItemReader:
         return pa.table({name: cells for name, cells in columns.items() if _has_any(cells)})
 
     def columns(self, pair: int) -> dict[str, list[Any]]:
-        """The chosen changes of a pair with responses and options: column -> values."""
+        """Return the chosen changes of a pair with responses and options: column -> values."""
         chosen, detail = self.chosen[pair], self._pairs[pair]
         table = self.table(pair).take(chosen)
         columns: dict[str, list[Any]] = {
@@ -193,13 +193,13 @@ class ItemReader:
     def lost_items(
         self, most: int, pairs: int | None = None
     ) -> tuple[list[LostItem], NDArray[np.intp]]:
-        """The items that most pairs forgot; and how many items were forgotten by 0, 1, ... pairs.
+        """Return the items that most pairs forgot, and how many items 0, 1, ... pairs forgot.
 
-        The second counts items that any model before knew.
+        The counts cover items that any model before knew.
 
         Args:
-            most: items to list.
-            pairs: only the first so many.
+            most: number of items to list.
+            pairs: use only this many pairs.
         """
         answers = self._answers
         chosen = self._pairs[:pairs]
@@ -253,7 +253,7 @@ class ItemReader:
         return columns
 
     def _read_responses(self) -> dict[str, dict[int, dict[str, Any]]]:
-        """Model -> row -> what was said there, for the chosen items of all of its pairs."""
+        """Return model -> row -> texts, for the chosen items of all pairs."""
         wanted: dict[str, set[int]] = {}
         for pair, flips, chosen in zip(self._pairs, self.flips, self.chosen, strict=True):
             some = flips.take(chosen)
@@ -271,7 +271,7 @@ def _has_any(cells: Any) -> bool:
 
 
 def _shares(answers: StudyAnswers, before: str, after: str) -> tuple[Any, Any]:
-    """Of the repeats that both have, the share in which each was right; NaN where there is none."""
+    """Return the share of right answers on each side, over common repeats; NaN without any."""
     first, second = answers.right[before], answers.right[after]
     count = min(len(first), len(second))
     paired = ~np.isnan(first[:count]) & ~np.isnan(second[:count])
@@ -284,7 +284,7 @@ def _shares(answers: StudyAnswers, before: str, after: str) -> tuple[Any, Any]:
 
 
 def _item_ids(answers: StudyAnswers) -> pa.Array:
-    """The id of each item, from the first model that has it."""
+    """Return the id of each item, from the first model that has it."""
     ids: list[str | None] = [None] * len(answers.task)
     for kept in answers.rows.values():
         if None not in ids:
@@ -296,7 +296,7 @@ def _item_ids(answers: StudyAnswers) -> pa.Array:
 
 
 def _read_questions(answers: StudyAnswers) -> pa.Array:
-    """The question of each item, from as few models as have them all; empty if none has any."""
+    """Return the question of each item, from as few models as possible; empty if not recorded."""
     questions: list[str | None] = [None] * len(answers.task)
     for kept in answers.rows.values():
         missing = np.flatnonzero([question is None for question in questions])
@@ -331,7 +331,7 @@ def _question_by_item(runs: Iterable[Run]) -> dict[tuple[str, str], str]:
 
 
 def _read_texts(kept: AnswerRows, rows: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """Response and options of some rows."""
+    """Read response and options of some rows."""
     by_key: dict[tuple[str, str, int], int] = {
         (kept.tasks[row], kept.items[row], kept.repeats[row] or 0): row for row in rows
     }
@@ -371,7 +371,7 @@ def _kept_text(name: str, value: Any) -> Any:
 
 
 def shorten_middle(text: str, most: int) -> str:
-    """Beginning and end of a long text, because answers stand there."""
+    """Keep the beginning and the end of a long text, where answers are."""
     if len(text) <= most:
         return text
     half = most // 2

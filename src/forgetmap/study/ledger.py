@@ -15,12 +15,12 @@ from forgetmap.study.run_files import RunEffort, clear_failure, write_failure
 
 @dataclass(frozen=True, slots=True)
 class RunUpdate:
-    """Something that happened to a model.
+    """A change of the status of a model.
 
     Attributes:
         model: its id.
-        effort: what it took, where it is done.
-        error: why it failed, where it did.
+        effort: cost of the run, if it is done.
+        error: the error, if it failed.
     """
 
     model: str
@@ -29,18 +29,18 @@ class RunUpdate:
 
 
 OnRunUpdate = Callable[[RunUpdate], None]
-"""Called when a model begins, is done, or failed."""
+"""Callback that receives the start, end or failure of a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class StudyRuns:
-    """What a call did.
+    """Result of a call.
 
     Attributes:
-        done: models that were evaluated, or were already.
-        failed: model -> why it could not be; the others went on.
-        left: models that were not begun, as they would have cost too much.
-        refusal: why not.
+        done: evaluated models, including those of earlier calls.
+        failed: model -> error; other models are not affected.
+        left: models that were not started because of the limits.
+        refusal: why they were not started.
     """
 
     done: tuple[str, ...]
@@ -50,13 +50,13 @@ class StudyRuns:
 
 
 class RunLedger:
-    """Which models are to begin, and what became of the others.
+    """Tracks which models are to start, and the outcome of the others.
 
     Args:
-        out: gets what failed.
-        plans: all of them, in order.
-        budget: what they may cost.
-        on_update: called when a model begins, is done, or failed.
+        out: folder for files about failures.
+        plans: all plans, in order.
+        budget: budget of the call.
+        on_update: called when a model starts, is done, or fails.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class RunLedger:
         self._failed: dict[str, ForgetmapError] = {}
 
     def begin(self, plans: Sequence[PlannedRun]) -> PlannedRun | None:
-        """The next of these that may begin; None where there is none."""
+        """Start the next of these that is allowed; None if there is none."""
         for plan in plans:
             if plan.id in self._begun or plan.id in self._done:
                 continue
@@ -88,20 +88,20 @@ class RunLedger:
         return None
 
     def finish(self, plan: PlannedRun, effort: RunEffort) -> None:
-        """A model is done."""
+        """Record that a model is done."""
         self._done.add(plan.id)
         self._budget.settle(plan, effort)
         self._tell(RunUpdate(plan.id, effort=effort))
 
     def fail(self, plan: PlannedRun, error: ForgetmapError) -> None:
-        """A model failed; the others go on."""
+        """Record that a model failed."""
         self._failed[plan.id] = error
-        with suppress(OutputError):  # the failure may be that nothing can be written there
+        with suppress(OutputError):  # the failure may be that the folder is not writable
             write_failure(self._out, plan.id, error)
         self._tell(RunUpdate(plan.id, error=error))
 
     def result(self) -> StudyRuns:
-        """What became of all."""
+        """Return the outcome of all models."""
         names = [plan.id for plan in self._plans]
         return StudyRuns(
             done=tuple(name for name in names if name in self._done),

@@ -16,14 +16,14 @@ from forgetmap.text import counted
 
 @dataclass(frozen=True, slots=True)
 class MergeChanges:
-    """How much more merges forget of the earlier model than the later model does.
+    """How much more of the earlier model merges forget than the later model does.
 
     Attributes:
-        labels: of the merges.
-        lineages: the first ancestor of each; merges of one are one cluster.
-        changes: forgetting of the merge less that of the later model, shares of all items.
-        errors: standard error of each, for these very models.
-        reach: by how many of these errors the interval of one reaches.
+        labels: labels of the merges.
+        lineages: first ancestor of each merge; merges with the same one form a cluster.
+        changes: forgetting of the merge minus that of the later model, as shares of all items.
+        errors: standard error of each, for exactly these models.
+        reach: half width of an interval in standard errors.
     """
 
     labels: tuple[str, ...]
@@ -34,17 +34,17 @@ class MergeChanges:
 
     @property
     def surely_less(self) -> int:
-        """Merges that forget less than the later model for sure."""
+        """Number of merges that forget significantly less than the later model."""
         return int((self.changes + self.reach * self.errors < 0).sum())
 
     @property
     def surely_more(self) -> int:
-        """Merges that forget more for sure."""
+        """Number of merges that forget significantly more than the later model."""
         return int((self.changes - self.reach * self.errors > 0).sum())
 
 
 def merging_reduces(merges: MergeChanges, level: float = LEVEL) -> StudyFinding:
-    """Whether every merge forgets less: reliably means that there is no exception."""
+    """Test whether every merge forgets less, without an exception."""
     count = len(merges.labels)
     ones = np.ones((count, 1))
     contrast = possible(

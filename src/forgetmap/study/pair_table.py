@@ -14,32 +14,32 @@ from forgetmap.study.declaration import Study, StudyPair
 from forgetmap.study.summary import changes_style
 
 TOTAL = "total"
-"""Stands for all categories together."""
+"""Name of the total over all categories."""
 Effect = Literal["forgetting", "backward_transfer", "drift"]
-"""What is measured of a pair."""
+"""Measured effect of a pair."""
 Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class PairFacts:
-    """What is known about a pair beside its values.
+    """Facts about a pair besides its values.
 
     Attributes:
         before: id of the model before.
         after: id of the model after.
-        label: for people.
-        group: pairs shown together.
-        stage: of the model after, without its scale of data.
-        lineage: the first ancestor of the model before; pairs of one lineage are one cluster.
-        series: models made alike at several sizes.
-        size: of the model after, in billions of parameters.
-        data: its scale.
-        domains: how many it was trained on; 0 if nobody says.
-        changed_style: whether the two models are asked in different styles.
-        family: of the model after.
-        method: how it was trained.
-        domain_names: what it was trained on.
-        assumed: facts that nobody has checked.
+        label: label for readers.
+        group: group of the pair.
+        stage: stage of the model after, without its scale of data.
+        lineage: first ancestor of the model before; pairs of one lineage form a cluster.
+        series: series of similar models of several sizes.
+        size: size of the model after, in billions of parameters.
+        data: scale of its training data.
+        domains: number of training domains; 0 if unknown.
+        changed_style: whether the two models have different prompt styles.
+        family: family of the model after.
+        method: training method.
+        domain_names: training domains.
+        assumed: facts that are not verified.
     """
 
     before: str
@@ -64,12 +64,12 @@ class StudyTable:
     """Forgetting and backward transfer of every pair.
 
     Attributes:
-        facts: of each pair.
-        categories: the total first.
-        forgetting: shares of all items (pair, category); NaN where there is none.
-        backward_transfer: the same.
-        covariance: of pairs over items, by effect and category, where items are known.
-        drift: size of the drift of capabilities (pair, category), where it was measured.
+        facts: facts of each pair.
+        categories: categories, the total first.
+        forgetting: shares of all items (pair, category); NaN if missing.
+        backward_transfer: shares of all items (pair, category); NaN if missing.
+        covariance: covariance of pairs over items, by effect and category, if items are known.
+        drift: size of capability drift (pair, category), if measured.
     """
 
     facts: tuple[PairFacts, ...]
@@ -80,12 +80,12 @@ class StudyTable:
     drift: Reals | None = None
 
     def values(self, effect: Effect, category: str = TOTAL) -> Reals:
-        """Of every pair."""
+        """Return the value of every pair."""
         values: Reals = getattr(self, effect)[:, self.categories.index(category)]
         return values
 
     def rows(self, **wanted: object) -> Flags:
-        """The pairs whose facts have these values."""
+        """Return which pairs have these facts."""
         return np.asarray(
             [
                 all(getattr(fact, name) == value for name, value in wanted.items())
@@ -101,7 +101,7 @@ class StudyTable:
 
 
 def pair_facts(study: Study, pairs: Sequence[StudyPair]) -> tuple[PairFacts, ...]:
-    """What a study says about its pairs."""
+    """Return the facts of pairs."""
     return tuple(_facts(study, pair) for pair in pairs)
 
 
@@ -127,6 +127,6 @@ def _facts(study: Study, pair: StudyPair) -> PairFacts:
 
 
 def lineage(study: Study, name: str) -> str:
-    """The first ancestor of a model."""
+    """Return the first ancestor of a model."""
     parent = study.model(name).parent
     return name if parent is None else lineage(study, parent)

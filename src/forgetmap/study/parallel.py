@@ -20,12 +20,12 @@ from forgetmap.study.run_files import RunEffort
 from forgetmap.study.single_run import OnStudyProgress, RunOptions, evaluate_plan
 
 INTERVAL_S = 0.2
-"""Seconds between two messages of a process on how far it is."""
+"""Seconds between two progress messages of a process."""
 ATTEMPTS = 2
-"""Processes that may die over one model."""
+"""Number of processes that may die on one model."""
 GPU_FOLDER = Path("/proc/driver/nvidia/gpus")
 HERE = "here"
-"""The lane of models that are computed by this machine or its cluster."""
+"""Lane of models that run on this machine or its cluster."""
 _RAY = "ray"
 
 
@@ -38,19 +38,19 @@ def run_in_processes(
     parallel: int,
     on_progress: OnStudyProgress | None,
 ) -> None:
-    """Evaluate so many models at a time here, and as many at each server.
+    """Evaluate `parallel` models at a time here, and as many on each server.
 
-    What a process finished is on the disk whatever becomes of the others, and no process outlives
-    this one.
+    Finished runs are on the disk whatever happens to other processes, and no process outlives this
+    one.
 
     Args:
-        study: which models.
-        plans: in the order in which they begin.
-        out: gets a run folder per model.
-        options: how they are evaluated.
-        ledger: says which is next, and is told what became of it.
-        parallel: how many at a time.
-        on_progress: called now and then, one at a time.
+        study: the study.
+        plans: plans in starting order.
+        out: folder for one run folder per model.
+        options: options of the evaluation.
+        ledger: chooses the next model, and records outcomes.
+        parallel: number of models at a time.
+        on_progress: called at intervals, never concurrently.
 
     Raises:
         UsageError: `parallel` is below 1.
@@ -71,7 +71,7 @@ def run_in_processes(
 
 
 class _Processes:
-    """Threads with a process each, which take the next model of their lane until none is left."""
+    """Threads with one process each, which evaluate the models of their lane."""
 
     def __init__(
         self,
@@ -91,13 +91,13 @@ class _Processes:
         self._fault: BaseException | None = None
 
     def start(self, queue: Sequence[PlannedRun], environment: Mapping[str, str]) -> None:
-        """Add a process that takes models of this queue."""
+        """Add a process for the models of this queue."""
         thread = threading.Thread(target=self._work, args=(queue, environment), daemon=True)
         self._threads.append(thread)
         thread.start()
 
     def wait(self) -> None:
-        """Until all is done, or this process is stopped; no process is left either way."""
+        """Wait until all is done or this process is stopped; end all processes in both cases."""
         try:
             for thread in self._threads:
                 thread.join()
@@ -135,9 +135,9 @@ class _Processes:
             effort = slot.evaluate(plan)
         except ForgetmapError as error:
             with self._lock:
-                if not self._is_stopped:  # else nothing failed: it was ended by us
+                if not self._is_stopped:  # otherwise we ended it, and nothing failed
                     self._ledger.fail(plan, error)
-        except Exception as error:  # noqa: BLE001  # whatever a library raises is of this model
+        except Exception as error:  # noqa: BLE001  # any error is a failure of this model
             reason = f"{type(error).__name__}: {error}"
             hint = f"find the reason with `forgetmap run {plan.source or plan.id} ...`."
             with self._lock:
@@ -147,7 +147,7 @@ class _Processes:
                 self._ledger.finish(plan, effort)
 
     def open_worker(self, environment: Mapping[str, str]) -> WorkerProcess:
-        """Start a process, unless all is to end."""
+        """Start a process, unless everything is being stopped."""
         with self._lock:
             if self._is_stopped:
                 raise WorkerError("the study was stopped", hint="run the same command to resume.")
@@ -175,7 +175,7 @@ class _Processes:
 
 
 class _Slot:
-    """Room for one model at a time: one process, and a new one where that died."""
+    """Evaluates one model at a time in a process, which is replaced if it dies."""
 
     def __init__(self, processes: _Processes, environment: Mapping[str, str]) -> None:
         self._processes = processes
@@ -183,7 +183,7 @@ class _Slot:
         self._worker: WorkerProcess | None = None
 
     def evaluate(self, plan: PlannedRun) -> RunEffort:
-        """Evaluate a model; where its process dies, once more in another one."""
+        """Evaluate a model; if its process dies, try once more in another one."""
         for attempt in range(1, ATTEMPTS + 1):
             worker = self._worker or self._processes.open_worker(self._environment)
             self._worker = worker
@@ -205,7 +205,7 @@ class _Slot:
 
 
 def evaluate_in_worker(study: Study, plan: PlannedRun, out: Path, options: RunOptions) -> RunEffort:
-    """What a process does with one model: it sends how far it is now and then."""
+    """Evaluate one model in a worker process, which sends its progress at intervals."""
     last = 0.0
 
     def tell(_: str, step: Step) -> None:
@@ -219,7 +219,7 @@ def evaluate_in_worker(study: Study, plan: PlannedRun, out: Path, options: RunOp
 
 
 def _environment(place: int, count: int, options: RunOptions) -> dict[str, str]:
-    """Processors and GPUs of the process at a place: models at a time share them evenly."""
+    """Return variables that give a process an equal share of processors and GPUs."""
     variables = {}
     threads = options.threads or (max(count_cores() // count, 1) if count > 1 else None)
     if threads is not None and (options.threads or "OMP_NUM_THREADS" not in os.environ):
@@ -233,7 +233,7 @@ def _environment(place: int, count: int, options: RunOptions) -> dict[str, str]:
 
 
 def visible_gpus() -> list[str]:
-    """GPUs that this process may use, without loading a library that asks them."""
+    """Return the GPUs that this process may use, without loading a library."""
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     if chosen is not None:
         return [name.strip() for name in chosen.split(",") if name.strip()]
@@ -243,12 +243,12 @@ def visible_gpus() -> list[str]:
 
 
 def _with_cluster(options: RunOptions, count: int) -> RunOptions:
-    """Models at a time share one cluster of Ray, each its part of it."""
+    """Make models share one Ray cluster equally."""
     engine = str(options.loading.get("engine", ""))
     if count < 2 or engine.partition(":")[0] != _RAY:
         return options
     loading = {**options.loading, "models_at_once": count}
-    if engine == _RAY:  # one of our own: all processes must join the same
+    if engine == _RAY:  # we start one: all processes must join the same
         ray = connect_ray(None)
         loading["engine"] = f"{_RAY}:{ray.get_runtime_context().gcs_address}"
     return replace(options, loading=loading)

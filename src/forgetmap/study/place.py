@@ -19,7 +19,7 @@ _ROLLED_TOTAL = "Total"
 
 
 class PlacedValue(Value):
-    """One value among the published ones."""
+    """Rank of one value among the published ones."""
 
     category: str
     effect: Effect
@@ -30,7 +30,7 @@ class PlacedValue(Value):
 
 
 class Placement(Value):
-    """A pair among the published ones."""
+    """Rank of a pair among the published pairs."""
 
     schema_version: int = PLACE_VERSION
     before: str
@@ -41,12 +41,12 @@ class Placement(Value):
 
 
 def place_pair(before: Any, after: Any, **options: Any) -> Placement:
-    """Where a pair of runs lies among the 31 published pairs.
+    """Rank a pair of runs among the 31 published pairs.
 
     Args:
-        before: run of the model before, as `compare` takes it.
-        after: the same of the model after.
-        options: as those of `compare`.
+        before: run of the model before, as for `compare`.
+        after: run of the model after, as for `compare`.
+        options: options of `compare`.
     """
     comparison = compare(before, after, rollup="post-forget", **options)
     rolled = {group.name: group.mean for group in comparison.result.rolled_up or []}
@@ -68,7 +68,7 @@ def place_pair(before: Any, after: Any, **options: Any) -> Placement:
 def place_values(
     values: Mapping[Effect, Mapping[str, float]], *, before: str = "BEFORE", after: str = "AFTER"
 ) -> Placement:
-    """The same for values that are known: by effect and category, the total as `total`."""
+    """The same for known values: by effect and category, with the total as `total`."""
     pairs = _pairs()
     known = {name for pair in pairs for name in pair.forgetting}
     placed = [
@@ -100,7 +100,7 @@ def place_values(
 
 
 def tell_placement(placement: Placement) -> Blocks:
-    """What is said of a place among the published pairs."""
+    """Describe the rank of a pair."""
     rows = [
         (
             one.category,
@@ -122,7 +122,7 @@ def tell_placement(placement: Placement) -> Blocks:
 
 
 def _pairs() -> list[PublishedPair]:
-    """The published pairs without merges."""
+    """Return the published pairs without merges."""
     models = {model.id for model in published_study().models}
     return [pair for pair in published_pairs() if pair.after in models]
 

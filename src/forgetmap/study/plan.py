@@ -24,26 +24,26 @@ from forgetmap.study.read import model_line
 from forgetmap.study.run_files import read_finished, run_folder
 
 RunState = Literal["logs", "done", "missing"]
-"""Logs are taken as they are; done by an earlier call; still to be evaluated."""
+"""Has logs; was evaluated by an earlier call; is still to be evaluated."""
 BYTES_PER_PARAMETER = 2
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """One model or merge, and how it is asked.
+    """One model or merge with its settings.
 
     Attributes:
-        id: as the study calls it.
-        source: folder, hub id or address; None of a merge, which is made first, and of logs.
+        id: id in the study.
+        source: folder, hub id or address; None for a merge, which is built first, and for logs.
         merge: the merge, if it is one.
-        settings: how it is asked.
-        limit: most items of a task.
-        folder: where its run is, or will be.
-        state: whether it is there.
-        weight_bytes: of its weights in two bytes each, where its size is known.
-        stage: of the model, where the study says.
-        mark: the same for the same model, suite and way of asking.
-        stamp: changes when files of the model or the suite do.
+        settings: settings of the evaluation.
+        limit: maximum number of items per task.
+        folder: its run folder, which may not exist yet.
+        state: status of the run.
+        weight_bytes: size of the weights at two bytes per parameter, if known.
+        stage: stage of the model, if declared.
+        mark: fingerprint of model, suite and settings.
+        stamp: text that changes with the files of the model or the suite.
     """
 
     id: str
@@ -60,14 +60,14 @@ class PlannedRun:
 
     @property
     def server(self) -> str | None:
-        """Address of the server that it is asked at, without the model; None of others."""
+        """Address of its server, without the model; None without a server."""
         if self.source is None or not is_address(self.source):
             return None
         return split_address(self.source)[0]
 
     @property
     def billions(self) -> float | None:
-        """Its parameters, where they are known."""
+        """Its number of parameters in billions, if known."""
         return None if self.weight_bytes is None else self.weight_bytes / BYTES_PER_PARAMETER / 1e9
 
 
@@ -78,13 +78,13 @@ def plan_runs(
     *,
     servers: Mapping[str, str] | None = None,
 ) -> list[PlannedRun]:
-    """Every model once, then every merge.
+    """Return a plan for every model, then for every merge.
 
     Args:
-        study: which models.
-        out: holds a run folder per model.
-        only: ids; all without it.
-        servers: id -> address of a server that has the model, instead of what the study says.
+        study: the study.
+        out: folder with one run folder per model.
+        only: ids of models; by default all.
+        servers: id -> address of a server with the model, instead of the declared source.
 
     Raises:
         UsageError: the study has no suite, or no model of a name in `only` or `servers`.
@@ -104,11 +104,11 @@ def plan_runs(
 
 
 def find_servers(study: Study, addresses: Sequence[str]) -> dict[str, str]:
-    """Id -> address with the name of the model there, of models that these servers have.
+    """Return id -> address with model name, for the models that these servers have.
 
     Args:
-        study: its models are looked for by hub id, by id, and by the name of their folder.
-        addresses: `http://HOST/v1`, which is asked for its models, or `ID=http://HOST/v1#NAME`.
+        study: the study; models are matched by hub id, by id, and by the name of their folder.
+        addresses: `http://HOST/v1`, which lists its models, or `ID=http://HOST/v1#NAME`.
 
     Raises:
         ModelError: a server cannot be reached.
@@ -133,15 +133,15 @@ def find_servers(study: Study, addresses: Sequence[str]) -> dict[str, str]:
 
 
 def _names(model: StudyModel) -> set[str]:
-    """What a server may call a model."""
+    """Return the possible names of a model on a server."""
     return {name for name in (model.id, model.hub, model.path) if name is not None}
 
 
 def require_source(study: Study, plan: PlannedRun) -> None:
-    """Refuse a model whose folder is not there, before a hub is asked for it.
+    """Refuse a model whose folder does not exist, before the hub is searched.
 
     Raises:
-        FieldError: with the line of the model.
+        FieldError: the folder does not exist; the error names the line of the model.
     """
     model = next((one for one in study.models if one.id == plan.id), None)
     if model is None or model.path is None or plan.server is not None:
@@ -157,13 +157,13 @@ def require_source(study: Study, plan: PlannedRun) -> None:
 
 
 def beside(study: Study, name: str) -> str:
-    """A path beside the file of the study where there is one, else the name as it is."""
+    """Return a path relative to the study file if it exists, else the name unchanged."""
     path = study.folder / name
     return str(path) if path.exists() else name
 
 
 def model_source(study: Study, model: StudyModel) -> str | None:
-    """Where a model is: folder, hub id or address."""
+    """Return folder, hub id or address of a model."""
     if model.path is not None:
         return beside(study, model.path)
     return model.hub or model.server
@@ -174,7 +174,7 @@ def _plan_model(
 ) -> PlannedRun:
     settings, limit = _settings(study, model), model.limit or study.protocol.limit
     declared = model_source(study, model)
-    # As it is written: where a model is asked, or that its folder is gone, makes it no other one.
+    # As declared: another server, or a deleted folder, does not make it another model.
     mark = _mark(study, model.path or model.hub or model.server, None, settings, limit)
     stamp = f"{_stamp(declared)}|{_suite_stamp(study)}"
     return PlannedRun(
@@ -193,7 +193,7 @@ def _plan_model(
 
 
 def _plan_merge(study: Study, merge: StudyMerge, out: Path) -> PlannedRun:
-    """A merge is asked like the later of its models."""
+    """Return the plan of a merge; it has the settings of the later of its models."""
     like = study.model(merge.compared_with[-1])
     settings, limit = _settings(study, like), like.limit or study.protocol.limit
     mark = _mark(study, None, merge, settings, limit)
@@ -220,7 +220,7 @@ def _weight_bytes(model: StudyModel) -> float | None:
 
 
 def _settings(study: Study, model: AskedAs) -> Settings:
-    """The protocol of the study, with what is set for this model alone in its place."""
+    """Return the protocol of the study, overridden by settings of this model."""
     protocol = study.protocol
     own = {
         name: getattr(protocol, name) if getattr(model, name) is None else getattr(model, name)
@@ -239,7 +239,7 @@ def _settings(study: Study, model: AskedAs) -> Settings:
 
 
 def _stamp(name: str | None) -> str:
-    """What changes when local files are written again; nothing for what is elsewhere."""
+    """Return a text that changes when local files are rewritten; empty for remote ones."""
     path = None if name is None else Path(name).expanduser()
     if path is None or is_address(str(name)) or not path.exists():
         return ""
@@ -254,7 +254,7 @@ def _suite_stamp(study: Study) -> str:
 
 
 def _state(out: Path, name: str, mark: str, stamp: str) -> RunState:
-    """A run stays done where its model is gone since; where files changed, it is looked at."""
+    """Return the status; a run stays done if its model is deleted, but not if files change."""
     kept = read_finished(out, name)
     if kept is None or kept.mark != mark or not is_run_folder(run_folder(out, name)):
         return "missing"

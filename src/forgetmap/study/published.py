@@ -18,21 +18,21 @@ from forgetmap.study.templates import study_template
 
 SEEDS = 3
 CEILING = 2
-"""Place of the ceiling among the columns of an effect: value, deviation, ceiling."""
+"""Index of the ceiling in the columns of an effect: value, deviation, ceiling."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedPair:
-    """What was published on one pair, as shares of all items.
+    """Published values of one pair, as shares of all items.
 
     Attributes:
-        label: as the paper calls it.
-        before: id of the model before, as the study calls it; for merges what they refer to.
+        label: label in the paper.
+        before: id of the model before in the study; for merges, the reference.
         after: id of the model after, or of the merge.
-        forgetting: by category, the total among them.
-        backward_transfer: the same.
-        forgetting_sd: of the total, over seeds.
-        columns: by category, forgetting and then transfer: value, deviation, ceiling.
+        forgetting: forgetting by category, including the total.
+        backward_transfer: backward transfer by category, including the total.
+        forgetting_sd: standard deviation of the total over seeds.
+        columns: by category, for forgetting and then transfer: value, deviation, ceiling.
     """
 
     label: str
@@ -61,22 +61,22 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def published_source() -> dict[str, str]:
-    """Where the values on post-training come from."""
+    """Return the source of the values on post-training."""
     return dict(_read("post_forget")["source"])
 
 
 def published_study() -> Study:
-    """The study whose values were published."""
+    """Return the study with published values."""
     return parse_study(study_template("post-forget"), "post-forget.toml")
 
 
 def published_pairs() -> list[PublishedPair]:
-    """Every comparison with published values: 31 pairs, then merges."""
+    """Return every comparison with published values: 31 pairs, then merges."""
     return [_pair(entry) for entry in _read("post_forget")["comparisons"]]
 
 
 def published_table() -> StudyTable:
-    """The published values of the 31 pairs, with what the study says about them."""
+    """Return the published values of the 31 pairs, with their facts."""
     study = published_study()
     values = {(pair.before, pair.after): pair for pair in published_pairs()}
     pairs = [values[pair.before, pair.after] for pair in study.pairs]
@@ -90,7 +90,7 @@ def published_table() -> StudyTable:
 
 
 def published_drift() -> PublishedDrift:
-    """The published relative changes of capabilities."""
+    """Return the published relative changes of capabilities."""
     content = _read("captrack")
     models = {name: np.asarray(values) for name, values in content["models"].items()}
     return PublishedDrift(tuple(content["capabilities"]), models, content["source"])
@@ -114,7 +114,7 @@ def _short(name: str) -> str:
 
 
 def _merge_id(entry: dict[str, Any]) -> str:
-    """`merge[Linear (0.2)](A + B)` as the study calls it."""
+    """Return the id in the study for `merge[Linear (0.2)](A + B)`."""
     later = _short(entry["after"].rpartition(" + ")[2].rstrip(")"))
     short = "coder" if "Coder" in later else later.removesuffix("-7B").lower()
     method, share = entry["label"].rstrip(")").split(" (")

@@ -24,22 +24,22 @@ _HINT = f"see docs/studies.md for all fields; {HINT}"
 
 
 def read_study(path: str | Path) -> Study:
-    """The study in a TOML file.
+    """Read a study from a TOML file.
 
     Raises:
-        InputError: the file is missing, is no TOML, a field of it cannot be used, or models, pairs
-            and merges do not fit together; with the line.
+        InputError: the file is missing or not TOML, a field is invalid, or models, pairs and merges
+            are inconsistent; the error names the line.
     """
     return _make_study(read_toml_file(Path(path)))
 
 
 def parse_study(text: str, origin: str) -> Study:
-    """The study in a text; as `read_study`."""
+    """Parse a study from a text; errors as in `read_study`."""
     return _make_study(parse_toml(text, origin))
 
 
 def pair_line(study: Study, pair: StudyPair) -> int | None:
-    """The line that makes a pair: its own, or that of the parent; None where there is no file."""
+    """Return the line that declares a pair: its own, or that of the parent; None without a file."""
     path = Path(study.origin)
     if not path.is_file():
         return None
@@ -54,7 +54,7 @@ def pair_line(study: Study, pair: StudyPair) -> int | None:
 
 
 def model_line(study: Study, name: str, field: str | None = None) -> int | None:
-    """The line of a model or merge, or of a field of it; None where there is no file."""
+    """Return the line of a model or merge, or of one of its fields; None without a file."""
     path = Path(study.origin)
     if not path.is_file():
         return None
@@ -82,14 +82,14 @@ def _make_study(file: TomlFile) -> Study:
 
 
 def _field_error(error: ValidationError, file: TomlFile) -> FieldError:
-    # A misspelt field is the cause where another one is missing.
+    # If a field is missing, a misspelt one is the cause.
     first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
     message = _MESSAGES.get(first["type"], first["msg"].removeprefix("Value error, "))
     return _error(file, _without_types(first["loc"], file), message)
 
 
 def _without_types(location: TomlPath, file: TomlFile) -> TomlPath:
-    """Where it is wrong, without the kinds of value that were tried there."""
+    """Return the location of an error, without the types of value that were tried."""
     path: TomlPath = ()
     for part in location:
         if path in file.lines and (*path, part) not in file.lines and len(path) > 2:
@@ -106,11 +106,11 @@ def _error(file: TomlFile, path: TomlPath, message: str, hint: str = _HINT) -> F
 
 
 Fault = tuple[TomlPath, str, str]
-"""Where, what is wrong, and what to do."""
+"""Location, problem and hint."""
 
 
 def _faults(study: Study) -> Iterator[Fault]:
-    """What does not fit together, the cause before its consequences."""
+    """Yield inconsistencies, causes before their consequences."""
     yield from _repeated_ids(study)
     yield from _unknown_models(study)
     yield from _cycles(study)
@@ -177,7 +177,7 @@ def _repeated_pairs(study: Study) -> Iterator[Fault]:
 
 
 def _missing_sizes(study: Study) -> Iterator[Fault]:
-    """A model without a size among those of one series and stage whose sizes make a trend."""
+    """Yield models without a size in a series and stage whose sizes form a trend."""
     series: dict[tuple[str, str], list[StudyModel]] = defaultdict(list)
     for pair in study.pairs:
         after = study.model(pair.after)

@@ -19,23 +19,23 @@ from forgetmap.study.words import estimate_cell
 from forgetmap.text import Blocks, Line, Sheet, Tone, counted, listed
 
 TONES: dict[Answer, Tone] = {"yes": "good", "no": "bad", "cannot tell": "open"}
-"""The colour of an answer."""
+"""Colour of each answer."""
 SUPPORT: dict[Answer, str] = {
     "yes": "SUPPORTED",
     "no": "CONTRADICTED",
     "cannot tell": "CANNOT TELL",
 }
-"""The badge of an answer."""
+"""Badge of each answer."""
 PAIR_HEADS = ("pair", "group", "items", "forgetting", "backward transfer")
 DRIFT_LEGEND = (
     "Size of drift: root mean square of the effects on capabilities, in either direction."
 )
-"""How a size of drift is to be read."""
+"""Explanation of the size of drift."""
 HEADS = ("group", "pairs", "lineages", "forgetting", "backward transfer")
 
 
 def tell_findings(result: FindingsResult) -> Blocks:
-    """What the pairs of a study say together."""
+    """Describe the findings over the pairs of a study."""
     head = f"{result.study}: {counted(result.pairs, 'pair')} of {result.lineages} lineages"
     blocks: Blocks = [Line(head, "strong"), Line(_legend(result.level), "faint"), Line()]
     for finding in result.findings:
@@ -49,7 +49,7 @@ def tell_findings(result: FindingsResult) -> Blocks:
 
 
 def tell_study(result: StudyResult) -> Blocks:
-    """All pairs of a study, what they say together, and what is missing."""
+    """Describe all pairs of a study, the findings, and missing runs."""
     rows = [
         (
             pair.label,
@@ -65,7 +65,7 @@ def tell_study(result: StudyResult) -> Blocks:
 
 
 def tell_status(status: StudyStatus) -> Blocks:
-    """Which models have runs, what was stopped or failed and why, and what to type next."""
+    """Describe the status of models, with reasons of failures and the next command."""
     head = (
         f"{status.study}: {status.with_runs} of {counted(status.models, 'model')} have runs, "
         f"{status.ready} of {counted(status.pairs, 'pair')} can be compared"
@@ -85,7 +85,7 @@ def tell_status(status: StudyStatus) -> Blocks:
 
 
 def tell_gaps(gaps: Sequence[StudyGap]) -> Blocks:
-    """Which models have no run, and what is missing for it."""
+    """List models without a run, and the pairs that need them."""
     return [
         Line(f"no run of {gap.model}; missing because of that: "
             f"{listed(gap.pairs, 'pairs') or 'nothing'}.",
@@ -95,7 +95,7 @@ def tell_gaps(gaps: Sequence[StudyGap]) -> Blocks:
 
 
 def tell_published(result: PublishedFindings) -> Blocks:
-    """What two papers claim, held against their own values."""
+    """Describe the claims of two papers, tested on their own values."""
     blocks: Blocks = []
     for paper in result.papers:
         source = paper.source["paper"]
@@ -125,7 +125,7 @@ def _tell(finding: StudyFinding) -> Blocks:
 
 
 def tell_categories(groups: Sequence[GroupEffect]) -> Blocks:
-    """Forgetting and backward transfer of every group in every category."""
+    """Describe forgetting and backward transfer of every group in every category."""
     blocks: Blocks = []
     for name in dict.fromkeys(group.group for group in groups):
         rows = [

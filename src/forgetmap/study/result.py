@@ -10,11 +10,11 @@ from forgetmap.results import Estimate, Notice, Value
 
 FINDINGS_VERSION = 1
 Answer = Literal["yes", "no", "cannot tell"]
-"""Of a claim: the data support it, contradict it, or allow both."""
+"""Answer to a claim: the data support it, contradict it, or allow both."""
 
 
 class NamedEstimate(Value):
-    """A number that a finding rests on."""
+    """An estimate that supports a finding."""
 
     name: str
     estimate: Estimate
@@ -49,7 +49,7 @@ class GroupEffect(Value):
 
 
 class PaperFindings(Value):
-    """The claims of one paper, held against its own values."""
+    """Claims of one paper, tested on its own values."""
 
     paper: str
     source: dict[str, str]
@@ -58,7 +58,7 @@ class PaperFindings(Value):
 
 
 class PairDrift(Value):
-    """How far the capabilities of one pair drifted."""
+    """Drift of the capabilities of one pair."""
 
     before: str
     after: str
@@ -66,7 +66,7 @@ class PairDrift(Value):
 
 
 class FindingsResult(Value):
-    """What the pairs of a study say together."""
+    """Findings over the pairs of a study."""
 
     schema_version: int = FINDINGS_VERSION
     study: str
@@ -84,7 +84,7 @@ class FindingsResult(Value):
 
 
 class PairResults(Value):
-    """One pair: shares of all items, a category being the mean of its tasks."""
+    """Results of one pair: shares of all items; a category is the mean of its tasks."""
 
     before: str
     after: str
@@ -97,14 +97,14 @@ class PairResults(Value):
 
 
 class StudyGap(Value):
-    """A model without a run, and the pairs that are missing for it."""
+    """A model without a run, and the pairs that need it."""
 
     model: str
     pairs: list[str]
 
 
 class ModelStatus(Value):
-    """How far one model or merge is."""
+    """Status of one model or merge."""
 
     model: str
     state: Literal["logs", "done", "stopped", "failed", "missing"]
@@ -116,7 +116,7 @@ class ModelStatus(Value):
 
 
 class StudyStatus(Value):
-    """Which models have runs, and why others have none."""
+    """Status of all models of a study."""
 
     schema_version: int = FINDINGS_VERSION
     study: str
@@ -130,7 +130,7 @@ class StudyStatus(Value):
 
 
 class StudyResult(Value):
-    """All pairs of a study, and what they say together."""
+    """All pairs of a study, and the findings over them."""
 
     schema_version: int = FINDINGS_VERSION
     study: str
@@ -140,7 +140,7 @@ class StudyResult(Value):
 
 
 class PublishedFindings(Value):
-    """What two papers claim, held against their own values."""
+    """Claims of two papers, tested on their own values."""
 
     schema_version: int = FINDINGS_VERSION
     level: float

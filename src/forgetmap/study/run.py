@@ -33,17 +33,18 @@ def run_study(
     A model that fails does not stop the others.
 
     Args:
-        study: which models, and how they are asked.
-        out: gets a run folder per model.
-        only: ids; all without it.
-        parallel: so many models at a time in processes of their own, and as many at each server;
-            None evaluates one after the other in this process.
-        servers: id -> address of a server that has the model.
-        limits: stop before the model that would take more.
-        on_progress: called after every answer, or now and then; from any thread, one at a time.
-        on_update: called when a model begins, is done, or failed; the same.
-        options: `data_root`, `keep_weights` and `threads` as in `RunOptions`; dtype, device and the
-            like, as for `open_model`.
+        study: the study.
+        out: folder for one run folder per model.
+        only: ids of models; by default all.
+        parallel: number of models at a time in separate processes, and as many on each server; None
+            evaluates one after the other in this process.
+        servers: id -> address of a server with the model.
+        limits: limits; the call stops before a model that would exceed them.
+        on_progress: called after every answer or at intervals; from any thread, never concurrently.
+        on_update: called when a model starts, is done, or fails; from any thread, never
+            concurrently.
+        options: `data_root`, `keep_weights` and `threads` as in `RunOptions`; dtype, device and so
+            on, as for `open_model`.
     """
     out = Path(out)
     plans = plan_runs(study, out, only, servers=servers)

@@ -15,13 +15,13 @@ from forgetmap.records import writable
 
 @dataclass(frozen=True, slots=True)
 class RunEffort:
-    """What the last attempt at a run took.
+    """Cost of the last attempt at a run.
 
     Attributes:
-        answers: that it added; those of earlier attempts are not among them.
-        tokens: read and written for them.
-        written: of these, those that the model wrote.
-        seconds: from the first question to the last answer.
+        answers: number of new answers, without those of earlier attempts.
+        tokens: tokens read and written for them.
+        written: tokens that the model generated, of `tokens`.
+        seconds: duration from the first prompt to the last answer.
     """
 
     answers: int = 0
@@ -32,12 +32,12 @@ class RunEffort:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """A run that is complete.
+    """A complete run.
 
     Attributes:
-        mark: the same for the same model, suite and way of asking.
-        stamp: of the files it was made from.
-        effort: what it took.
+        mark: fingerprint of model, suite and settings.
+        stamp: text that changes with the files of the model or the suite.
+        effort: cost of the run.
     """
 
     mark: str
@@ -51,9 +51,9 @@ class RunFailure:
 
     Attributes:
         kind: class of the error.
-        reason: what is wrong, and where.
+        reason: problem and location.
         hint: what to do.
-        time: when, ISO 8601, UTC.
+        time: time of the failure, ISO 8601, UTC.
     """
 
     kind: str
@@ -63,12 +63,12 @@ class RunFailure:
 
 
 def run_folder(folder: Path, name: str) -> Path:
-    """Where the run of a model lies in a folder of runs."""
+    """Return the run folder of a model."""
     return folder / name.replace("/", "--")
 
 
 def read_finished(out: Path, name: str) -> FinishedRun | None:
-    """What is known of a run that was finished; None where nothing is."""
+    """Read the record of a complete run; None if there is none."""
     content = _read(_finished_path(out, name))
     try:
         return FinishedRun(content["mark"], content["stamp"], RunEffort(**content["effort"]))  # type: ignore[arg-type]
@@ -77,13 +77,13 @@ def read_finished(out: Path, name: str) -> FinishedRun | None:
 
 
 def write_finished(out: Path, name: str, finished: FinishedRun) -> None:
-    """Keep that a run is complete; what failed before does not count any more."""
+    """Record that a run is complete, and remove an earlier failure."""
     _write(_finished_path(out, name), asdict(finished))
     clear_failure(out, name)
 
 
 def read_failure(out: Path, name: str) -> RunFailure | None:
-    """Why the last attempt at a model failed; None where it did not."""
+    """Read why the last attempt at a model failed; None if it did not."""
     try:
         return RunFailure(**_read(_failure_path(out, name)))  # type: ignore[arg-type]
     except TypeError:
@@ -91,7 +91,7 @@ def read_failure(out: Path, name: str) -> RunFailure | None:
 
 
 def write_failure(out: Path, name: str, error: ForgetmapError) -> None:
-    """Keep why a model failed."""
+    """Record why a model failed."""
     reason = str(error).partition("\nHint: ")[0]
     time = datetime.now(UTC).isoformat(timespec="seconds")
     failure = RunFailure(type(error).__name__, reason, error.hint, time)
@@ -99,12 +99,12 @@ def write_failure(out: Path, name: str, error: ForgetmapError) -> None:
 
 
 def clear_failure(out: Path, name: str) -> None:
-    """A model is tried again."""
+    """Remove the failure of a model that is tried again."""
     _failure_path(out, name).unlink(missing_ok=True)
 
 
 def answers_so_far(out: Path, name: str) -> int:
-    """Answers of a run that was stopped; 0 where it was not begun."""
+    """Return the number of answers of an interrupted run; 0 if it was not started."""
     folder = run_folder(out, name)
     journal = folder.parent / f".{folder.name}.journal.jsonl"
     if not journal.is_file():
@@ -135,4 +135,4 @@ def _write(path: Path, content: dict[str, object]) -> None:
     with writable(path), whole_file(path) as partial:
         partial.write_text(json.dumps(content), encoding="utf-8")
     for unfinished in path.parent.glob(f".{glob.escape(path.name)}.????????"):
-        unfinished.unlink(missing_ok=True)  # of a process that was killed
+        unfinished.unlink(missing_ok=True)  # left over from a process that was killed

@@ -19,18 +19,18 @@ from forgetmap.study.run_files import FinishedRun, RunEffort, run_folder, write_
 from forgetmap.sweep import DEFAULT_DENSITY, Merge, recipe_of
 
 OnStudyProgress = Callable[[str, Step], None]
-"""Called with the id of the model and how far its run is."""
+"""Callback that receives the id of a model and the progress of its run."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How the models of a study are evaluated.
+    """Options of the evaluation of all models.
 
     Attributes:
         data_root: a folder with local copies of hub data sets.
         keep_weights: keep merges in `weights/` after their evaluation.
-        loading: dtype, device and the like, as for `open_model`.
-        threads: of the CPU, for each process; None for an even share.
+        loading: dtype, device and so on, as for `open_model`.
+        threads: CPU threads of each process; None is an equal share.
     """
 
     data_root: Path | None
@@ -46,10 +46,10 @@ def evaluate_plan(
     options: RunOptions,
     on_progress: OnStudyProgress | None = None,
 ) -> RunEffort:
-    """Evaluate one model, and keep that it is done.
+    """Evaluate one model, and record that it is done.
 
     Raises:
-        ForgetmapError: it cannot be.
+        ForgetmapError: it cannot be evaluated.
     """
     require_source(study, plan)
     name, stamp = beside(study, study.suite or ""), plan.stamp.rpartition("|")[2]
@@ -60,7 +60,7 @@ def evaluate_plan(
         # Two models must not share random numbers, or they would agree by chance.
         backend, identity = open_model(source, name=plan.id, salt=plan.id, **options.loading)
         if plan.merge is not None:
-            # A merge that is made again is the same one, whatever the time of its files.
+            # A merge that is built again is the same one, whatever the time of its files.
             identity = replace(identity, stamp=f"{plan.mark}|{plan.stamp}")
         run_model(backend, suite, plan.folder, identity, plan.settings, on_progress=meter.count)
     except ForgetmapError as error:
@@ -74,7 +74,7 @@ def evaluate_plan(
 
 
 class _EffortMeter:
-    """Counts what this attempt takes, and passes on how far it is."""
+    """Measures the cost of this attempt, and passes on its progress."""
 
     def __init__(self, name: str, on_progress: OnStudyProgress | None) -> None:
         self._name = name
@@ -92,13 +92,13 @@ class _EffortMeter:
 
 @lru_cache(maxsize=4)
 def _load_suite(name: str, limit: int | None, root: Path | None, stamp: str) -> Suite:
-    """Read once for all models of a process; again where its file changed."""
+    """Load a suite once for all models of a process, and again if its file changes."""
     del stamp
     return load_suite(name, limit=limit, root=root)
 
 
 def _explain(error: ForgetmapError, plan: PlannedRun) -> ForgetmapError:
-    """Say what to do about a run of another model or setting, which a study does not replace."""
+    """Add a hint to the error about a run of another model or setting, which is not replaced."""
     journal = plan.folder.parent / f".{plan.folder.name}.journal.jsonl"
     for path in (plan.folder, journal):
         if isinstance(error, OutputError) and error.message.startswith(f"{path} "):

@@ -1,9 +1,9 @@
 """Speed of models: from the data sheet of a GPU, or measured.
 
-Writing is bound by memory: every step reads all weights once and writes one token for each answer
-under way, so that tokens per second are bandwidth / bytes of weights x answers under way x the
-share of that which is reached. Reading is bound by arithmetic: two operations per parameter and
-token, at the share of the peak that is reached. docs/studies.md has the numbers and their sources.
+Generation is bound by memory: every step reads all weights once and generates one token for each
+concurrent answer, so tokens per second are bandwidth / bytes of weights x concurrent answers x
+efficiency. Reading prompts is bound by arithmetic: two operations per parameter and token, at a
+share of the peak. docs/studies.md has the numbers and their sources.
 """
 
 from __future__ import annotations
@@ -17,24 +17,23 @@ from forgetmap.errors import UsageError
 from forgetmap.study.declaration import UNKNOWN, parse_size
 
 ANSWERS_AT_ONCE = 64
-"""Answers under way at a time; assumed."""
+"""Assumed number of concurrent answers."""
 BANDWIDTH_SHARE = 0.4
-"""Of the memory's bandwidth times the answers under way; assumed: attention, sampling, ends of
-batches."""
+"""Assumed share of the memory bandwidth; attention, sampling and ends of batches take the rest."""
 PEAK_SHARE = 0.5
-"""Of the peak of arithmetic, while a prompt is read; assumed."""
+"""Assumed share of the peak of arithmetic while reading prompts."""
 WEIGHTS_SHARE = 0.8
-"""Of a GPU's memory that weights may take; the rest is for answers under way."""
+"""Maximum share of GPU memory for weights; the rest is for concurrent answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """What the data sheet says of one GPU.
+    """Data sheet of one GPU.
 
     Attributes:
-        bandwidth: of its memory, bytes per second.
-        peak: dense operations in bfloat16 per second; float16 where there is no bfloat16.
-        memory: bytes.
+        bandwidth: memory bandwidth in bytes per second.
+        peak: dense operations per second in bfloat16, or in float16 if there is no bfloat16.
+        memory: memory in bytes.
     """
 
     bandwidth: float
@@ -54,20 +53,20 @@ GPUS = {
     "b200": Gpu(8.0e12, 2250e12, 192e9),
     "mi300x": Gpu(5.3e12, 1307e12, 192e9),
 }
-"""SXM or OAM versions where there are several; a100 is the one with 80 GB."""
+"""SXM or OAM versions if there are several; a100 is the one with 80 GB."""
 DEFAULT_GPU = "a100"
 _SPEED = re.compile(r"((?P<size>[^=]+)=)?(?P<number>\d+(\.\d+)?)")
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """What one run of the study took.
+    """Cost of one run of the study.
 
     Attributes:
         billions: parameters of its model.
         read: tokens of the prompts.
         written: tokens of the answers.
-        seconds: it took.
+        seconds: duration of the run.
     """
 
     billions: float
@@ -78,14 +77,15 @@ class MeasuredRun:
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Seconds of one GPU for so many tokens.
+    """Speed of one GPU.
 
     Attributes:
         gpu: name in `GPUS`.
-        tokens_per_second: read and written together, where the user says; None for the formula.
-        of_billions: size of the model that this speed is of; None for any.
-        slower: measured seconds by those of the formula, over the runs of the study.
-        measured: how many runs that rests on.
+        tokens_per_second: tokens read and written per second, if given by the user; None uses the
+            formula.
+        of_billions: model size for which this speed holds; None for any.
+        slower: ratio of measured seconds to those of the formula, over the runs of the study.
+        measured: number of runs behind that ratio.
     """
 
     gpu: str = DEFAULT_GPU
@@ -95,7 +95,7 @@ class Speed:
     measured: int = 0
 
     def seconds(self, billions: float, read: float, written: float) -> float:
-        """For a model of this size."""
+        """Return the seconds of a model of this size."""
         if self.tokens_per_second is not None:
             relative = 1.0 if self.of_billions is None else billions / self.of_billions
             return (read + written) * relative / self.tokens_per_second
@@ -107,12 +107,12 @@ class Speed:
         return self.slower * (reading + max(by_memory, by_peak))
 
     def gpus(self, weight_bytes: float) -> int:
-        """So many hold the weights."""
+        """Return the number of GPUs that hold the weights."""
         return math.ceil(weight_bytes / (WEIGHTS_SHARE * GPUS[self.gpu].memory))
 
     @property
     def sentence(self) -> str:
-        """What the seconds rest on."""
+        """The basis of the speed as a sentence."""
         if self.tokens_per_second is not None:
             size = "" if self.of_billions is None else f" for a model of {self.of_billions:g}B"
             return f"Speed: {self.tokens_per_second:,.0f} tokens per second{size}, as given."
@@ -131,15 +131,15 @@ def choose_speed(
     tokens_per_second: str | None = None,
     runs: Sequence[MeasuredRun] = (),
 ) -> Speed:
-    """The speed that a bill rests on: what the user says, else what was measured, else assumed.
+    """Return the speed for cost estimates: given by the user, else measured, else assumed.
 
     Args:
         gpu: name in `GPUS`.
         tokens_per_second: `2500`, or `7B=2500` for models of that size.
-        runs: of the study, where there are any.
+        runs: runs of the study, if there are any.
 
     Raises:
-        UsageError: there is no such GPU, or that is no speed.
+        UsageError: there is no such GPU, or the speed is invalid.
     """
     name = (gpu or DEFAULT_GPU).lower()
     if name not in GPUS:

@@ -14,11 +14,11 @@ from forgetmap.study.run_files import answers_so_far, read_failure
 
 
 def study_status(study: Study, folder: Path | None = None) -> StudyStatus:
-    """Which models have runs, why others have none, and how many pairs can be compared.
+    """Return which models have runs, why others have none, and how many pairs can be compared.
 
     Args:
-        study: which models and pairs.
-        folder: holds a run folder per model.
+        study: the study.
+        folder: folder with one run folder per model.
     """
     runs = find_runs(study, folder)
     pairs = [*study.pairs, *study.merge_pairs]
@@ -67,7 +67,7 @@ def _next_command(study: Study, states: Sequence[ModelStatus], folder: Path | No
 
 
 def run_command(study: Study, folder: Path, *, only: Sequence[str] = ()) -> str:
-    """What to type to go on with a study, or with some of its models."""
+    """Return the command that resumes a study, or some of its models."""
     names = f" --only {shlex.quote(','.join(only))}" if only else ""
     return f"forgetmap study run {_file(study)} --out {shlex.quote(str(folder))}{names}"
 

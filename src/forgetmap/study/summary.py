@@ -13,7 +13,7 @@ from forgetmap.text import Blocks, Line, Sheet, counted, listed
 
 SUMMARY_VERSION = 1
 MIN_SIZES = 2
-"""Sizes of a series without which it has no trend."""
+"""Minimum number of sizes of a series for a trend."""
 
 
 class GroupSummary(Value):
@@ -27,7 +27,7 @@ class GroupSummary(Value):
 
 
 class SeriesSummary(Value):
-    """Models made alike at several sizes."""
+    """A series of similar models of several sizes."""
 
     name: str
     group: str
@@ -35,7 +35,7 @@ class SeriesSummary(Value):
 
 
 class StudySummary(Value):
-    """What is in a study."""
+    """Contents of a study."""
 
     schema_version: int = SUMMARY_VERSION
     name: str
@@ -53,7 +53,7 @@ class StudySummary(Value):
 
 
 def summarize_study(study: Study) -> StudySummary:
-    """Count what is in a study."""
+    """Count the contents of a study."""
     return StudySummary(
         name=study.name,
         title=study.title,
@@ -71,7 +71,7 @@ def summarize_study(study: Study) -> StudySummary:
 
 
 def changes_style(study: Study, pair: StudyPair) -> bool:
-    """Whether the two models of a pair are asked in different styles."""
+    """Whether the two models of a pair have different prompt styles."""
     styles = {_style(study, study.model(name)) for name in (pair.before, pair.after)}
     return len(styles) > 1
 
@@ -150,7 +150,7 @@ def _notices(study: Study) -> Iterator[Notice]:
 
 
 def tell_summary(summary: StudySummary) -> Blocks:
-    """What is said of a study, in which order."""
+    """Describe the contents of a study."""
     counts = [
         counted(summary.models, "model"),
         f"{len(summary.families)} {'family' if len(summary.families) == 1 else 'families'}",

@@ -9,14 +9,14 @@ from forgetmap.errors import UsageError
 
 TemplateName = Literal["post-forget", "captrack", "empty"]
 TEMPLATES: Final[tuple[TemplateName, ...]] = get_args(TemplateName)
-"""Names of the studies that are shipped."""
+"""Names of the built-in studies."""
 
 
 def study_template(name: str) -> str:
-    """A commented study in TOML.
+    """Return a commented study in TOML.
 
     Raises:
-        UsageError: there is none of this name.
+        UsageError: there is none with this name.
     """
     if name not in TEMPLATES:
         raise UsageError(f"there is no study {name!r}", hint=f"choose from {', '.join(TEMPLATES)}.")

@@ -11,18 +11,18 @@ from typing import Any
 from forgetmap.errors import MissingInputError, UnreadableError
 
 TomlPath = tuple[str | int, ...]
-"""Keys and positions that lead to a value, from the top."""
+"""Keys and indices of a value, from the top."""
 HINT = "create a study to start from with `forgetmap study init empty --out study.toml`."
 
 
 @dataclass(frozen=True, slots=True)
 class TomlFile:
-    """What a TOML file says, and where.
+    """Content of a TOML file, with line numbers.
 
     Attributes:
         value: its tables.
-        lines: the line of each value, counted from 1.
-        file: its path, or a name for it.
+        lines: line of each value, from 1.
+        file: path or name of the file.
     """
 
     value: dict[str, Any]
@@ -30,7 +30,7 @@ class TomlFile:
     file: str
 
     def line(self, path: TomlPath) -> int:
-        """The line of a value, or of the nearest one around it."""
+        """Return the line of a value, or of the nearest one around it."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 1)
@@ -55,7 +55,7 @@ def read_toml_file(path: Path) -> TomlFile:
 
 
 def parse_toml(text: str, file: str) -> TomlFile:
-    """The tables in a text.
+    """Parse TOML.
 
     Raises:
         UnreadableError: it is not TOML.
@@ -83,7 +83,7 @@ def _find_lines(text: str) -> dict[TomlPath, int]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Each header or assignment with its first line: what a parser takes by itself."""
+    """Yield each header or assignment, which a parser accepts alone, with its first line."""
     rows, start = text.splitlines(), 0
     while start < len(rows):
         end = start + 1
@@ -104,7 +104,7 @@ def _is_whole(statement: str) -> bool:
 
 
 def _only_path(content: Any) -> TomlPath:
-    """The keys of a header; a list says that it is one of several tables."""
+    """Return the keys of a header; a list marks an array of tables."""
     path: TomlPath = ()
     while content:
         if isinstance(content, list):
@@ -115,7 +115,7 @@ def _only_path(content: Any) -> TomlPath:
 
 
 def _open_table(header: TomlPath, counts: dict[TomlPath, int]) -> TomlPath:
-    """The path of a table, with the position where there are several of its name."""
+    """Return the path of a table, with its index if there are several of this name."""
     path: TomlPath = ()
     is_new = header[-1] == -1
     keys = [key for key in header if key != -1]

@@ -12,35 +12,35 @@ from forgetmap.text import signed
 
 
 def points(share: float) -> str:
-    """A share of all items as points."""
+    """Format a share of all items in points."""
     return f"{100 * share:.1f} points"
 
 
 def signed_points(share: float) -> str:
-    """A change as points, with its sign."""
+    """Format a change in points, with its sign."""
     return f"{signed(100 * share, 1)} points"
 
 
 def effect_size(value: float) -> str:
-    """A change of the size of drift, with its sign."""
+    """Format a change of the size of drift, with its sign."""
     return signed(value, 2)
 
 
 def interval(contrast: Contrast | None, write: Callable[[float], str] = points) -> str:
-    """A contrast with its limits, in words."""
+    """Format a contrast with its interval."""
     if contrast is None:
         return "unknown"
     if np.isnan(contrast.error):
         return f"{write(contrast.value)} (no interval: one lineage shows no spread)"
     low, high = contrast.low, contrast.high
     if write is points:
-        # Chance may be taken off more than there is: a mean below 0 keeps its interval.
+        # Correction for chance may exceed the value: a mean below 0 keeps its interval.
         low, high = low if contrast.value < 0 else max(low, 0.0), min(high, 1.0)
     return f"{write(contrast.value)} ({_number(low, write)} to {_number(high, write)})"
 
 
 def estimate_cell(estimate: Estimate) -> str:
-    """An estimate in a table, in points."""
+    """Format an estimate for a table, in points."""
     if estimate.value is None:
         return "-"
     if estimate.low is None or estimate.high is None:

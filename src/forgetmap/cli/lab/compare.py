@@ -108,10 +108,10 @@ def command(  # noqa: PLR0913  # as many as the command has
 
 
 def read_strengths(texts: tuple[str, ...], methods: list[str]) -> dict[str, list[float]]:
-    """`lora=1,2,4` by method; a list without a name belongs to the only method.
+    """Parse `lora=1,2,4` by method; a list without a name belongs to the only method.
 
     Raises:
-        UsageError: it is no list of numbers, or nobody knows whose.
+        UsageError: it is not a list of numbers, or the method is missing.
     """
     found: dict[str, list[float]] = {}
     for text in texts:
@@ -128,10 +128,10 @@ def read_strengths(texts: tuple[str, ...], methods: list[str]) -> dict[str, list
 
 
 def read_numbers(text: str, option: str) -> list[float]:
-    """Numbers with commas between them.
+    """Parse numbers separated by commas.
 
     Raises:
-        UsageError: one is no number, or there is none.
+        UsageError: a part is not a number, or there is none.
     """
     try:
         numbers = [float(part) for part in split_names(text)]

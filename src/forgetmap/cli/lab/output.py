@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def show_lab(result: LabResult, file: Path, *, as_json: bool) -> None:
-    """Methods compared."""
+    """Write and print a comparison of methods."""
     from forgetmap.report import tell_lab
 
     capabilities: Blocks = [Line(), _capabilities(result)] if result.capabilities else []
@@ -23,14 +23,14 @@ def show_lab(result: LabResult, file: Path, *, as_json: bool) -> None:
 
 
 def show_repair(result: RepairResult, file: Path, *, as_json: bool) -> None:
-    """Repairs compared."""
+    """Write and print a comparison of repairs."""
     from forgetmap.report import tell_repair
 
     _show(result, tell_repair(result), file, as_json=as_json)
 
 
 def show_merge_drift(result: MergeDriftResult, file: Path, *, as_json: bool) -> None:
-    """Levels of drift."""
+    """Write and print the levels of drift."""
     from forgetmap.report import tell_merge_drift
 
     _show(result, tell_merge_drift(result), file, as_json=as_json)
@@ -60,7 +60,7 @@ def _show(
 
 
 def _capabilities(result: LabResult) -> Sheet:
-    """Groups down, methods across."""
+    """Return a table with groups as rows and methods as columns."""
     methods = list(dict.fromkeys(row.method for row in result.capabilities))
     groups = [row for row in result.capabilities if row.capability is None]
     values = {(row.method, row.group): row.drift.value for row in groups}

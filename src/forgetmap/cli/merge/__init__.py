@@ -33,14 +33,14 @@ Examples:
 
 
 class MergeGroup(CommandGroup):
-    """Adds a command per merge method, made from its signature."""
+    """A group with one more command per merge method, generated from its signature."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands, then the methods."""
+        """Return the commands, then the methods."""
         return [*super().list_commands(ctx), *method_names()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, or that of the method of this name."""
+        """Return a command, or that of a method."""
         if cmd_name in self.lines or cmd_name not in method_names():
             return super().get_command(ctx, cmd_name)
         from forgetmap.cli.merge.method import method_command
@@ -49,7 +49,7 @@ class MergeGroup(CommandGroup):
         return method_command(find_method(cmd_name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the methods as well."""
+        """List the methods too."""
         super().format_commands(ctx, formatter)
         with formatter.section("Methods (one command each)"):
             formatter.write_text(", ".join(method_names()))

@@ -18,13 +18,13 @@ LINEAR = (
     "With two models, --weight is the share of the second: 0 returns the first bit for bit, 1 the "
     "second. With more, give one --weight per model; without any, all have equal weight."
 )
-"""A rule of this command; in recipes every model has its weight."""
+"""Rule of this command; in recipes every model has its own weight."""
 EXAMPLE_VALUES = {"weight": "0.2", "t": "0.2", "alpha": "0.2", "decay": "0.9"}
 PAIR = 2
 
 
 def method_command(method: Method) -> click.Command:
-    """The command of a method."""
+    """Return the command of a method."""
 
     def merge(models: tuple[str, ...], **options: Any) -> None:
         writing = {
@@ -44,7 +44,7 @@ def method_command(method: Method) -> click.Command:
 
 
 def make_recipe(method: Method, models: Sequence[str], options: dict[str, Any]) -> Recipe:
-    """The recipe that a command line stands for."""
+    """Convert a command line into a recipe."""
     from forgetmap.merge import Recipe
 
     base, parts = None, list(models)
@@ -87,7 +87,7 @@ def _check_count(method: Method, parts: Sequence[str], base: str | None) -> None
 def _values_per_model(
     method: Method, parameter: Parameter, values: Sequence[float], parts: Sequence[str]
 ) -> list[float | None]:
-    """One value for every model."""
+    """Return one value per model."""
     if method.name == "linear" and parameter.name == "weight":
         if not values:
             return [1.0] * len(parts)

@@ -151,7 +151,7 @@ def _print_sweep(sweep: Sweep, out: Path, *, as_json: bool) -> None:
 def _print_estimate(
     models: tuple[str, ...], suite: Suite, settings: Settings, options: dict[str, Any]
 ) -> None:
-    """What one model takes, and how many there are."""
+    """Print the cost of one model, and the number of models."""
     from forgetmap.evaluation import estimate_run, open_model
     from forgetmap.sweep import merges_of
 

@@ -19,19 +19,19 @@ overwrite_option = click.option(
 
 
 def with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
-    """A command with these options, shown in this order."""
+    """Add options to a command, in this order."""
     for option in reversed(options):
         command = option(command)
     return command
 
 
 def split_names(text: str | None) -> list[str]:
-    """The names in a list such as `mmlu:*, piqa:main`."""
+    """Split a list of names such as `mmlu:*, piqa:main`."""
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 def refuse_overwriting_inputs(out: Path, inputs: Sequence[str]) -> None:
-    """Refuse to write where the results come from: --overwrite would replace them."""
+    """Refuse an output path that is an input: --overwrite would replace it."""
     folder = out.resolve()
     for path in map(Path, inputs):
         if path.resolve().is_relative_to(folder):
@@ -43,10 +43,10 @@ def refuse_overwriting_inputs(out: Path, inputs: Sequence[str]) -> None:
 
 
 def refuse_existing(out: Path, inputs: Sequence[str], *, overwrite: bool) -> None:
-    """Replace neither an input nor, without --overwrite, an earlier result.
+    """Refuse to replace an input or, without --overwrite, an existing file.
 
     Raises:
-        OutputError: there is something at this path already.
+        OutputError: the path already exists.
     """
     refuse_overwriting_inputs(out, inputs)
     if out.exists() and not overwrite:

@@ -65,24 +65,24 @@ level_option = click.option(
 )
 _VERDICT_OPTIONS = (margin_option, noise_floor_option, level_option)
 VERDICT_NAMES = ("margin", "noise_floor", "level")
-"""What the verdict is held against; names of options of `compare`."""
+"""Options of the verdict; names of options of `compare`."""
 
 
 class EstimatorChoice(click.Choice[str]):
-    """Our estimators, and by name also those of installed packages.
+    """Built-in estimators, and by name also those of installed packages.
 
-    These are not listed in the help: to find them takes longer than all the rest of it.
+    The latter are not listed in the help, because finding them would double its time.
     """
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name as it was typed, if it is one."""
+        """Return the name if it is an estimator."""
         if value not in self.choices and value in estimator_names():
             return value
         return super().convert(value, param, ctx)
 
 
 def comparison_options(command: Command) -> Command:
-    """How runs are read, paired and compared; the names are those of `compare`."""
+    """Add options for reading, pairing and comparing runs, named as in `compare`."""
     chain = click.option(
         "--chain",
         is_flag=True,
@@ -93,17 +93,17 @@ def comparison_options(command: Command) -> Command:
 
 
 def rule_options(command: Command) -> Command:
-    """How any two runs are paired and compared; the names are those of `compare`."""
+    """Add options for pairing and comparing runs, named as in `compare`."""
     return with_options(command, _rules())
 
 
 def verdict_options(command: Command) -> Command:
-    """What the verdict is held against."""
+    """Add options of the verdict."""
     return with_options(command, _VERDICT_OPTIONS)
 
 
 def refuse_verdict_options(result: str | Path) -> None:
-    """Refuse what the verdict is held against, where there is a result with its verdicts already.
+    """Refuse options of the verdict if the result already has verdicts.
 
     Raises:
         UsageError: such an option was given.
@@ -119,7 +119,7 @@ def refuse_verdict_options(result: str | Path) -> None:
 
 
 def by_option(text: str) -> Callable[[Command], Command]:
-    """Which groups; what for is said in the help."""
+    """Return the option for groups; its help states the purpose."""
     return click.option(
         "--by",
         type=click.Choice(["task", "category", "tag"]),

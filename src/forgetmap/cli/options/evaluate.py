@@ -26,14 +26,14 @@ _TRAFFIC = ("concurrency", "requests_per_minute", "seconds", "price_in", "price_
 
 
 class RepeatsType(click.ParamType[int | str]):
-    """A number, or as many as it takes."""
+    """A number, or `auto`."""
 
     name = f"INTEGER|{AUTO}"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | str:
-        """Read it."""
+        """Convert the value."""
         return AUTO if value == AUTO else int(click.INT.convert(value, param, ctx))
 
 
@@ -153,18 +153,18 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
 
 
 def evaluation_options(*, suite_required: bool) -> Callable[[Command], Command]:
-    """What is asked, and how."""
+    """Return options for the suite and the settings of an evaluation."""
     suite = click.option("--suite", required=suite_required, help=SUITE)
     return lambda command: with_options(command, (suite, *_OPTIONS))
 
 
 def loading_options(command: Command) -> Command:
-    """Where and how models are loaded or reached."""
+    """Add options for loading models."""
     return with_options(command, _LOADING_OPTIONS)
 
 
 def make_settings(options: dict[str, Any]) -> Settings:
-    """How models are asked."""
+    """Return the settings of an evaluation."""
     from forgetmap.evaluation import Settings
 
     if options["repeats"] == AUTO:
@@ -177,7 +177,7 @@ def make_settings(options: dict[str, Any]) -> Settings:
 
 
 def read_suite(options: dict[str, Any]) -> Suite:
-    """What is asked; every item is read now, before a model is loaded."""
+    """Load the suite; all items are read before a model is loaded."""
     from forgetmap.evaluation import load_suite
 
     suite = load_suite(
@@ -193,7 +193,7 @@ def read_suite(options: dict[str, Any]) -> Suite:
 
 
 def model_load_kwargs(options: dict[str, Any]) -> dict[str, Any]:
-    """How models are loaded, as `open_model` takes it."""
+    """Return options for `open_model`."""
     from forgetmap.evaluation import Traffic
 
     if options["threads"] is not None:
@@ -205,7 +205,7 @@ def model_load_kwargs(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def print_estimates(estimates: Sequence[tuple[str, RunEstimate]]) -> None:
-    """What runs would take."""
+    """Print the estimated cost of runs."""
     for name, estimate in estimates:
         minutes = estimate.seconds / 60
         most = estimate.most_cost
@@ -218,7 +218,7 @@ def print_estimates(estimates: Sequence[tuple[str, RunEstimate]]) -> None:
 
 
 def print_services(folders: Iterable[Path]) -> None:
-    """What servers took, of every run among these that a server answered; each note once."""
+    """Print the usage of servers in these runs; each note once."""
     from forgetmap.records import MANIFEST, read_manifest
 
     infos = {folder.name: read_manifest(folder / MANIFEST) for folder in folders}
@@ -235,7 +235,7 @@ def without_too_long(
     models: Sequence[Any],
     options: dict[str, Any],
 ) -> Suite:
-    """The suite that fits into the context of all models, if that was asked for."""
+    """Return the suite without items that are too long for a model, if requested."""
     if not options["skip_too_long"]:
         return suite
     from forgetmap.evaluation import fit_suite, open_model
@@ -247,7 +247,7 @@ def without_too_long(
 
 
 def print_left_out(left_out: Mapping[str, int]) -> None:
-    """How many items were left out, if any were."""
+    """Print how many items were left out, if any."""
     if left_out:
         click.echo(
             f"Note: {sum(left_out.values()):,} items left out that exceed the context length, in "
@@ -257,7 +257,7 @@ def print_left_out(left_out: Mapping[str, int]) -> None:
 
 
 def print_notes(notes: Iterable[str]) -> None:
-    """Print each once."""
+    """Print each note once."""
     for note in dict.fromkeys(notes):
         click.echo(f"Note: {note}", err=True)
 

@@ -24,7 +24,7 @@ HARNESS_PARAMETERS = frozenset({
     "system_prompt", "shots", "temperature", "top_p", "max_new_tokens", "repeats", "seed", "rows",
     "device", "dtype", "trust_remote_code", "concurrency", "dry_run",
 })  # fmt: skip
-"""Parameters that mean something to a harness."""
+"""Parameters that apply to a harness."""
 
 _OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.option(
@@ -43,12 +43,12 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
 
 
 def harness_options(command: Command) -> Command:
-    """Which harness."""
+    """Add options for another harness."""
     return with_options(command, _OPTIONS)
 
 
 def run_with_harness(context: click.Context, out: Path) -> None:
-    """Run the harness, or with `--dry-run` show what would be run."""
+    """Run the harness, or with `--dry-run` print the command."""
     from forgetmap.harness_runs import plan_harness, run_harness
     from forgetmap.text import counted, printable
 
@@ -71,7 +71,7 @@ def run_with_harness(context: click.Context, out: Path) -> None:
 
 
 def refuse_without_harness(options: dict[str, Any]) -> None:
-    """What only a harness can use must not be lost without a word."""
+    """Refuse options that only a harness can use."""
     if options["more"]:
         raise UsageError(
             f"unexpected argument {options['more'][0]!r}",
@@ -124,7 +124,7 @@ def _request(options: dict[str, Any]) -> HarnessRequest:
 
 
 def _printer() -> Callable[[str], None]:
-    """What the harness prints: as it comes in a terminal, else line by line as it ends up."""
+    """Return a printer of output: as it arrives on a terminal, else line by line."""
     if sys.stderr.isatty():
         return lambda text: click.echo(text, nl=False, err=True)
     rest = ""

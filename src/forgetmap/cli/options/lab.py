@@ -22,22 +22,22 @@ STOPPED = "Stopped. All finished runs are kept; run the same command to resume."
 
 
 def require_training() -> None:
-    """Say what to install, before anything is read."""
+    """Check for the packages of training before anything is read."""
     from forgetmap._lazy import require
 
     require("torch", "The lab", extra="train")
     require("transformers", "The lab", extra="train")
-    # Its own bars, one for every model that is loaded or saved, would tear ours apart.
+    # Its progress bars, one per loaded or saved model, would garble ours.
     logging = import_module("transformers.utils.logging")
     logging.disable_progress_bar()
     logging.set_verbosity_error()
 
 
 def lab_options(files: str) -> Callable[[Command], Command]:
-    """The recipe, the start model and the folder of a command of the lab.
+    """Add the recipe, the start model and the folder of a lab command.
 
     Args:
-        files: what is written there besides runs.
+        files: further files in that folder, for the help.
     """
     options = [
         click.argument("recipe"),
@@ -56,12 +56,12 @@ def lab_options(files: str) -> Callable[[Command], Command]:
 
 
 def open_recipe(name: str, start: Path | None, *, make: bool = True) -> LabRecipe:
-    """The recipe of this name, or in this file; the start of the tiny one is made if need be.
+    """Return a recipe by name or from a file; create the start model of the tiny one if needed.
 
     Args:
         name: `tiny`, or the path of a recipe in TOML.
-        start: of the tiny world.
-        make: pre-train the start if there is none.
+        start: start model of the tiny world.
+        make: pre-train the start model if it is missing.
     """
     from forgetmap.lab import read_recipe, tiny_recipe
 
@@ -90,7 +90,7 @@ def _find_start(*, make: bool) -> Path:
 
 
 def pretrain(out: Path, plan: Pretraining | None = None) -> None:
-    """Make a start model, and show how far it is."""
+    """Create a start model, and show the progress."""
     from forgetmap.lab import Pretraining, write_start
 
     plan = plan or Pretraining()
@@ -108,12 +108,12 @@ def pretrain(out: Path, plan: Pretraining | None = None) -> None:
 
 
 class RunProgress:
-    """Counts runs as they are finished.
+    """Shows the number of finished runs.
 
     Args:
         progress: where it is shown.
-        total: runs in all.
-        workers: runs at the same time.
+        total: number of runs.
+        workers: number of concurrent runs.
     """
 
     def __init__(self, progress: JobProgress, total: int, workers: int = 1) -> None:
@@ -124,11 +124,11 @@ class RunProgress:
         self.show("")
 
     def show(self, name: str, seconds: float | None = None) -> None:
-        """One run further, or at the start if it has no name.
+        """Count a finished run; without a name, show the start.
 
         Args:
-            name: of the run.
-            seconds: that it took; those since the run before if left out.
+            name: name of the run.
+            seconds: its duration; by default since the previous run.
         """
         now = time.monotonic()
         self.done += bool(name)
@@ -139,5 +139,5 @@ class RunProgress:
         self.progress.show_runs("runs", self.done, self.total, name, left)
 
     def show_arm(self, run: Any) -> None:
-        """A training run of the lab."""
+        """Count a training run of the lab."""
         self.show(run.folder, run.seconds)

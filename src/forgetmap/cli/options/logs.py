@@ -50,7 +50,7 @@ class RangeType(click.ParamType[tuple[float, float]]):
 
 
 def table_options(command: Command) -> Command:
-    """How to read a table whose columns are named otherwise."""
+    """Add options for tables with other column names."""
     options = [
         click.option(
             "--columns",
@@ -88,7 +88,7 @@ def table_options(command: Command) -> Command:
 
 
 def log_options(command: Command) -> Command:
-    """How to read the logs of a harness."""
+    """Add options for logs of a harness."""
     options = [
         click.option(
             "--run",
@@ -131,7 +131,7 @@ def log_options(command: Command) -> Command:
 
 
 def engine_options(command: Command) -> Command:
-    """Which engine reads and joins."""
+    """Add options of the engine that reads and joins."""
     options = [
         click.option(
             "--engine",
@@ -152,5 +152,5 @@ def engine_options(command: Command) -> Command:
 
 
 def reading_progress(status: Status) -> Callable[[str], None]:
-    """Shows in the status line how far reading is."""
+    """Return a callback that shows the progress of reading in the status line."""
     return lambda words: status.update(f"{words} ...")

@@ -41,7 +41,7 @@ class SizeType(click.ParamType[int]):
 
 
 def writing_options(command: Command) -> Command:
-    """Where the result goes and how it is written."""
+    """Add options for the output folder and its files."""
     options = [
         click.option("--out", type=click.Path(path_type=Path), required=True,
                      help="Folder to write the merged model to."),
@@ -55,7 +55,7 @@ def writing_options(command: Command) -> Command:
 
 
 def model_options(command: Command) -> Command:
-    """What the result is like, beyond the method."""
+    """Add options for the merged model other than the method."""
     options = [
         click.option("--dtype", type=click.Choice(DTYPES),
                      help="Data type of the weights [default: that of the first model]."),
@@ -76,7 +76,7 @@ def model_options(command: Command) -> Command:
 def write_merge(
     recipe: Recipe, *, out: Path, shard_size: int, threads: int | None, overwrite: bool
 ) -> None:
-    """Merge, show how far it is, and say where the result lies."""
+    """Merge, show the progress, and print the output folder."""
     from forgetmap._lazy import require
 
     require("torch", "Merging")

@@ -19,7 +19,7 @@ REPORT_FORMATS = ("html", "markdown", *FIGURE_FORMATS)
 
 
 def report_options(command: Command) -> Command:
-    """What a report shows; `pop_payload_options` takes them out again."""
+    """Add options for the contents of a report; `pop_payload_options` reads them."""
     options = [
         click.option("--title", help="Title of the report [default: the names of the runs]."),
         click.option(
@@ -47,7 +47,7 @@ def report_options(command: Command) -> Command:
 
 
 def pop_payload_options(options: dict[str, Any]) -> dict[str, Any]:
-    """What to show, as `make_payload` takes it."""
+    """Return the options for `make_payload`."""
     return {
         "texts": not options.pop("no_text"),
         "redact": options.pop("redact"),

@@ -253,7 +253,7 @@ def simulate(method: str, **options: Any) -> None:
 
 
 def _simulate(method: str, options: dict[str, Any]) -> TrainingRun:
-    """From batches where that is asked for, else by exact averages."""
+    """Simulate batches if requested, else exact averages."""
     from forgetmap.theory import ModeSpace, simulate, simulate_batches
 
     space = ModeSpace(options["dimension"], options["modes"])
@@ -371,7 +371,7 @@ Examples:
 
 
 def _example(name: str) -> str:
-    """The example of a command."""
+    """Return the example of a command."""
     line = next(line for line in ADVISE_EXAMPLES.splitlines() if f" advise {name} " in line)
     return f"\b\nExamples:\n{line}\n"
 
@@ -438,7 +438,7 @@ def replay(
 
 
 def _reward_options(command: Command) -> Command:
-    """Training by a reward: where it starts, what it must keep, and what the reward is."""
+    """Add options for training with a reward: start, floor and reward gap."""
     options = [
         click.option(
             "--start", type=float, required=True, help="Old mass of the model before training."

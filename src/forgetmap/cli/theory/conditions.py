@@ -102,7 +102,7 @@ def command(
 def _refuse_unused(
     method: str, given: dict[str, Any], *, with_file: bool, group: str | None
 ) -> None:
-    """Raise where a number was given that would change nothing."""
+    """Refuse numbers that would have no effect."""
     from forgetmap.theory import NUMBERS_OF_ALL, NUMBERS_OF_METHOD
 
     own = NUMBERS_OF_METHOD[method]  # type: ignore[index]
