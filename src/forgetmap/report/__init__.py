@@ -1,6 +1,6 @@
 """Reports: one payload, and all figures, pages and texts made from it.
 
-The only package that draws, and but for the fragments of `text` the only one that writes HTML.
+The only package that draws and, except for the fragments of `text`, the only one that writes HTML.
 """
 
 from __future__ import annotations

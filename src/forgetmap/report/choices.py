@@ -3,8 +3,8 @@
 from typing import Literal
 
 Format = Literal["svg", "png", "pdf"]
-"""Of pictures."""
+"""Formats of pictures."""
 MAX_ITEMS = 10_000
-"""Changed items in a report, over all its comparisons."""
+"""Maximum number of changed items in a report, over all its comparisons."""
 STUDY_ITEMS = 200
-"""Changed items on the page of a pair of a study; all are in a file beside it."""
+"""Maximum number of changed items on the page of a pair of a study; a file has all of them."""

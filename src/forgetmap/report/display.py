@@ -24,16 +24,16 @@ from forgetmap.sweep import Sweep
 from forgetmap.text import Sheet, listed, sheet_to_latex
 
 Result: TypeAlias = Comparison | FanOut | Chain | DriftResult | Sweep | StudyDetail
-"""What has figures and tables."""
+"""Results with figures and tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A figure that notebooks show by itself.
+    """A figure that notebooks display.
 
     Attributes:
-        figure: what is drawn, with its title, caption and numbers.
-        records: the rows it draws.
+        figure: the figure with title, caption and numbers.
+        records: the rows that it draws.
     """
 
     figure: Figure
@@ -43,12 +43,12 @@ class Plot:
         """Write the figure to a file.
 
         Args:
-            path: ends in .svg, .png or .pdf.
+            path: a file name that ends in .svg, .png or .pdf.
         """
         return write_figure(self.figure, Path(path), self.records)
 
     def to_frame(self) -> pa.Table:
-        """The numbers behind the figure."""
+        """Return the numbers behind the figure."""
         return pa.table({name: list(values) for name, values in self.figure.table.items()})
 
     def __repr__(self) -> str:

@@ -28,13 +28,13 @@ pinned: false
 
 {section}
 """
-"""A Space of the Hugging Face hub shows `index.html` where its README says that it is static."""
+"""Card of a static Space of the Hugging Face hub, which shows `index.html`."""
 COMPARISONS, RESULT, MARKDOWN, REPORT = "compared", "sweep.json", "report.md", "report.html"
 SPACE_PAGE = "index.html"
 
 
 def write_sweep(sweep: Sweep, folder: Path) -> Path:
-    """Write a sweep with its comparisons and its report; returns the page."""
+    """Write a sweep with its comparisons and its report; return the page."""
     write_result(sweep.from_base, folder / COMPARISONS / "from-base", overwrite=True)
     for name, comparisons in sweep.from_tuned.items():
         write_result(comparisons, folder / COMPARISONS / f"from-{name}", overwrite=True)
@@ -47,12 +47,12 @@ def write_sweep(sweep: Sweep, folder: Path) -> Path:
 def write_space(
     comparison: Comparison, folder: Path, *, texts: bool = False, overwrite: bool = False
 ) -> Path:
-    """Write the report as a static Space of the Hugging Face hub, all or nothing.
+    """Write the report as a static Space of the Hugging Face hub, atomically.
 
     Args:
-        comparison: what `compare` returned.
-        folder: the folder to write; its content is the repository of the Space.
-        texts: with questions, answers and responses.
+        comparison: a result of `compare`.
+        folder: folder to write; it is the repository of the Space.
+        texts: include questions, answers and responses.
         overwrite: replace an earlier result.
 
     Returns:

@@ -1,7 +1,7 @@
 """A report as Markdown, for pull requests and model cards.
 
-Says what the terminal says, from the same lines and sheets, and lists the first flips. Nothing in
-names or texts can become a link, a mention, HTML or a table of its own.
+It has the same lines and tables as the terminal, and lists the first flips. Names and texts cannot
+become links, mentions, HTML or tables.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from forgetmap.text import (
 
 MAX_FIGURE_ROWS = 40
 MAX_FLIPS = 10
-"""Of each comparison and transition."""
+"""Maximum number per comparison and transition."""
 FLIP_COLUMNS = {
     "task": "task",
     "metric": "metric",
@@ -87,7 +87,7 @@ def _document(
 
 
 def _plugin_figures(payload: AnyPayload) -> list[str]:
-    """Markdown has no pictures: what other packages draw stands there as a table."""
+    """Return figures of other packages as tables, because Markdown has no pictures."""
     parts = []
     for figure in plugin_figures(payload):
         rows = list(zip(*figure.table.values(), strict=True))
@@ -115,7 +115,7 @@ def _tell_lab(payload: LabPayload) -> tuple[str, Blocks]:
 
 
 def _tell_drift(drift: Capabilities) -> Blocks:
-    """With every metric that has no value: a file can be longer than a screen."""
+    """Describe a drift with every metric without a value: a file can be longer than a screen."""
     missing = [
         Line(f"{', '.join(part.ids)} ({', '.join(part.models)}).", lead=part.note)
         for part in drift.withheld
@@ -130,7 +130,7 @@ def _tell_comparisons(payload: Payload, by: str) -> Blocks:
 
 
 def _with_cells(blocks: Blocks, comparisons: Sequence[ComparisonResult]) -> Blocks:
-    """The four cells stand below what they are about."""
+    """Insert the four cells below their comparison."""
     cells = {result.seen: _cells(result) for result in comparisons}
     extended: Blocks = []
     for block in blocks:
@@ -173,7 +173,7 @@ def _flips(items: Items, after: str) -> list[str]:
 
 
 def _first_of_each_task(columns: Mapping[str, Sequence[Cell]], kind: str) -> list[int]:
-    """The places of one transition: the first of every task, then the second, and so on."""
+    """Return the indices of one transition: the first of every task, then the second, and so on."""
     seen: Counter[Cell] = Counter()
     turns = {}
     for index, transition in enumerate(columns.get("transition", [])):

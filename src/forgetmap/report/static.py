@@ -20,7 +20,7 @@ from forgetmap.report.payloads import Reportable, payload_for
 from forgetmap.text import printable
 
 WIDTH = 580
-"""About a page of text."""
+"""Width in pixels: about a page of text."""
 
 PPI = 200
 LINE = 17
@@ -70,18 +70,18 @@ def write_figure(
     words: bool = False,
     ground: bool = False,
 ) -> Path:
-    """Write one figure; the name of the file says the format.
+    """Write one figure; the suffix of the file determines the format.
 
     Args:
-        figure: what to draw.
-        path: the file; its folder is made where it is missing.
+        figure: the figure.
+        path: file to write; its folder is created if missing.
         records: the data set `rows`, for figures that draw it.
         theme: `light` or `dark`.
-        words: put title and caption into the picture.
-        ground: on the colour of the page; png and dark pictures always are.
+        words: include title and caption in the picture.
+        ground: draw the background of the page; png and dark pictures always have it.
 
     Raises:
-        UsageError: vl-convert is not installed, or there is no such format.
+        UsageError: vl-convert is not installed, or the format is unknown.
         OutputError: the file cannot be written.
     """
     format_ = path.suffix.lstrip(".").lower()
@@ -107,7 +107,7 @@ def picture(
     words: bool = False,
     ground: bool = False,
 ) -> bytes:
-    """One figure as the content of a file; for the arguments see `write_figure`."""
+    """Return one figure as the content of a file; arguments as for `write_figure`."""
     convert = _converter()
     ground = ground or format == "png" or theme == "dark"
     svg = draw(figure, records, theme, words=words, ground=ground)
@@ -126,14 +126,14 @@ def draw(
     words: bool = False,
     ground: bool = False,
 ) -> str:
-    """One figure as SVG, as its switches stand at first.
+    """Return one figure as SVG, with the default state of its switches.
 
     Args:
-        figure: what to draw.
+        figure: the figure.
         records: the data set `rows`.
         theme: `light` or `dark`.
-        words: with title and caption.
-        ground: on the colour of the page; else transparent.
+        words: include title and caption.
+        ground: draw the background of the page; by default it is transparent.
     """
     if figure.svg is not None:
         image = figure.svg.replace(f'color="{TEXT["light"]}"', f'color="{TEXT[theme]}"', 1)
@@ -155,7 +155,7 @@ def _draw_vega(spec: Spec, records: list[Record], theme: Theme) -> str:
 
 
 def standalone_spec(spec: Spec, records: list[Record], theme: Theme = "light") -> Spec:
-    """Vega-Lite with its data and a width of its own, for other programs."""
+    """Return Vega-Lite with data and a fixed width, for other programs."""
     filled = _with_theme(spec, "params", theme)
     if spec.get("width") == "container":
         filled["width"] = WIDTH
@@ -169,7 +169,7 @@ def _is_lite(spec: Spec) -> bool:
 
 
 def _with_theme(spec: Spec, switches: str, theme: Theme) -> Spec:
-    """The spec with its switch `dark` as the theme says."""
+    """Set the switch `dark` of a spec."""
     values = [
         switch | {"value": theme == "dark"} if switch["name"] == "dark" else switch
         for switch in spec[switches]
@@ -178,7 +178,7 @@ def _with_theme(spec: Spec, switches: str, theme: Theme) -> Spec:
 
 
 def _without_control_characters(value: Any) -> Any:
-    """Without control characters: they make vl-convert end the whole process."""
+    """Remove control characters, which make vl-convert end the whole process."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list):
@@ -189,7 +189,7 @@ def _without_control_characters(value: Any) -> Any:
 
 
 def _framed(picture: str, figure: Figure, theme: Theme, *, words: bool, ground: bool) -> str:
-    """The picture on its ground and with its words around it, where they are wanted."""
+    """Add background, title and caption to a picture, if requested."""
     if not words and not ground:
         return picture
     width, height = _size(picture)
@@ -218,7 +218,7 @@ def _framed(picture: str, figure: Figure, theme: Theme, *, words: bool, ground: 
 
 def _size(picture: str) -> tuple[float, float]:
     size = _SIZE.search(picture)
-    assert size is not None  # noqa: S101  # every picture says its size
+    assert size is not None  # noqa: S101  # every picture states its size
     return float(size[1]), float(size[2])
 
 

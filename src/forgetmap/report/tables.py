@@ -27,7 +27,7 @@ EFFECTS: dict[Effect, str] = {
 }
 MERGES = "merges"
 WriteCell = Callable[[PairDetail, str, Effect], str]
-"""Pair, category and effect as a cell."""
+"""Formats a cell from pair, category and effect."""
 PRINTED_WORDS = (
     "mean over tasks and seeds in percent of all items, clipped at 0 per task and seed as "
     "published; ± is the standard deviation over seeds, in brackets the maximum that accuracy "
@@ -49,12 +49,12 @@ DASH = "\N{EN DASH}"
 
 
 def slug_of(name: str) -> str:
-    """A name as part of a file name and of a label."""
+    """Return a name as part of a file name or a label."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:48].strip("-") or "x"
 
 
 def table_groups(detail: StudyDetail) -> dict[str, list[PairDetail]]:
-    """Stages with their pairs, then merges."""
+    """Return stages with their pairs, then merges."""
     groups = {
         group: [pair for pair in detail.pairs if pair.group == group] for group in detail.groups
     }
@@ -64,7 +64,7 @@ def table_groups(detail: StudyDetail) -> dict[str, list[PairDetail]]:
 
 
 def table_names(detail: StudyDetail) -> dict[str, str]:
-    """Stage -> the beginning of the names of its files."""
+    """Return stage -> prefix of the names of its files."""
     return {
         group: f"{number:02d}-{slug_of(group)}"
         for number, group in enumerate(table_groups(detail), start=1)
@@ -102,7 +102,7 @@ def write_study_tables(detail: StudyDetail, folder: Path) -> list[Path]:
 
 
 def study_latex(detail: StudyDetail) -> str:
-    """Every stage with its intervals, one table after the other."""
+    """Return every stage with intervals, one table after the other."""
     words = INTERVAL_WORDS.format(f"{100 * detail.study.level:g}")
     names = table_names(detail)
     return "\n".join(
@@ -112,7 +112,7 @@ def study_latex(detail: StudyDetail) -> str:
 
 
 def pair_rows(pairs: Sequence[PairDetail]) -> list[dict[str, Any]]:
-    """One record per pair and category, every number in full."""
+    """Return one record per pair and category, with unrounded numbers."""
     rows = []
     for pair in pairs:
         printed = {one.category: one for one in pair.printed}
@@ -139,7 +139,7 @@ def pair_rows(pairs: Sequence[PairDetail]) -> list[dict[str, Any]]:
 
 
 def task_rows(pairs: Sequence[PairDetail]) -> list[dict[str, Any]]:
-    """One record per pair and task."""
+    """Return one record per pair and task."""
     return [
         {"stage": pair.group, "pair": pair.label, "before": pair.before, "after": pair.after}
         | task.model_dump()
@@ -160,7 +160,7 @@ def _categories(pairs: Sequence[PairDetail]) -> list[str]:
 
 
 def printed_cell(pair: PairDetail, category: str, effect: Effect) -> str:
-    """`8.3 ± 0.2 [61.0]`: value, deviation over seeds, ceiling; a dash where there is none."""
+    """Format `8.3 ± 0.2 [61.0]`: value, deviation over seeds, ceiling; a dash if missing."""
     values = next((one for one in pair.printed if one.category == category), None)
     value = getattr(values, effect, None)
     if value is None:
@@ -172,7 +172,7 @@ def printed_cell(pair: PairDetail, category: str, effect: Effect) -> str:
 
 
 def interval_cell(pair: PairDetail, category: str, effect: Effect) -> str:
-    """`8.3 (6.1 to 10.5)`; a dash where there is none."""
+    """Format `8.3 (6.1 to 10.5)`; a dash if missing."""
     change = pair.category(category)
     estimate = None if change is None else getattr(change, effect)
     if estimate is None or estimate.value is None:
@@ -184,7 +184,7 @@ def interval_cell(pair: PairDetail, category: str, effect: Effect) -> str:
 
 
 def pair_label(pair: PairDetail) -> str:
-    """Both models, and what the pair is called where that says more."""
+    """Return both models, with the label of the pair if it adds information."""
     names = f"{pair.before} → {pair.after}"
     return names if pair.label in (pair.after, "") else f"{pair.label} ({names})"
 

@@ -20,11 +20,11 @@ from forgetmap.report.payloads.schema import (
 from forgetmap.text import share
 
 MAX_GROUPS = 40
-"""Lines in one figure; the groups with the greatest losses are drawn."""
+"""Maximum number of lines in a figure; the groups with the largest losses are drawn."""
 
 
 class Point(NamedTuple):
-    """One estimate of one group; a range has ends and no value."""
+    """One estimate of one group; a range has ends but no value."""
 
     group: str
     value: float | None
@@ -33,21 +33,21 @@ class Point(NamedTuple):
 
     @property
     def middle(self) -> float | None:
-        """Where to sort it."""
+        """Sort key."""
         if self.value is not None or self.low is None or self.high is None:
             return self.value
         return (self.low + self.high) / 2
 
     @property
     def words(self) -> str:
-        """As people read it."""
+        """The estimate as text."""
         if self.value is None and self.low is not None:
             return f"{share(self.low)} to {share(self.high)}"
         return share(self.value) if self.value is not None else "no data"
 
 
 def rows_as_records(rows: Rows | DriftRows) -> list[Record]:
-    """One dict per row, as Vega reads them; what is no number is null."""
+    """Return one dict per row for Vega; values that are not finite are null."""
     names = type(rows).model_fields
     columns = [getattr(rows, name) for name in names]
     return [dict(zip(names, map(_finite, row), strict=True)) for row in zip(*columns, strict=True)]
@@ -58,7 +58,7 @@ def _finite(value: object) -> object:
 
 
 def clipped(record: Record) -> Record:
-    """An estimate with what is drawn of it between 0 and 1: limits far beyond stretch axes."""
+    """Clip an estimate to [0, 1] for drawing: bounds far outside would stretch axes."""
     ends = {
         name: min(max(record[name], 0.0), 1.0)
         for name in ("value", "low", "high")
@@ -68,7 +68,7 @@ def clipped(record: Record) -> Record:
 
 
 def clipped_note(payload: Payload) -> str:
-    """A sentence that says so, or nothing."""
+    """Return a sentence about clipping; empty if nothing is clipped."""
     rows = payload.rows
     numbers = (number for column in (rows.value, rows.low, rows.high) for number in column)
     beyond = any(number is not None and not 0 <= number <= 1 for number in numbers)
@@ -76,14 +76,14 @@ def clipped_note(payload: Payload) -> str:
 
 
 def rows_at(payload: Payload, levels: Sequence[Level]) -> dict[str, list[object]]:
-    """The rows of some levels as a table."""
+    """Return the rows of some levels as a table."""
     return as_table(
         [record for record in rows_as_records(payload.rows) if record["level"] in levels]
     )
 
 
 def default_estimator(payload: Payload) -> str:
-    """The first of those offered that says anything."""
+    """Return the first available estimator with values."""
     names = [name for name in dict.fromkeys(payload.rows.estimator) if name != NOISE_FLOOR]
     return next((name for name in names if _says(payload.rows, name)), HEADLINE)
 
@@ -98,7 +98,7 @@ def _says(rows: Rows, estimator: str) -> bool:
 def points(
     payload: Payload, level: Level, direction: Direction = "forgetting", comparison: int = 0
 ) -> list[Point]:
-    """The estimates drawn at first, as shares of all items; the greatest first, unknown last."""
+    """Return the estimates shown by default as shares of all items, the largest first."""
     chosen = (comparison, level, direction, "items", default_estimator(payload))
     rows = payload.rows
     keys = zip(rows.comparison, rows.level, rows.direction, rows.scale, rows.estimator, strict=True)
@@ -114,29 +114,29 @@ def points(
 
 
 def named_level(payload: Payload) -> Level:
-    """Categories where there are any, else tasks."""
+    """Return categories if there are any, else tasks."""
     return "category" if "category" in payload.rows.level else "task"
 
 
 def fine_level(payload: Payload) -> Level:
-    """Tasks; where there is a single one, its categories."""
+    """Return tasks, or categories if there is a single task."""
     return "task" if len(payload.comparisons[0].tasks) > 1 else named_level(payload)
 
 
 def groups(payload: Payload, comparison: int, level: Level) -> list[GroupResult]:
-    """The counts of the groups of one level."""
+    """Return the counts of the groups of one level."""
     result = payload.comparisons[comparison]
     return result.categories if level == "category" else result.tasks
 
 
 def drawn_groups(payload: Payload, comparison: int, level: Level) -> list[str]:
-    """Names of the groups that are drawn."""
+    """Return the names of the groups that are drawn."""
     estimates = points(payload, level, comparison=comparison)
     return [estimate.group for estimate in estimates[:MAX_GROUPS]]
 
 
 def left_out(payload: Payload, level: Level) -> str:
-    """A sentence on the groups that are not drawn, or nothing."""
+    """Return a sentence on the groups that are not drawn; empty if all are."""
     more = len(points(payload, level)) - MAX_GROUPS
     return f" The {MAX_GROUPS} with the largest losses are drawn, {more:,} more are not." * (
         more > 0
@@ -144,12 +144,12 @@ def left_out(payload: Payload, level: Level) -> str:
 
 
 def plural(level: Level) -> str:
-    """What the groups of a level are called."""
+    """Return the plural name of a level."""
     return "categories" if level == "category" else f"{level}s"
 
 
 def names_after(payload: Payload) -> list[str]:
-    """What to call each comparison: its model after, numbered where two share a name."""
+    """Return the name of each comparison: its model after, numbered if names repeat."""
     names = [comparison.after.name for comparison in payload.comparisons]
     compared = [names[index] for index in each_pair(payload)]
     return [
@@ -159,13 +159,13 @@ def names_after(payload: Payload) -> list[str]:
 
 
 def each_pair(payload: Payload) -> list[int]:
-    """The comparisons to set side by side; of a chain the first repeats the last."""
+    """Return the comparisons to show side by side; the first of a chain repeats its last."""
     places = list(range(len(payload.comparisons)))
     return places[1:] if payload.kind == "chain" else places
 
 
 def extremes(estimates: Sequence[Point]) -> str:
-    """The greatest and the least, in words."""
+    """Describe the largest and the smallest estimate."""
     known = [estimate for estimate in estimates if estimate.middle is not None]
     if not known:
         return "no data"

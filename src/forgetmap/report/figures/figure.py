@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Spec = dict[str, Any]
-"""A part of Vega-Lite or Vega."""
+"""A part of a Vega-Lite or Vega specification."""
 Record = dict[str, Any]
 """A row of data."""
 PageName = Literal["overview", "capability"]
@@ -15,18 +15,20 @@ PageName = Literal["overview", "capability"]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A picture of some numbers, not yet drawn.
+    """A figure that is not drawn yet.
 
     Attributes:
-        name: short and constant; fit for a file name.
+        name: short and constant; suitable for a file name.
         title: what it shows.
-        caption: how to read it, and what was left out.
-        alt: one sentence of numbers for those who cannot see it.
-        table: column -> one value per row: the numbers behind it, for download.
-        spec: Vega-Lite or Vega, drawing the data set `rows`; follows the params (or signals)
-            `estimator`, `scale`, `dark`, `capability` and, where there are several, `comparison`.
-        page: where it belongs; `capability` shows the capability that is open.
-        svg: the picture itself, where Vega has none; text takes the `color` of the root element.
+        caption: how to read it, and what is left out.
+        alt: one sentence with numbers for screen readers.
+        table: numbers behind it for download: column -> one value per row.
+        spec: Vega-Lite or Vega that draws the data set `rows`; uses the params (or signals)
+            `estimator`, `scale`, `dark`, `capability` and, if there are several comparisons,
+            `comparison`.
+        page: page on which it is shown; `capability` shows the open capability.
+        svg: the picture itself if it is not drawn by Vega; text has the `color` of the root
+            element.
     """
 
     name: str
@@ -40,5 +42,5 @@ class Figure:
 
 
 def as_table(records: Sequence[Record]) -> dict[str, list[object]]:
-    """Records as columns."""
+    """Convert records to columns."""
     return {name: [record[name] for record in records] for name in (records[0] if records else ())}

@@ -1,6 +1,6 @@
 """Colours, fonts and conventions of all Vega figures.
 
-Names and texts of others are data values only: never part of an expression, nor a key of a spec.
+Names and texts from inputs are only data values: never part of an expression, nor keys of a spec.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Theme = Literal["light", "dark"]
 FORGOTTEN, GAINED, KEPT, NEVER, REGAINED = "#D55E00", "#0072B2", "#009E73", "#8c8c8c", "#56B4E9"
 MODELS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8c8c8c"]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"]
-"""Of models: told apart by colour and by shape."""
+"""Shapes of models, in addition to colours."""
 
 TEXT = {"light": "#24292f", "dark": "#e6e6e6"}
 LINES = {"light": "#d4d9df", "dark": "#444b54"}
@@ -32,7 +32,7 @@ DARK: Record = {"name": "dark", "value": False}
 NAME_AXIS: Spec = {"labelLimit": 190, "ticks": False, "domain": False, "labelPadding": 8}
 ZERO_MARK: Spec = {"type": "rule", "strokeDash": [3, 3], "color": NEVER}
 KEY = "datum.comparison + '|' + datum.level + '|' + datum.group"
-"""What tells groups apart; facts about them are looked up by it."""
+"""Key of a group, for looking up facts."""
 
 COLOUR: Spec = {
     "field": "direction",
@@ -47,12 +47,12 @@ SCALE_TITLE = "scale === 'items' ? 'share of all items' : 'share of what could b
 
 
 def by_theme(colours: dict[Theme, str] | dict[str, str], key: str = "expr") -> Spec:
-    """A colour that follows the param `dark`."""
+    """Return a colour that follows the param `dark`."""
     return {key: f"dark ? '{colours['dark']}' : '{colours['light']}'"}
 
 
 def config(key: str = "expr") -> Spec:
-    """Fonts and colours; `key` is `expr` for Vega-Lite and `signal` for Vega."""
+    """Return fonts and colours; `key` is `expr` for Vega-Lite and `signal` for Vega."""
     text, lines = by_theme(TEXT, key), by_theme(LINES, key)
     words: Spec = {"labelColor": text, "titleColor": text, "labelFont": FONT, "titleFont": FONT}
     words |= {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"}
@@ -66,18 +66,18 @@ def config(key: str = "expr") -> Spec:
 
 
 def vega_lite(payload: Payload, alt: str, *, one: bool = True) -> Spec:
-    """What every Vega-Lite figure of comparisons and drifts starts with.
+    """Return the common part of Vega-Lite figures of comparisons and drifts.
 
     Args:
         payload: the report.
-        alt: what a screen reader says.
-        one: it shows one comparison at a time, which can be chosen.
+        alt: text for screen readers.
+        one: whether it shows one selected comparison at a time.
     """
     return base_spec(alt, switches(payload, one=one))
 
 
 def base_spec(alt: str, params: Sequence[Record] = (DARK,)) -> Spec:
-    """What every Vega-Lite figure of any payload starts with; the page sets the `params`."""
+    """Return the common part of all Vega-Lite figures; the page sets the `params`."""
     return {
         "$schema": VEGA_LITE,
         "description": alt,
@@ -90,7 +90,7 @@ def base_spec(alt: str, params: Sequence[Record] = (DARK,)) -> Spec:
 
 
 def switches(payload: Payload, *, one: bool = True) -> list[Record]:
-    """The params that the page sets."""
+    """Return the params that the page sets."""
     if payload.capabilities:
         return _switches_of_drift(payload.capabilities, one=one)
     several = one and len(payload.comparisons) > 1
@@ -113,13 +113,13 @@ def _switches_of_drift(drift: Capabilities, *, one: bool) -> list[Record]:
 
 
 def row_filter(payload: Payload, *levels: Level, scale: str = "scale", beside: str = "") -> str:
-    """The test that a row is drawn: of these levels, as the switches say.
+    """Return the test for drawn rows: of these levels, as selected by the switches.
 
     Args:
         payload: the report.
-        levels: of groups.
-        scale: an expression, where the switch is not followed.
-        beside: an estimator that is drawn too.
+        levels: levels of groups.
+        scale: an expression that replaces the switch.
+        beside: another estimator that is drawn too.
     """
     at = " || ".join(f"datum.level === '{level}'" for level in levels)
     by = "datum.estimator === estimator" + f" || datum.estimator === '{beside}'" * bool(beside)
@@ -127,12 +127,12 @@ def row_filter(payload: Payload, *levels: Level, scale: str = "scale", beside: s
 
 
 def of_one(payload: Payload) -> str:
-    """The test that something is of the comparison chosen."""
+    """Return the test for the selected comparison."""
     return f"datum.comparison === {'comparison' if len(payload.comparisons) > 1 else '0'}"
 
 
 def with_facts(facts: list[Record], *fields: str) -> list[Spec]:
-    """Look facts up for each group; a group without any is not drawn."""
+    """Return transforms that look up facts of groups; groups without facts are not drawn."""
     values = [{name: fact[name] for name in ("key", *fields)} for fact in facts]
     source = {"data": {"values": values}, "key": "key", "fields": list(fields)}
     return [
@@ -143,7 +143,7 @@ def with_facts(facts: list[Record], *fields: str) -> list[Spec]:
 
 
 def most_per_comparison(places: Sequence[int]) -> int:
-    """How many lines a figure needs, whichever comparison is chosen."""
+    """Return the number of lines that a figure needs for any selected comparison."""
     return max(Counter(places).values(), default=0)
 
 
@@ -155,7 +155,7 @@ OF_EVERY_OBJECT = frozenset({
 
 
 def label_of(name: str) -> str:
-    """A name as it is drawn: never blank, and none that Vega's tables hold already."""
+    """Return a name as drawn: never blank, and no property name of JavaScript objects."""
     label = printable(name)
     if not label.strip():
         return f"“{label}”"
@@ -163,5 +163,5 @@ def label_of(name: str) -> str:
 
 
 def key_of(comparison: int, level: Level, group: str) -> str:
-    """As `KEY` makes it."""
+    """Return the value of `KEY` for a group."""
     return f"{comparison}|{level}|{group}"

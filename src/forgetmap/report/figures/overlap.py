@@ -15,11 +15,11 @@ _SHARE: Spec = {"type": "quantitative", "axis": {"format": look.SHARE}}
 
 
 class BridgeUnits(NamedTuple):
-    """What the numbers of a bridge are.
+    """Units of the numbers of a bridge.
 
     Attributes:
-        per: the divergence is in nats per this.
-        of: forgetting is a share of these.
+        per: unit per which divergence is in nats.
+        of: items of which forgetting is a share.
     """
 
     per: str = "completion"
@@ -30,14 +30,14 @@ OF_COMPLETIONS = BridgeUnits()
 
 
 def bridge_figures(result: BridgeResult, units: BridgeUnits = OF_COMPLETIONS) -> list[Figure]:
-    """Of the divergence that predicts best."""
+    """Draw the figures of the best predictor."""
     fit = result.fits[0]
     notes = "".join(f" {notice.text}" for notice in result.notices)
     return [_measured(result, fit, units, notes), _predicted(fit, units, notes)]
 
 
 def other_bridge_figures(result: BridgeResult, units: BridgeUnits = OF_COMPLETIONS) -> list[Figure]:
-    """Of the other divergences, from the next best on."""
+    """Draw the figures of the other divergences, from the next best on."""
     return [
         replace(_measured(result, fit, units, ""), name=f"forgetting_against_{fit.divergence}")
         for fit in result.fits[1:]
@@ -128,7 +128,7 @@ def _spec(alt: str, rows: list[Record], layers: list[Spec]) -> Spec:
 
 
 def _by_method(choices: list[str]) -> Spec:
-    """Methods are told apart by colour and by shape."""
+    """Return the encoding of methods by colour or shape."""
     return {"field": "method", "type": "nominal", "title": "method", "scale": {"range": choices}}
 
 

@@ -1,6 +1,6 @@
 """Small charts in a grid that fits the width of the page.
 
-Vega-Lite gives pictures of several panels no width of the page around. So what it made of them is
+In Vega-Lite, pictures with several panels cannot follow the width of the page. So its output is
 changed: the number of columns and the width of a panel follow the page.
 """
 
@@ -10,24 +10,24 @@ from forgetmap.report.figures import look
 from forgetmap.report.figures.figure import Record, Spec
 
 WIDTH = 580
-"""Of the whole picture, where there is no page."""
+"""Width of the whole picture without a page."""
 BESIDE = 74
-"""Of a panel: its axis with its title, and the room to the next."""
+"""Width of the axis of a panel with its title, and of the gap to the next panel."""
 LEAST = 120
 
 
 def panels(
     alt: str, rows: list[Record], layers: list[Spec], *, columns: int, height: int, names: str
 ) -> Spec:
-    """One panel for each value of a field; `order` in the rows says which comes first.
+    """Return one panel for each value of a field, sorted by `order` in the rows.
 
     Args:
-        alt: what a screen reader says.
-        rows: the data.
-        layers: of each panel.
-        columns: where there is no page to ask.
-        height: of a panel.
-        names: the field.
+        alt: text for screen readers.
+        rows: data.
+        layers: layers of each panel.
+        columns: number of columns without a page.
+        height: height of a panel.
+        names: field of the panels.
     """
     shared = {
         name: part
@@ -53,17 +53,17 @@ def panels(
 
 
 def follow_page(spec: Spec, vega: Spec) -> Spec:
-    """The compiled panels with columns and widths that follow the page.
+    """Make columns and widths of compiled panels follow the page.
 
     Args:
-        spec: as `panels` made it.
+        spec: specification from `panels`.
         vega: the same, compiled.
     """
     cell = spec["spec"]["width"] + BESIDE
     room = f"(isFinite(containerSize()[0]) ? containerSize()[0] : {WIDTH})"
     count = len({row[spec["facet"]["field"]] for row in spec["data"]["values"]})
     most = f"max(1, floor(({room} + 20) / {cell}))"
-    columns = f"ceil({count} / ceil({count} / {most}))"  # no row with one panel left over
+    columns = f"ceil({count} / ceil({count} / {most}))"  # no last row with a single panel
     width = f"max({LEAST}, floor({room} / ({columns})) - {BESIDE})"
     signals = [
         _following("child_width", width) if signal["name"] == "child_width" else signal

@@ -1,7 +1,8 @@
 """Figures that installed packages add by entry point.
 
-A package adds one by an entry point in the group `forgetmap.figures` that names a `FigurePlugin`.
-It is then in every page, among the files of `write_figures`, and with its numbers in Markdown.
+A package adds one by an entry point in the group `forgetmap.figures` that refers to a
+`FigurePlugin`. It is then shown in every page, written by `write_figures`, and listed with its
+numbers in Markdown.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
 from forgetmap.report.payloads import AnyPayload
 
 _MISTAKES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What code of other people raises where a payload is not as it expects."""
+"""Errors of plugins with payloads that they do not expect."""
 
 
 @dataclass(frozen=True, slots=True)
 class FigurePlugin:
-    """A figure of another package; its entry point is its name.
+    """A figure of another package; its name is that of the entry point.
 
     Attributes:
         title: what it shows.
-        draw: makes Vega-Lite of a payload, or None where there is nothing to show. What all
-            figures share (schema, width, fonts, colours, the param `dark`) is added to it; data
-            stand in `data.values`, or are `{"name": "rows"}`, all estimates in long form.
+        draw: returns Vega-Lite for a payload, or None if there is nothing to show. The common part
+            of all figures (schema, width, fonts, colours, the param `dark`) is added; data are in
+            `data.values`, or `{"name": "rows"}` for all estimates in long form.
         caption: how to read it.
     """
 
@@ -44,14 +45,14 @@ def _check_figure(value: object) -> FigurePlugin:
 
 
 FIGURES = Registry(group="forgetmap.figures", kind="figure", built_in={}, check=_check_figure)
-"""Those that packages add."""
+"""Figures of other packages."""
 
 
 def plugin_figures(payload: AnyPayload) -> list[Figure]:
-    """The figures that installed packages draw of this payload.
+    """Draw the figures of installed packages for this payload.
 
     Raises:
-        UsageError: one of them cannot be loaded, or not draw it.
+        UsageError: a figure cannot be loaded or drawn.
     """
     figures = []
     for name in FIGURES.names():

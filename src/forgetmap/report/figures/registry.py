@@ -50,13 +50,13 @@ Figures = Sequence[Figure | None]
 
 
 def all_figures(payload: AnyPayload) -> list[Figure]:
-    """Every figure that the data allow, the most telling first, then those of other packages."""
+    """Return every figure that the data allow, the most informative first, plugins last."""
     figures = [figure for figure in _built_in(payload) if figure is not None]
     return [*figures, *plugin_figures(payload)]
 
 
 def records_of(payload: AnyPayload) -> list[Record]:
-    """The data set `rows` that figures of this payload may draw."""
+    """Return the data set `rows` of the figures of a payload."""
     if not isinstance(payload, Payload):
         return []
     if payload.capabilities:
@@ -65,18 +65,18 @@ def records_of(payload: AnyPayload) -> list[Record]:
 
 
 def figures_json(payload: AnyPayload) -> str:
-    """All figures of a payload as the page takes them."""
+    """Return all figures of a payload as JSON for the page."""
     return as_json(all_figures(payload))
 
 
 def as_json(figures: Sequence[Figure]) -> str:
-    """Figures as the page takes them."""
+    """Return figures as JSON for the page."""
     compiled = [_compiled(figure) for figure in figures]
     return json.dumps(compiled, ensure_ascii=False, allow_nan=False)
 
 
 def _compiled(figure: Figure) -> dict[str, object]:
-    """A figure as the page takes it: Vega-Lite is compiled here, so that no reader waits for it."""
+    """Return a figure for the page, with Vega-Lite compiled here so that the page loads faster."""
     content = asdict(figure)
     if figure.spec is not None and "vega-lite" in figure.spec["$schema"] and has_vega():
         import vl_convert
@@ -122,7 +122,7 @@ def _of_pair(payload: Payload) -> Figures:
 
 
 def _of_drift(payload: Payload, drift: Capabilities) -> Figures:
-    """A single model needs no heat map."""
+    """Return the figures of a drift; a single model needs no heat map."""
     alone = len(drift.result.models) == 1
     return [
         None if alone else heat_map(payload, drift),

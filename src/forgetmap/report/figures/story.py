@@ -13,11 +13,11 @@ from forgetmap.train import WatchHistory
 
 HEIGHT = 320
 COLOURS = [look.FORGOTTEN, look.KEPT]
-"""Of the plain and of the protected training."""
+"""Colours of the plain and of the protected training."""
 
 
 def both_curves(histories: Mapping[str, WatchHistory]) -> Figure:
-    """Forgotten over steps, a line for each training, with the alarms."""
+    """Draw forgetting over steps, one line per training, with alarms."""
     records = [record for name, history in histories.items() for record in _curve(name, history)]
     alarms: list[Record] = [
         {"training": name, "step": alarm.step, "words": "alarm"}
@@ -47,14 +47,14 @@ def both_curves(histories: Mapping[str, WatchHistory]) -> Figure:
 
 
 def _curve(name: str, history: WatchHistory) -> list[Record]:
-    """Looks in order; where one is missing, a record without a value breaks the line."""
+    """Return looks in order; a missing look has no value, which breaks the line."""
     seen = {each.step: each.total.forgotten for each in history.curve}
     steps = sorted({*seen, *missing_steps(history)})
     return [{"training": name, "step": step, "value": seen.get(step)} for step in steps]
 
 
 def _ends(records: list[Record]) -> list[Record]:
-    """The last look of each training, with its share in words."""
+    """Return the last look of each training, with its share as text."""
     last = {record["training"]: record for record in records if record["value"] is not None}
     return [record | {"words": share(record["value"])} for record in last.values()]
 
@@ -105,7 +105,7 @@ def _colour(names: list[str]) -> Spec:
 
 
 def both_categories(results: Mapping[str, ComparisonResult]) -> Figure | None:
-    """What each training forgot of each category, on one line."""
+    """Draw forgetting of both trainings by category."""
     records: list[Record] = [
         {
             "training": name, "category": look.label_of(group.name), "value": group.n10 / group.n,

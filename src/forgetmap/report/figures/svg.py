@@ -11,7 +11,7 @@ NAMESPACE = "http://www.w3.org/2000/svg"
 
 
 def canvas(width: float, height: float, title: str) -> ET.Element:
-    """An empty picture that says what it shows."""
+    """Return an empty picture with a title."""
     root = ET.Element(
         "svg",
         {
@@ -30,7 +30,7 @@ def canvas(width: float, height: float, title: str) -> ET.Element:
 
 
 def add(parent: ET.Element, name: str, **attributes: str | float) -> ET.Element:
-    """Draw something; `stroke_width` is `stroke-width`."""
+    """Add an element; `stroke_width` is `stroke-width`."""
     properties = {
         key.replace("_", "-"): f"{value:.6g}" if isinstance(value, float | int) else value
         for key, value in attributes.items()
@@ -39,12 +39,12 @@ def add(parent: ET.Element, name: str, **attributes: str | float) -> ET.Element:
 
 
 def write(parent: ET.Element, text: str, x: float, y: float, **attributes: str | float) -> None:
-    """Write text in the colour of the page around."""
+    """Add text in the colour of the surrounding page."""
     add(parent, "text", x=x, y=y, fill="currentColor", **attributes).text = printable(text)
 
 
 def shortened(text: str, most: int) -> str:
-    """Text that fits, with its end: names of checkpoints differ there."""
+    """Shorten a text in the middle: names of checkpoints differ at the end."""
     if len(text) <= most:
         return text
     tail = (most - 1) // 2
@@ -52,20 +52,20 @@ def shortened(text: str, most: int) -> str:
 
 
 def tell(parent: ET.Element, text: str) -> None:
-    """What is said when pointing at it, or by a screen reader."""
+    """Add a tooltip, which screen readers read too."""
     ET.SubElement(parent, "title").text = printable(text)
 
 
 def ribbon(
     start: tuple[float, float], end: tuple[float, float], top: tuple[float, float], thick: float
 ) -> str:
-    """The path of a band from one column to another.
+    """Return the path of a band from one column to another.
 
     Args:
-        start: its left edge: x, and y of its upper corner.
-        end: its right edge likewise.
+        start: left edge: x, and y of its upper corner.
+        end: right edge: x, and y of its upper corner.
         top: x of both bends.
-        thick: its height.
+        thick: height of the band.
     """
     (x0, y0), (x1, y1) = start, end
     bend0, bend1 = top
@@ -77,5 +77,5 @@ def ribbon(
 
 
 def as_text(root: ET.Element) -> str:
-    """The picture as a file."""
+    """Return the picture as text."""
     return ET.tostring(root, encoding="unicode")

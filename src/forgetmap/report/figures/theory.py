@@ -28,7 +28,7 @@ DENSITY: Spec = {"field": "density", "type": "quantitative", "title": "density"}
 
 
 def run_figures(run: TrainingRun) -> list[Figure]:
-    """Densities over time, old mass and drift of one run."""
+    """Draw densities over time, old mass and drift of one run."""
     left = {"weight of the old component": run.weight, "mass near the old mode": run.mass}
     moved = {"drift of the old component": run.drift}
     return [
@@ -42,7 +42,7 @@ def run_figures(run: TrainingRun) -> list[Figure]:
 
 
 def _densities(run: TrainingRun) -> Figure:
-    """The model at some moments, over the true target."""
+    """Draw the model at some times over the true target."""
     x = _behaviours(run.ends)
     last = len(run.path.times) - 1
     moments = sorted({round(moment) for moment in np.linspace(0, last, MOMENTS)})
@@ -78,7 +78,7 @@ def _densities(run: TrainingRun) -> Figure:
 
 
 def two_by_two_figure(runs: Mapping[tuple[str, str], TrainingRun]) -> Figure:
-    """Models before and after, by direction of KL and target."""
+    """Draw models before and after, by direction of KL and target."""
     rows: list[Record] = []
     for (direction, target), run in runs.items():
         x = _behaviours(run.ends)
@@ -111,15 +111,15 @@ def two_by_two_figure(runs: Mapping[tuple[str, str], TrainingRun]) -> Figure:
         "spec": inner,
     }
     figure = _figure("two_by_two", "The target retains, not the direction of KL", rows, parts)
-    # Panels have widths of their own.
+    # Panels have their own widths.
     spec = {name: part for name, part in (figure.spec or {}).items() if name not in _SIZED}
     return replace(figure, spec=spec)
 
 
 def phase_figure(phase: Phase) -> Figure:
-    """Old mass left in every cell."""
+    """Draw the remaining old mass in every cell."""
     across, up = _edges(phase.separations), _edges(phase.values)
-    # Each cell reaches under the next one: no seams.
+    # Cells overlap, so that there are no seams.
     rows = [
         {
             "separation": apart,
@@ -200,13 +200,13 @@ def _over_time(
 
 
 def _figure(name: str, title: str, rows: list[Record], parts: Spec) -> Figure:
-    """The title says all; there is no caption."""
+    """Return a figure without a caption; the title is enough."""
     spec = look.base_spec(title) | parts
     return Figure(name=name, title=title, caption="", alt=title, table=as_table(rows), spec=spec)
 
 
 def _edges(values: Floats) -> list[float]:
-    """Borders half way between values; evenly spaced in logs where the values are."""
+    """Return borders half way between values; in logs if values are evenly spaced there."""
     even = np.allclose(np.diff(values), np.diff(values)[0])
     scaled = values if even else np.log(values)
     half = np.diff(scaled) / 2

@@ -15,7 +15,7 @@ from forgetmap.train import WatchGroup, WatchHistory, WatchLook
 HEIGHT = 300
 LOW_HEIGHT = 220
 MISSING_LOOKS = ("probe", "budget")
-"""Kinds of gaps at which a look is missing, so that curves are broken there."""
+"""Kinds of gaps with a missing look, where curves are broken."""
 FORGOTTEN, AT_LEAST, GAINED = "forgotten", "forgotten at least", "gained"
 FROM_START, TO_START = "KL(start || now)", "KL(now || start)"
 ACCURACY = "accuracy"
@@ -34,7 +34,7 @@ _DASHES = {FORGOTTEN: [1, 0], AT_LEAST: [4, 3], GAINED: [1, 0]}
 
 
 def watch_figures(history: WatchHistory) -> list[Figure | None]:
-    """All that one training shows."""
+    """Draw all figures of one training."""
     return [curve(history), groups(history), accuracy(history), divergence(history)]
 
 
@@ -49,7 +49,7 @@ def _category(name: str, look_: WatchLook) -> WatchGroup | None:
 def _records(
     history: WatchHistory, pick: Pick, group_of: Callable[[WatchLook], WatchGroup | None] = _total
 ) -> list[Record]:
-    """Long form, with an empty record where a look is missing: the line is broken there."""
+    """Return records in long form, with an empty one for a missing look, which breaks the line."""
     places: list[tuple[int, WatchGroup | None]] = [
         (look_.step, group_of(look_)) for look_ in history.curve
     ]
@@ -63,12 +63,12 @@ def _records(
 
 
 def missing_steps(history: WatchHistory) -> list[int]:
-    """Where a look should have been."""
+    """Return the steps of missing looks."""
     return sorted({gap.step for gap in history.gaps if gap.kind in MISSING_LOOKS})
 
 
 def step_axis(*histories: WatchHistory) -> Spec:
-    """From the start to the last look of any."""
+    """Return an axis from the start to the last look of any training."""
     last = max([seen.step for history in histories for seen in history.curve], default=1)
     return {
         "field": "step", "type": "quantitative", "title": "training step",
@@ -78,7 +78,7 @@ def step_axis(*histories: WatchHistory) -> Spec:
 
 
 def share_axis(title: str, most: float) -> Spec:
-    """From nothing to a round share above the most; never beyond all items."""
+    """Return an axis from 0 to a round share above the largest value, at most 1."""
     top = next(end for end in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0) if most <= end)
     return {
         "field": "value", "type": "quantitative", "title": title,
@@ -125,7 +125,7 @@ def _lines(x: Spec, y: Spec, colours: Mapping[str, str], *, dashes: bool = False
 
 
 def _marks(history: WatchHistory, x: Spec, *, words: bool = True) -> list[Spec]:
-    """Alarms as lines, looks that are missing as bands; the first of each kind says what it is."""
+    """Return alarms as lines and missing looks as bands; the first of each kind has a label."""
     layers: list[Spec] = []
     gaps = [_band(history, step) for step in missing_steps(history)]
     if gaps:
@@ -152,7 +152,7 @@ def _marks(history: WatchHistory, x: Spec, *, words: bool = True) -> list[Spec]:
 
 
 def _band(history: WatchHistory, step: int) -> Record:
-    """From the look before a gap to the one after it."""
+    """Return the band between the looks before and after a gap."""
     steps = [look_.step for look_ in history.curve]
     before = max([s for s in steps if s < step], default=step)
     after = min([s for s in steps if s > step], default=step)
@@ -180,7 +180,7 @@ def _notes(history: WatchHistory) -> str:
 
 
 def curve(history: WatchHistory) -> Figure | None:
-    """What was forgotten, how much of it surely, and what was gained, of all items."""
+    """Draw forgotten and gained items, with the certified part of forgetting."""
     records = _records(history, _SHARES)
     if not any(record["value"] is not None for record in records):
         return None
@@ -244,9 +244,9 @@ def _peak(peak: WatchLook, x: Spec, y: Spec) -> list[Spec]:
 
 
 def groups(history: WatchHistory) -> Figure | None:
-    """One small picture per category, the one that lost most first."""
+    """Draw one small chart per category, the largest losses first."""
     names = list(dict.fromkeys(name for look_ in history.curve for name in look_.categories))
-    if len(names) < 2:  # one category is all items
+    if len(names) < 2:  # one category equals all items
         return None
     lost = {name: worst_of(history, name) for name in names}
     order = sorted(names, key=lambda name: -lost[name])
@@ -279,7 +279,7 @@ def groups(history: WatchHistory) -> Figure | None:
 
 
 def _bells(history: WatchHistory, order: list[str]) -> list[Record]:
-    """Of a category: the step of its first alarm."""
+    """Return the step of the first alarm of each category."""
     first: dict[str, int] = {}
     for alarm in history.alarms:
         for name in alarm.groups:
@@ -301,7 +301,7 @@ def _bell(x: Spec) -> Spec:
 
 
 def accuracy(history: WatchHistory) -> Figure | None:
-    """Share that is right, which hides what was forgotten where as much was gained."""
+    """Draw accuracy, which hides forgetting if as much was gained."""
     records = _records(history, {ACCURACY: lambda group: group.accuracy})
     if not any(record["value"] is not None for record in records):
         return None
@@ -320,7 +320,7 @@ def accuracy(history: WatchHistory) -> Figure | None:
 
 
 def divergence(history: WatchHistory) -> Figure | None:
-    """How far answers moved from those of the start."""
+    """Draw the divergence of answers from the start model."""
     records = _records(history, _KL)
     if not any(record["value"] is not None for record in records):
         return None

@@ -27,7 +27,7 @@ from forgetmap.train import WatchHistory
 
 
 def lab_page(payload: LabPayload) -> Page:
-    """The page of any result of the lab, or of a training that was watched."""
+    """Return the page of a result of the lab, or of a watched training."""
     if isinstance(payload, LabResult):
         return _compared(payload)
     if isinstance(payload, RepairResult):
@@ -40,7 +40,7 @@ def lab_page(payload: LabPayload) -> Page:
 def first_card(
     name: str, headline: str, number: words.KeyNumber | None, sentences: Sequence[str] = ()
 ) -> str:
-    """What a reader sees first: the sentence, the one number, what else is to be said."""
+    """Return the first card: headline, key number and further sentences."""
     return (
         '<section class="card first" aria-label="Summary">'
         f'<p class="names">{escaped(name)}</p><h1>{escaped(headline)}</h1>'

@@ -12,13 +12,13 @@ from forgetmap.text import Sheet, printable
 def table_of(
     sheet: Sheet, *, best: int | None = None, caption: str = "", texts: bool = False
 ) -> str:
-    """A table that scrolls sideways where there is no room.
+    """Return a table that scrolls horizontally if it is too wide.
 
     Args:
-        sheet: what it says.
-        best: the row that is stressed.
-        caption: what it is, for those who do not see it.
-        texts: cells are texts, not numbers.
+        sheet: contents of the table.
+        best: row to emphasise.
+        caption: description for screen readers.
+        texts: whether cells are texts, not numbers.
     """
     heads = "".join(
         f'<th scope="col"{_look(index, texts=texts)}>{escaped(head)}</th>'
@@ -47,19 +47,19 @@ def _look(index: int, *, texts: bool) -> str:
 
 
 def section(title: str, content: str, *, name: str = "") -> str:
-    """A section under its title; with a name it can be linked to."""
+    """Return a section with its title; with a name it can be linked to."""
     place = f' id="{escaped(name)}" tabindex="-1"' if name else ""
     words = escaped(title)
     return f'<section{place} aria-label="{words}"><h2>{words}</h2>{content}</section>'
 
 
 def folded(title: str, content: str) -> str:
-    """What is read only by those who ask for it."""
+    """Return a collapsed section."""
     return f'<details class="every"><summary>{escaped(title)}</summary>{content}</details>'
 
 
 def notices_card(notices: Sequence[str]) -> str:
-    """What to know before believing the numbers; nothing where there is nothing."""
+    """Return a card of notices; empty if there are none."""
     if not notices:
         return ""
     lines = "".join(f"<li>{escaped(notice)}</li>" for notice in notices)
@@ -67,7 +67,7 @@ def notices_card(notices: Sequence[str]) -> str:
 
 
 def key_number(number: KeyNumber | None) -> str:
-    """The one number of a page."""
+    """Return the key number of a page."""
     if number is None:
         return ""
     return (
@@ -77,7 +77,7 @@ def key_number(number: KeyNumber | None) -> str:
 
 
 def definitions(words: Mapping[str, str], look: str = "counts faint") -> str:
-    """Names with what they are."""
+    """Return a list of names with descriptions."""
     lines = "".join(
         f"<dt>{escaped(name)}</dt><dd>{escaped(text)}</dd>" for name, text in words.items()
     )
@@ -85,15 +85,15 @@ def definitions(words: Mapping[str, str], look: str = "counts faint") -> str:
 
 
 def how_we_know(facts: Mapping[str, str]) -> str:
-    """What the numbers were checked against."""
+    """Return the section on how the numbers were checked."""
     return section("How we know", definitions(facts, "counts facts"))
 
 
 def paragraphs(sentences: Sequence[str], look: str = "words") -> str:
-    """Each sentence on its own."""
+    """Return each sentence as a paragraph."""
     return "".join(f'<p class="{look}">{escaped(sentence)}</p>' for sentence in sentences)
 
 
 def escaped(text: str) -> str:
-    """Text that HTML shows as it is."""
+    """Escape text for HTML."""
     return escape(printable(text.replace("\n", " ")))

@@ -47,7 +47,7 @@ def write_report(result: Reportable, path: str | Path) -> Path:
 
 
 def report_html(payload: AnyPayload) -> str:
-    """A report as the text of one HTML file."""
+    """Return a report as the text of one HTML file."""
     if isinstance(payload, Payload):
         return fill_shell(_report_page(payload), vega_bundle())
     if isinstance(payload, SweepResult):
@@ -61,10 +61,10 @@ def report_html(payload: AnyPayload) -> str:
 
 
 def served_html(vega: str) -> tuple[str, str]:
-    """The page that a server fills, and the Content-Security-Policy to send with it.
+    """Return the page that a server fills, and the Content-Security-Policy to send with it.
 
     Args:
-        vega: the script that draws figures; empty where there is none.
+        vega: script that draws figures; empty if there is none.
     """
     page = Page("served", title="forgetmap", main=LOADING)
     scripts = [page_script(page.kind), vega]

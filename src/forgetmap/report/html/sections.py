@@ -17,11 +17,11 @@ NO_SCRIPT = "Figures need JavaScript; every number is in the tables."
 
 
 class Pictures(NamedTuple):
-    """Figures of one place on the page.
+    """Figures at one position of a page.
 
     Attributes:
-        figures: what is drawn there.
-        rows: the data set `rows`, column -> values, where they draw it.
+        figures: the figures.
+        rows: the data set `rows`, column -> values, for figures that draw it.
     """
 
     figures: Sequence[Figure]
@@ -29,18 +29,18 @@ class Pictures(NamedTuple):
 
 
 class SectionsPage:
-    """Puts a page together from above to below; figures are numbered as they are placed."""
+    """Builds a page from top to bottom; figures are numbered as they are added."""
 
     def __init__(self) -> None:
         self._html: list[str] = []
         self._pictures: list[Pictures] = []
 
     def add(self, html: str) -> None:
-        """Words and tables; HTML that is escaped already."""
+        """Add text and tables as escaped HTML."""
         self._html.append(html)
 
     def place(self, pictures: Pictures) -> str:
-        """HTML of the place where these figures will be drawn."""
+        """Return HTML for the position of these figures."""
         self._pictures.append(pictures)
         number = len(self._pictures) - 1
         return (
@@ -49,12 +49,12 @@ class SectionsPage:
         )
 
     def finish(self, title: str, name: str, result_json: str) -> Page:
-        """The page.
+        """Return the page.
 
         Args:
-            title: of the window, as plain text.
-            name: of the file that `Everything as JSON` gives.
-            result_json: what is in it.
+            title: title of the window, as plain text.
+            name: name of the file behind `Everything as JSON`.
+            result_json: content of that file.
         """
         footer = escaped(f"Made with forgetmap {__version__}. This file sends no data.")
         rows = json.dumps([part.rows for part in self._pictures], allow_nan=False)

@@ -1,8 +1,8 @@
 """The shell of every page: one self-contained HTML file that runs no foreign code.
 
-What is in report/page is put together when a file is made. Items and their texts stand in it as
-gzip in base64, which has no letter that HTML knows; scripts and styles are named by their hashes
-in the Content-Security-Policy, so that a browser runs these and no others.
+The files of report/page are assembled when a report is written. Items and their texts are embedded
+as gzip in base64, which has no special characters of HTML; scripts and styles are listed by their
+hashes in the Content-Security-Policy, so that a browser runs no others.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _ENDS_SCRIPT = re.compile(r"<(?=/script|!--)", re.IGNORECASE)
 
 
 class Page(NamedTuple):
-    """What a kind of report puts into the shell; all of it but `payload` and `figures` is HTML.
+    """Contents of a page; all fields except `payload` and `figures` are HTML.
 
     Attributes:
-        kind: which scripts it runs, see page/modules.txt.
-        title: of the window.
-        top: what stands in the header before scripts run.
-        main: what stands in the middle before scripts run.
-        payload: what the scripts show, packed.
-        figures: what they draw, packed; empty where the page needs no Vega.
+        kind: set of scripts, see page/modules.txt.
+        title: title of the window.
+        top: content of the header before scripts run.
+        main: main content before scripts run.
+        payload: packed data for the scripts.
+        figures: packed figures; empty if the page needs no Vega.
     """
 
     kind: PageKind
@@ -54,12 +54,12 @@ class Page(NamedTuple):
 
 
 def fill_shell(page: Page, vega: str = "", *, csp: str | None = None) -> str:
-    """The text of the HTML file.
+    """Return the text of the HTML file.
 
     Args:
-        page: what is shown.
-        vega: the script that draws figures.
-        csp: the policy, where it is not that of a file.
+        page: contents of the page.
+        vega: script that draws figures.
+        csp: Content-Security-Policy; by default that of a file.
     """
     style, script = page_file(STYLE), page_script(page.kind)
     slots = page._asdict() | {
@@ -68,12 +68,12 @@ def fill_shell(page: Page, vega: str = "", *, csp: str | None = None) -> str:
         "script": script,
         "vega": vega,
     }
-    # In one pass: what is put in is never searched for slots again.
+    # In one pass, so that inserted texts are not searched for slots.
     return _SLOT.sub(lambda slot: slots[slot[1]], page_file("index.html"))
 
 
 def write_page(text: str, path: Path) -> Path:
-    """Write a page; it appears under its name only when it is complete."""
+    """Write a page; the file appears only when it is complete."""
     content = text.encode("utf-8")
     with writable(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,7 @@ def write_page(text: str, path: Path) -> Path:
 
 
 def policy(scripts: Sequence[str], style: str) -> str:
-    """A Content-Security-Policy that allows these scripts and this style, and no connection."""
+    """Return a Content-Security-Policy with these scripts and this style, and no connections."""
     allowed = " ".join(_hash(script) for script in scripts if script)
     return (
         f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; "
@@ -97,20 +97,20 @@ def policy(scripts: Sequence[str], style: str) -> str:
 
 
 def has_vega() -> bool:
-    """Whether the package with Vega is installed: putting its scripts together takes seconds."""
+    """Whether the package with Vega is installed; quick, unlike bundling its scripts."""
     return find_spec("vl_convert") is not None
 
 
 @cache
 def vega_bundle() -> str:
-    """Vega, Vega-Lite and vega-embed out of an installed package; empty where it is not there."""
+    """Return Vega, Vega-Lite and vega-embed from an installed package; empty if it is missing."""
     if not has_vega():
         return ""
     return kept_bundle() or _make_bundle()
 
 
 def kept_bundle() -> str | None:
-    """What `vega_bundle` put together before, in this process or another; None if nobody did."""
+    """Return the bundle from memory or the cache; None if there is none yet."""
     if not has_vega():
         return None
     try:
@@ -125,26 +125,26 @@ def kept_bundle() -> str | None:
 def _make_bundle() -> str:
     import vl_convert  # optional, 30 MB
 
-    # Its stub forgets that there need be no snippet.
+    # Its type stub requires a snippet.
     script = vl_convert.javascript_bundle().encode("utf-8")  # type: ignore[call-arg]
-    with suppress(OSError), whole_file(_bundle_path()) as path:  # only to save time
+    with suppress(OSError), whole_file(_bundle_path()) as path:  # only a cache
         path.write_bytes(hashlib.sha256(script).hexdigest().encode() + b"\n" + script)
     return _inline(script.decode("utf-8"))
 
 
 def _bundle_path() -> Path:
-    """In the cache; another version of the package has other scripts."""
+    """Return its path in the cache; versions of the package have different scripts."""
     return cached_folder(f"vega-{version('vl-convert-python')}", "scripts") / "bundle.js"
 
 
 def page_script(kind: PageKind) -> str:
-    """The page's own code as one script."""
+    """Return the code of a page as one script."""
     words = [] if kind == "theory" else [estimator_script()]
     return _inline("\n".join([*words, *map(page_file, page_modules(kind))]))
 
 
 def estimator_script() -> str:
-    """What the page calls each estimator, from the table of estimators."""
+    """Return the names of estimators for the page, from the table of estimators."""
     words = {HEADLINE: {"label": "adjusted for luck and noise", "from_repeats": False}}
     for row in all_estimators():
         words[row.name] = {"label": row.label, "from_repeats": row.from_repeats}
@@ -152,7 +152,7 @@ def estimator_script() -> str:
 
 
 def page_modules(kind: PageKind) -> list[str]:
-    """The files that the code of a page is joined of, in order, as page/modules.txt lists them."""
+    """Return the source files of a page in order, as listed in page/modules.txt."""
     lists: dict[str, list[str]] = {}
     for line in page_file("modules.txt").splitlines():
         if line.startswith("["):
@@ -163,14 +163,14 @@ def page_modules(kind: PageKind) -> list[str]:
 
 
 def page_file(name: str) -> str:
-    """A file of the page, with the ends of lines that browsers see."""
+    """Return a file of the page, with line ends as browsers see them."""
     text = (files("forgetmap.report") / "page" / name).read_text(encoding="utf-8")
-    # Browsers do so before they hash.
+    # Browsers do this before they hash.
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _inline(script: str) -> str:
-    """A script that cannot end its element early; escaped, the letter means the same."""
+    """Return a script that cannot end its element early: `<` is escaped."""
     return _ENDS_SCRIPT.sub(r"\\x3c", script)
 
 

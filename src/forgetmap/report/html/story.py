@@ -55,10 +55,10 @@ class WatchedTraining:
     """One training of the story.
 
     Attributes:
-        name: what it is called, such as `plain fine-tuning`.
-        history: what was seen while it went on.
-        comparison: the model before it against the model after it.
-        score: share of the new task known at the end, where it was measured.
+        name: name, such as `plain fine-tuning`.
+        history: history of the watch.
+        comparison: comparison of the models before and after it.
+        score: share of the new task known at the end, if measured.
     """
 
     name: str
@@ -68,7 +68,7 @@ class WatchedTraining:
 
     @property
     def payload(self) -> Payload:
-        """All that a report says of the comparison."""
+        """Payload of the comparison."""
         payload = payload_for(self.comparison)
         assert isinstance(payload, Payload)  # noqa: S101  # of a comparison it is
         return payload
@@ -86,16 +86,16 @@ def write_story(
 
     Args:
         plain: the training without protection.
-        protected: the same with a mitigation.
-        sweep: merges of the start with a trained model.
-        path: the file; an older one is replaced.
-        title: of the page.
+        protected: the same training with a mitigation.
+        sweep: merges of the start model with a trained model.
+        path: file to write; an existing one is replaced.
+        title: title of the page.
 
     Returns:
         The file.
 
     Raises:
-        OutputError: it cannot be written.
+        OutputError: the file cannot be written.
     """
     merges = sweep.result if isinstance(sweep, Sweep) else sweep
     page = story_page(plain, protected, merges, title)
@@ -105,7 +105,7 @@ def write_story(
 def story_page(
     plain: WatchedTraining, protected: WatchedTraining, sweep: SweepResult, title: str
 ) -> Page:
-    """The parts of the page."""
+    """Return the page."""
     page = SectionsPage()
     payloads = {"plain": plain.payload, "protected": protected.payload}
     page.add(_start(plain, protected, payloads, sweep, title))
@@ -124,7 +124,7 @@ def story_page(
 
 
 def _values(training: WatchedTraining, payload: Payload) -> str:
-    """Numbers without the texts of the items."""
+    """Return the numbers as JSON, without the texts of items."""
     compared = payload.comparisons[0].model_dump_json()
     return f'{{"watch":{training.history.model_dump_json()},"comparison":{compared}}}'
 
@@ -159,7 +159,7 @@ def _lost(payload: Payload) -> float:
 
 
 def _trainings_sheet(trainings: list[WatchedTraining], payloads: list[Payload]) -> Sheet:
-    """Both trainings beside each other."""
+    """Return a table of both trainings."""
     heads = ["training", "verdict", "forgotten", "gained", "accuracy before", "after", "alarm"]
     scored = any(training.score is not None for training in trainings)
     rows = []
@@ -193,7 +193,7 @@ def _watched(page: SectionsPage, plain: WatchedTraining, protected: WatchedTrain
 
 
 def _verdict(payload: Payload, name: str) -> str:
-    """Badge, one number with one interval, what it rests on."""
+    """Return badge, one number with its interval, and its basis."""
     summary = payload.summaries[0]
     limits = f" <span>{escaped(summary.limits)}</span>" if summary.limits else ""
     lines = paragraphs([t for t in (summary.by_task, summary.note) if t], "lead")
@@ -223,7 +223,7 @@ def _rows(payload: Payload) -> dict[str, list[object]]:
 
 
 def _flips(payload: Payload) -> Sheet:
-    """The first forgotten items of every task in turn."""
+    """Return the first forgotten items, in turn from every task."""
     items: Items | None = payload.items[0] if payload.items else None
     columns = {} if items is None else items.columns
     places = [n for n, kind in enumerate(columns.get("transition", [])) if kind == "forgotten"]

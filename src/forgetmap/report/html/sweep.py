@@ -36,7 +36,7 @@ NO_SCRIPT = "Figures need JavaScript; every number is in the tables below."
 
 
 def sweep_page(result: SweepResult) -> Page:
-    """The parts of the page."""
+    """Return the page."""
     title = escaped(title_of(result))
     footer = escaped(f"Made with forgetmap {__version__}. This file sends no data.")
     return Page(
@@ -109,7 +109,7 @@ def _pair_tables(result: SweepResult, pair: PairResult) -> str:
 
 
 def _every(pair: PairResult) -> str:
-    """All limits, both comparisons, categories and barriers."""
+    """Return all intervals, both comparisons, categories and barriers."""
     parts = {
         "All intervals: separate, and simultaneous for all merges": table_of(limits_sheet(pair)),
         "Compared with both parents": table_of(parents_sheet(pair)),

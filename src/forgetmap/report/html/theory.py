@@ -20,7 +20,7 @@ PHASES_PER_SIDE, LAST_TIME = 30, 100.0
 
 
 def write_theory_page(path: str | Path) -> Path:
-    """Write the page as one HTML file; it appears under its name only when it is complete."""
+    """Write the page as one HTML file, which appears only when it is complete."""
     return write_page(fill_shell(_theory_page()), Path(path))
 
 
@@ -49,7 +49,7 @@ and toward the true target.</p>
 
 @cache
 def _phases() -> str:
-    """Phase diagrams as pictures; none where they cannot be drawn."""
+    """Return phase diagrams as pictures; empty if they cannot be drawn."""
     images = []
     for parameter, values in PHASE_VALUES.items():
         separations = np.linspace(1, 8, PHASES_PER_SIDE)

@@ -11,17 +11,17 @@ from forgetmap.sweep import Sweep, SweepResult
 from forgetmap.train import WatchHistory
 
 LabPayload = LabResult | RepairResult | MergeDriftResult | WatchHistory
-"""Results of the lab, and what was seen in a training; they are drawn as they are."""
+"""Results of the lab and the history of a training; they are drawn directly."""
 AnyPayload = Payload | SweepResult | BridgeResult | LabPayload
-"""What figures, pages, Markdown and terminal read; they compute nothing."""
+"""Input of figures, pages, Markdown and terminal, which compute nothing themselves."""
 Reportable = AnyPayload | Comparison | FanOut | Chain | DriftResult | Sweep
-"""What a report can be made of."""
+"""Results that can be reported."""
 
 
 def payload_for(result: Reportable) -> AnyPayload:
-    """The payload itself, or that of a result, with all texts.
+    """Return the payload of a result with all texts; a payload is returned unchanged.
 
-    What `drift` returned holds numbers only; `drift_with_runs` has the items too.
+    A result of `drift` has only numbers; that of `drift_with_runs` has items too.
     """
     if isinstance(result, AnyPayload):
         return result

@@ -45,7 +45,7 @@ from forgetmap.stats import fair_cap
 
 MAX_HISTORIES = 20_000
 MAX_PACKED_BYTES = 10_000_000
-"""Bytes of all items in gzip, so that the file stays below 15 MB; the longest texts are cut."""
+"""Size limit of all items in gzip, for files below 15 MB; the longest texts are shortened."""
 RESULT, FLIPS, HISTORIES = "comparison.json", "flips.parquet", "histories.parquet"
 MISSING_IN_FOLDER = (
     "a saved comparison contains no questions, options, prompts or responses, and of a chain "
@@ -101,7 +101,7 @@ def assemble(
     title: str | None = None,
     made: str | None = None,
 ) -> Payload:
-    """Put the parts together; what must not be shared is removed here, and only here."""
+    """Assemble a payload; texts that must not be shared are removed here, and only here."""
     secrets = parse_patterns(redact or ())
     discreet = not texts or bool(secrets)
     if discreet:
@@ -123,12 +123,12 @@ def assemble(
 def _parts(
     result: Comparison | FanOut | Chain,
 ) -> tuple[dict[int, Comparison], Histories | None]:
-    """The comparisons to list items of, by their place in the payload; and the histories."""
+    """Return the comparisons whose items are listed, by index in the payload, and the histories."""
     if isinstance(result, Comparison):
         return {0: result}, None
     if isinstance(result, FanOut):
         return dict(enumerate(result)), None
-    # Place 0 is first against last, which is also the last of the comparisons.
+    # Index 0 compares the first with the last run; it is also the last of the comparisons.
     *earlier, last = result.comparisons
     names = [last.before.name, *(stage.name for stage in result.stages)]
     return {0: last, **dict(enumerate(earlier, start=1))}, histories_of(result.items, names)
@@ -142,7 +142,7 @@ def _results(result: Comparison | FanOut | Chain) -> list[ComparisonResult]:
 
 
 def histories_of(items: Frame, stages: Sequence[str]) -> Histories:
-    """The way of every item through a chain; of very many, the first that changed."""
+    """Return the history of every item of a chain; if too many, of the first that changed."""
     columns = ["task", "item", "path", "kind"]
     followed = items.select(*columns, "repeat").sort("task", "item", "repeat").collect()
     rows = sorted(followed.select(*columns).rows(), key=lambda row: row[3] in ("kept", "never"))
@@ -168,7 +168,7 @@ def _title(results: Sequence[ComparisonResult]) -> str:
 
 
 def shareable(items: Items, secrets: Sequence[Secret], *, texts: bool) -> Items:
-    """Items with only those texts that may be shared."""
+    """Return items with only the texts that may be shared."""
     columns = items.columns if texts else without_texts(items.columns)
     return items.model_copy(
         update={"columns": redact_columns(columns, secrets) if secrets else columns}
@@ -176,14 +176,14 @@ def shareable(items: Items, secrets: Sequence[Secret], *, texts: bool) -> Items:
 
 
 def cut_to_fit(items: Sequence[Items]) -> list[Items]:
-    """All items with their texts so short that one file can be mailed."""
+    """Shorten the texts of all items so that one file can be sent by mail."""
     lengths = [size for item in items for size in sizes(item.columns)]
     longest, kept = max(lengths, default=0), list(items)
     if sum(lengths) < MAX_PACKED_BYTES:
         return kept
     while (packed := sum(map(packed_size, kept))) > MAX_PACKED_BYTES and longest > MIN_BYTES:
         length = sum(min(size, longest) for size in lengths)
-        # Long texts pack better than what is left of them, so this takes several turns.
+        # Long texts compress better than shortened ones, so this takes several rounds.
         longest = max(fair_cap(lengths, int(0.98 * length * MAX_PACKED_BYTES / packed)), MIN_BYTES)
         kept = [_cut(item, longest) for item in items]
     return kept
@@ -195,7 +195,7 @@ def _cut(items: Items, longest: int) -> Items:
 
 
 def _shareable_result(result: ComparisonResult, secrets: Sequence[Secret]) -> ComparisonResult:
-    """Without the folders of this machine, and without rows quoted from logs."""
+    """Return the result without local folders and without rows quoted from logs."""
 
     def quiet(pairing: PairingResult) -> PairingResult:
         warnings = [_shareable_notice(warning, result, secrets) for warning in pairing.warnings]
@@ -227,7 +227,7 @@ def _shareable_notice(
 
 
 def without_paths(message: str, runs: Iterable[Run | RunResult], secrets: Iterable[Secret]) -> str:
-    """A warning without the folders that these runs are in, redacted."""
+    """Return a warning without the folders of these runs, redacted."""
     for run in runs:
         message = message.replace(run.origin, _folder_name(run))
     return redact(message, secrets)
@@ -238,7 +238,7 @@ def _folder_name(run: Run | RunResult) -> str:
 
 
 def is_comparison_folder(path: Path) -> bool:
-    """Whether `compare --out` wrote this folder."""
+    """Whether the folder was written by `compare --out`."""
     return (path / RESULT).is_file()
 
 
@@ -251,10 +251,11 @@ def payload_from_folder(
     title: str | None = None,
     made: str | None = None,
 ) -> Payload:
-    """Everything a report can say about a comparison on disk; see `make_payload`.
+    """Return the payload of a comparison on disk; see `make_payload`.
 
     Raises:
-        UnreadableError: a file of the folder is damaged, or of another version of forgetmap.
+        UnreadableError: a file of the folder is damaged, or was written by another version of
+            forgetmap.
     """
     results = _read_results(folder / RESULT)
     folders = [folder] if len(results) == 1 else sorted(folder.glob("[0-9]*-*"))

@@ -25,15 +25,15 @@ def make_drift_payload(
     title: str | None = None,
     made: str | None = None,
 ) -> Payload:
-    """Everything a report says about a drift.
+    """Return the payload of a drift.
 
     Args:
-        drifted: what `drift_with_runs` returned.
-        texts: with questions, answers and responses.
-        redact: regular expressions; what they match in texts and warnings is redacted.
-        limit: most changed items in the report; every metric has its share.
-        title: of the report; made of the names of the models where there is none.
-        made: date to be shown.
+        drifted: a result of `drift_with_runs`.
+        texts: include questions, answers and responses.
+        redact: regular expressions; matches in texts and warnings are redacted.
+        limit: maximum number of changed items in the report; every metric gets its share.
+        title: title of the report; by default the names of the models.
+        made: date to show.
     """
     secrets = parse_patterns(redact or ())
     discreet = not texts or bool(secrets)
@@ -66,7 +66,7 @@ def _items(drifted: DriftWithRuns, *, texts: bool, limit: int) -> list[Items]:
 
 
 def payload_of_numbers(result: DriftResult) -> Payload:
-    """A report without items."""
+    """Return a payload without items."""
     return make_drift_payload(
         DriftWithRuns(result, Taxonomy(result.taxonomy, "", (), (), (), ()), (), "auto")
     )
@@ -91,7 +91,7 @@ def _capabilities(result: DriftResult) -> Capabilities:
 
 
 def _withheld(result: DriftResult) -> list[Withheld]:
-    """What has no value, by the reason why."""
+    """Return cells without a value, grouped by reason."""
     by_note: dict[str, dict[str, dict[str, None]]] = {}
     for cell in result.metrics:
         if cell.note:
@@ -115,7 +115,7 @@ def _title(result: DriftResult) -> str:
 
 
 def _shareable_result(drifted: DriftWithRuns, secrets: Sequence[Secret]) -> DriftResult:
-    """Without the folders of this machine, and without rows quoted from logs."""
+    """Return the result without local folders and without rows quoted from logs."""
 
     def quiet(caution: Caution) -> Caution:
         message = caution.message

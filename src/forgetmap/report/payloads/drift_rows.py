@@ -35,9 +35,9 @@ STRONGEST_SHADE: dict[DriftScale, tuple[float, float]] = {
     "relative": (10.0, 60.0),
     "published": (10.0, 60.0),
 }
-"""The strongest colour is that of the largest drift of a capability, between these."""
+"""Bounds of the drift with the strongest colour; within them, the largest one of a capability."""
 MAX_CAPABILITIES = 10_000
-"""Capabilities a group may have."""
+"""Maximum number of capabilities of a group."""
 NOT_HERE = "n/a"
 DIGITS: dict[DriftScale, int] = {"effect": 2, "points": 1, "relative": 1, "published": 1}
 UNITS: dict[DriftScale, str] = {"effect": "", "points": "", "relative": "%", "published": "%"}
@@ -57,7 +57,7 @@ class Drift:
 
 
 def make_drift_rows(result: DriftResult) -> tuple[DriftRows, list[ScaleWords]]:
-    """All rows, and the scales that can be chosen."""
+    """Return all rows, and the available scales."""
     scales = PUBLISHED if result.aggregator == "captrack-relative" else SCALES
     columns: dict[str, list[object]] = {name: [] for name in DriftRows.model_fields}
     words = []
@@ -81,7 +81,7 @@ def make_drift_rows(result: DriftResult) -> tuple[DriftRows, list[ScaleWords]]:
 
 
 def _levels(result: DriftResult, model: str) -> dict[DriftLevel, dict[int, Cell | MetricCell]]:
-    """The cells of each level by their place; a group stands before its capabilities."""
+    """Return the cells of each level by their order; a group is before its capabilities."""
     groups = [cell for cell in result.groups if cell.model == model]
     first = {cell.id: index * MAX_CAPABILITIES for index, cell in enumerate(groups)}
     own = [cell for cell in result.capabilities if cell.model == model]
@@ -151,7 +151,7 @@ def _value_text(cell: Cell | MetricCell, drift: Drift, scale: DriftScale) -> str
 
 
 def _mark(cell: Cell | MetricCell, drift: Drift) -> str:
-    """That of its effect, unless value or interval on this scale do not agree."""
+    """Return the mark of the effect, unless value or interval on this scale disagree with it."""
     words = describe_cell(cell)
     if words.state != "sure" or drift.value is None or cell.value is None:
         return words.mark
@@ -162,7 +162,7 @@ def _mark(cell: Cell | MetricCell, drift: Drift) -> str:
 
 
 def _on(scale: DriftScale, cell: Cell | MetricCell, result: DriftResult) -> Drift:
-    """A cell on a scale; of levels above metrics, points and percent are means of what is below."""
+    """Return a cell on a scale; above metrics, points and percent are means of the level below."""
     if scale in ("effect", "published"):
         return Drift(cell.value, cell.low, cell.high)
     if isinstance(cell, MetricCell):
@@ -183,14 +183,14 @@ def _on(scale: DriftScale, cell: Cell | MetricCell, result: DriftResult) -> Drif
 
 
 def _mean(parts: Sequence[tuple[float, Drift]]) -> float | None:
-    """Weighted, of what has a value; None of nothing."""
+    """Return the weighted mean of known values; None if there are none."""
     known = [(weight, part.value) for weight, part in parts if part.value is not None]
     total = sum(weight for weight, _ in known)
     return sum(weight * value for weight, value in known) / total if total else None
 
 
 def _of_metric(scale: DriftScale, cell: MetricCell) -> Drift:
-    """Turned so that positive is better, as the effect is."""
+    """Return the drift of a metric, with the sign changed so that positive is better."""
     sign = -1.0 if cell.polarity == "down" else 1.0
     if scale == "relative":
         return Drift(None if cell.relative is None else sign * cell.relative)

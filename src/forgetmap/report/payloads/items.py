@@ -31,7 +31,7 @@ WHOLE_NUMBERS = ("k", "repeat")
 
 
 def items_of(comparison: Comparison, index: int, *, texts: bool, limit: int) -> Items:
-    """Forgotten and gained items, at most `limit` of them, with texts where asked for."""
+    """Return forgotten and gained items, at most `limit`, with texts if requested."""
     total = count_flips(comparison.result.total)
     tables = []
     for kind, most in shares(total, limit).items():
@@ -45,19 +45,19 @@ def items_of(comparison: Comparison, index: int, *, texts: bool, limit: int) -> 
 
 
 def count_flips(group: GroupResult, kinds: Iterable[str] = FLIPS) -> dict[str, int]:
-    """How many there are in all."""
+    """Return the number of items of each kind."""
     return {kind: getattr(group, CELL_NAMES[KINDS[kind]]) for kind in kinds}
 
 
 def shares(total: Mapping[str, int], limit: int) -> dict[Kind, int]:
-    """How many of each kind: half of the room, and what the other kind leaves free."""
+    """Return the number of each kind to show: half each, and the unused room of the other kind."""
     lost, gained = total["forgotten"], total["gained"]
     lost = min(lost, max(limit - gained, (limit + 1) // 2))
     return {"forgotten": lost, "gained": min(gained, limit - lost)}
 
 
 def columns_of(flips: pa.Table) -> Columns:
-    """Flips as plain columns; what nobody recorded is left out, what names an item never is."""
+    """Return flips as columns, without unrecorded ones; columns that identify items are kept."""
     columns: Columns = {}
     for name in flips.column_names:
         cells = flips[name].to_pylist()
@@ -77,7 +77,7 @@ def columns_of(flips: pa.Table) -> Columns:
 
 
 def _reasons(columns: Columns) -> list[Cell]:
-    """Why each was lost, in the words of the counts."""
+    """Return the reason of each loss, with the names used by the counts."""
     transitions = columns["transition"]
     ended = columns.get("outcome_after", [None] * len(transitions))
     return [
@@ -87,7 +87,7 @@ def _reasons(columns: Columns) -> list[Cell]:
 
 
 def _with_texts(flips: Frame, comparison: Comparison) -> Frame:
-    """These items with what was asked and said."""
+    """Add questions, prompts and responses to these items."""
     keys = flips.select("task", "item", "item_after").collect()
     before = _narrowed(comparison.before, keys.select("task", "item").rows())
     after = _narrowed(comparison.after, keys.select("task", "item_after").rows())
@@ -95,7 +95,7 @@ def _with_texts(flips: Frame, comparison: Comparison) -> Frame:
 
 
 def _narrowed(run: Run, keys: Iterable[tuple[str, str]]) -> Run:
-    """The run with texts of these items only: a join would hold those of all items in memory."""
+    """Keep only the texts of these items: a join would hold those of all items in memory."""
     if run.texts is None:
         return run
     names = [SEPARATOR.join(key) for key in keys]
@@ -104,7 +104,7 @@ def _narrowed(run: Run, keys: Iterable[tuple[str, str]]) -> Run:
 
 
 def _chosen(flips: Frame, total: int, most: int) -> Frame:
-    """The first items of every task, as many of each as there is room for."""
+    """Return the first items of every task, as many of each as fit."""
     if total <= most:
         return flips
     key: Any = nw.concat_str("task", "item", nw.col("repeat").cast(nw.String), separator=SEPARATOR)

@@ -56,34 +56,34 @@ MERGE_LEGEND = {
 
 
 class KeyNumber(NamedTuple):
-    """The one number of a page, and what it is."""
+    """The key number of a page, with its description."""
 
     figure: str
     words: str
 
 
 def lab_title(result: LabResult) -> str:
-    """What the report is called."""
+    """Return the title of the report."""
     return f"{len(result.methods)} training methods compared: {result.recipe}"
 
 
 def repair_title(result: RepairResult) -> str:
-    """What the report is called."""
+    """Return the title of the report."""
     return f"Repair by replay: {result.recipe}"
 
 
 def merge_drift_title(result: MergeDriftResult) -> str:
-    """What the report is called."""
+    """Return the title of the report."""
     return f"Merging under drift: {result.recipe}"
 
 
 def plain_of(result: LabResult) -> MethodResult | None:
-    """Plain fine-tuning, where it is among the methods."""
+    """Return plain fine-tuning, if it is among the methods."""
     return next((method for method in result.methods if method.method == BASELINE), None)
 
 
 def lab_number(result: LabResult) -> KeyNumber:
-    """What the best method loses, against plain fine-tuning."""
+    """Return the loss of the best method, compared with plain fine-tuning."""
     best, plain = result.methods[0], plain_of(result)
     against = ""
     if plain is not None and plain is not best:
@@ -95,7 +95,7 @@ def lab_number(result: LabResult) -> KeyNumber:
 
 
 def repair_number(result: RepairResult) -> KeyNumber:
-    """What aiming adds."""
+    """Return the effect of targeting."""
     gain = result.targeted_less_random
     return KeyNumber(
         _points(gain.value),
@@ -105,7 +105,7 @@ def repair_number(result: RepairResult) -> KeyNumber:
 
 
 def merge_drift_number(result: MergeDriftResult) -> KeyNumber:
-    """How much more is undone where drift is small."""
+    """Return how much more is undone if drift is small."""
     return KeyNumber(
         share(result.small.value),
         f"of the loss undone with small drift{_limits_words(result.small)}; "
@@ -130,14 +130,14 @@ def _points(value: float | None) -> str:
 
 
 def limits_of(estimate: Estimate) -> str:
-    """Both ends of a share, as far as there can be any."""
+    """Format the interval of a share."""
     if estimate.low is None or estimate.high is None:
         return "-"
     return f"{share(estimate.low)} to {share(estimate.high)}"
 
 
 def methods_sheet(result: LabResult) -> Sheet:
-    """One row per method at its best setting, least forgetting first."""
+    """Return one row per method at its best setting, least forgetting first."""
     heads = ("method", "needs", "new task", "lost near", "95% near", "lost far", "95% far",
              "compute", "came there")  # fmt: skip
     rows = [
@@ -163,7 +163,7 @@ def _came_there(method: MethodResult) -> str:
 
 
 def settings_sheet(result: LabResult) -> Sheet:
-    """What was chosen on the development seed."""
+    """Return the settings that were chosen on the development seed."""
     heads = ("method", "learning rate", "strength", "steps", "runs tried")
     rows = [
         (
@@ -179,11 +179,11 @@ def settings_sheet(result: LabResult) -> Sheet:
 
 
 def differences_sheets(result: LabResult, *, ratios: bool = False) -> list[Sheet]:
-    """Against both baselines, near and far; the first head says which.
+    """Return the differences from both baselines, near and far; the first heading tells which.
 
     Args:
         result: the methods.
-        ratios: with the ratio of what both lost, for which a terminal has no room.
+        ratios: also add the ratio of losses, for which a terminal has no room.
     """
     return [_differences_sheet(result, part, ratios=ratios) for part in PARTS]
 
@@ -216,7 +216,7 @@ def _difference(row: LabDifference | None) -> tuple[str, str, str]:
 
 
 def lab_category_sheets(result: LabResult) -> Iterator[Sheet]:
-    """Forgotten, and gained, of all items of each category; named by the first head."""
+    """Yield forgotten and gained shares by category; the first heading tells which."""
     names = [(row.part, row.category) for row in result.methods[0].categories]
     for direction, word in (("forgetting", "forgotten"), ("backward_transfer", "gained")):
         rows = []
@@ -231,7 +231,7 @@ def lab_category_sheets(result: LabResult) -> Iterator[Sheet]:
 
 
 def divergence_sheet(result: LabResult) -> Sheet:
-    """KL in both directions on old and new, the bound of the theory, the early peak."""
+    """Return KL in both directions on old and new, the bound of the theory, and the early peak."""
     heads = ("method", "old KL(start||model)", "old KL(model||start)", "new KL(start||model)",
              "new KL(model||start)", "bound", "lost near", "peak", "at step")  # fmt: skip
     rows = [
@@ -248,7 +248,7 @@ def divergence_sheet(result: LabResult) -> Sheet:
 
 
 def runs_sheet(result: LabResult) -> Sheet:
-    """Every training run."""
+    """Return every training run."""
     heads = ("method", "strength", "learning rate", "seed", "new task", "lost near", "lost far",
              "steps", "compute", "came there")  # fmt: skip
     return Sheet(heads, [_run(run) for run in result.runs])
@@ -263,7 +263,7 @@ def _run(run: LabRun) -> tuple[str, ...]:
 
 
 def lab_facts(result: LabResult) -> dict[str, str]:
-    """How we know: what is held equal, and what is measured on."""
+    """Return the facts on controls and measurements."""
     tried = len(result.runs)
     return {
         "Same start": (
@@ -300,7 +300,7 @@ def _seeds(seeds: Sequence[int]) -> str:
 
 
 def repair_sheet(result: RepairResult) -> Sheet:
-    """One row per kind of replay."""
+    """Return one row per kind of replay."""
     heads = ("trained on with", "recovered, targeted", "95% targeted", "recovered, others",
              "95% others", "new task", "change")  # fmt: skip
     rows = [_repair(summary) for summary in result.summaries]
@@ -317,7 +317,7 @@ def _repair(summary: RepairSummary) -> tuple[str, ...]:
 
 
 def repair_runs_sheet(result: RepairResult) -> Sheet:
-    """Every seed of every kind."""
+    """Return every seed of every kind."""
     heads = ("trained on with", "seed", "rows", "right again, targeted", "right again, others",
              "still lost, targeted", "still lost, others", "new task", "before")  # fmt: skip
     rows = [
@@ -334,7 +334,7 @@ def repair_runs_sheet(result: RepairResult) -> Sheet:
 
 
 def repair_sentences(result: RepairResult) -> list[str]:
-    """What the intervals say."""
+    """Return sentences on the intervals."""
     return [
         (
             "Targeted minus random replay, recovered share: "
@@ -351,7 +351,7 @@ def repair_sentences(result: RepairResult) -> list[str]:
 
 
 def repair_facts(result: RepairResult) -> dict[str, str]:
-    """How we know."""
+    """Return the facts on controls and measurements."""
     return {
         "Start": (
             "The model that forgot, for each seed; it is trained further, with its new examples "
@@ -371,7 +371,7 @@ def repair_facts(result: RepairResult) -> dict[str, str]:
 
 
 def merge_drift_sheet(result: MergeDriftResult) -> Sheet:
-    """Every level and seed."""
+    """Return every level and seed."""
     heads = ("trained on", "seed", "moved", "KL(model||start)", "lost", "new task", "undone",
              "at")  # fmt: skip
     rows = [_level(level) for level in result.levels]
@@ -387,7 +387,7 @@ def _level(level: MergeLevel) -> tuple[str, ...]:
 
 
 def merge_drift_sentences(result: MergeDriftResult) -> list[str]:
-    """What the intervals say."""
+    """Return sentences on the intervals."""
     trend = result.trend
     ends = "" if trend.low is None or trend.high is None else (
         f" ({signed(trend.low)} to {signed(trend.high)})"
@@ -403,7 +403,7 @@ def merge_drift_sentences(result: MergeDriftResult) -> list[str]:
 
 
 def merge_drift_facts(result: MergeDriftResult) -> dict[str, str]:
-    """How we know."""
+    """Return the facts on controls and measurements."""
     levels = len({level.share for level in result.levels})
     return {
         "Drift": f"{levels} levels: with more new examples, the weights move further.",

@@ -15,16 +15,16 @@ DIVERGENCES = {
 
 
 def divergence_name(fit: Fit) -> str:
-    """The divergence without its unit."""
+    """Return the name of a divergence without its unit."""
     return DIVERGENCES[fit.divergence].partition(",")[0]
 
 
 def fit_sentence(fit: Fit, of: str = "of all items") -> str:
-    """How well a divergence predicts, in one sentence.
+    """Return one sentence on how well a divergence predicts forgetting.
 
     Args:
         fit: one divergence as the predictor.
-        of: what forgetting is a share of.
+        of: items of which forgetting is a share.
     """
     better = fit.r_squared_left_out
     share = "" if better is None else f", R\u00b2 {better:.2f} compared with the mean of the others"

@@ -1,8 +1,8 @@
 """Encoding of the payload in the file: item by item, then gzip, then base64.
 
-What an item says twice (mostly its prompt, before and after) stands once. What it repeats in part
-(the question in the prompt, one response in the other, the examples that the prompts of a task
-share) lies side by side, within the 32 kB that gzip looks back.
+A text that occurs twice in an item (usually its prompt, before and after) is stored once. Partial
+repetitions (the question in the prompt, one response in the other, the common examples of prompts
+of a task) are stored side by side, within the 32 kB window of gzip.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from pydantic_core import to_json
 from forgetmap.report.payloads.schema import Cell, Items, Payload
 
 LEVEL = 6
-"""Of gzip; 9 saves half a percent and takes twice as long."""
+"""Compression level of gzip; 9 saves half a percent and takes twice as long."""
 
 
 def packed(text: str) -> str:
-    """Text as base64 of gzip; the same text always gives the same letters."""
+    """Return text as base64 of gzip; the result is deterministic."""
     return base64.b64encode(gzip.compress(text.encode("utf-8"), LEVEL, mtime=0)).decode("ascii")
 
 
 def as_json(payload: Payload) -> str:
-    """The payload without columns of items, and these items row by row."""
+    """Return the payload without columns of items, followed by the items as rows."""
     bare = [item.model_copy(update={"columns": {}}) for item in payload.items]
     head = payload.model_copy(update={"items": bare}).model_dump_json()
     rows = ",".join(_rows(item).decode() for item in payload.items)
@@ -33,7 +33,7 @@ def as_json(payload: Payload) -> str:
 
 
 def packed_size(items: Items) -> int:
-    """Bytes of these items in gzip."""
+    """Return the size of these items in gzip."""
     return len(zlib.compress(_rows(items), LEVEL))
 
 
@@ -43,7 +43,7 @@ def _rows(items: Items) -> bytes:
 
 
 def _once(row: tuple[Cell, ...]) -> list[Cell | list[int]]:
-    """A text that stood further left is said by its place there: `[place]`."""
+    """Replace a repeated text by the index of its first column: `[index]`."""
     first: dict[str, int] = {}
     cells: list[Cell | list[int]] = []
     for index, cell in enumerate(row):

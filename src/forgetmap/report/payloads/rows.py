@@ -11,7 +11,7 @@ from forgetmap.results import Estimate
 
 
 class Row(NamedTuple):
-    """One estimate, and of what."""
+    """One estimate with its group, estimator and scale."""
 
     comparison: int
     level: Level
@@ -26,7 +26,7 @@ class Row(NamedTuple):
 
 
 def make_rows(results: Sequence[ComparisonResult]) -> Rows:
-    """All rows of these comparisons, without estimators that have no number anywhere."""
+    """Return all rows of these comparisons, without estimators that have no value anywhere."""
     rows = [row for index, result in enumerate(results) for row in _of_comparison(index, result)]
     estimators = {
         row.estimator for row in rows if (row.value, row.low, row.high) != (None, None, None)
@@ -45,7 +45,7 @@ def _of_comparison(index: int, result: ComparisonResult) -> Iterator[Row]:
 
 
 def groups_of(result: ComparisonResult) -> Iterator[tuple[Level, GroupResult]]:
-    """Every group of a comparison; stages go by their own names."""
+    """Yield every group of a comparison; stages have their own names."""
     yield "total", result.total
     yield "macro", result.total_macro
     for category in result.categories:
@@ -79,16 +79,16 @@ def _estimates(group: GroupResult) -> Iterator[tuple[str, Direction, Scale, Esti
 
 
 def _there_was(group: GroupResult, estimator: str) -> float | None:
-    """The share that could be lost; the rest could be gained.
+    """Return the share that can be lost; the rest can be gained.
 
-    For estimators that take luck out it is what was known beyond luck.
+    For estimators adjusted for luck it is the share known beyond luck.
     """
     on_knowledge = find_estimator(estimator).scale == "knowledge"
     return group.known_before if on_knowledge else group.acc_before
 
 
 def _divided(estimate: Estimate, by: float | None) -> Estimate:
-    """As a share of what there was to lose or to gain; nothing where that is nothing."""
+    """Return an estimate as a share of what can be lost or gained; missing if that is 0."""
     parts = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
     if by is None or by <= 0:
         return estimate.model_copy(update=dict.fromkeys(parts))

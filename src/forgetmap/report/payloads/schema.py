@@ -12,18 +12,18 @@ from forgetmap.overlap import BridgeResult
 from forgetmap.results import Value
 
 PAYLOAD_VERSION: Literal[1] = 1
-"""Rises when something is renamed, removed or means something else."""
+"""Increased when a field is renamed, removed or changes its meaning."""
 
 Kind = Literal["pair", "many", "chain", "drift"]
 Level = Literal["total", "macro", "category", "tag", "task", "stage", "since_first"]
-"""Of a chain `stage` is against the stage before, `since_first` against the first one."""
+"""In a chain, `stage` compares with the previous stage, `since_first` with the first one."""
 Direction = Literal["forgetting", "backward_transfer"]
 Scale = Literal["items", "known"]
-"""A share of all items; or, of what there was to lose (or to gain)."""
+"""Share of all items, or of the items that could be lost (or gained)."""
 HEADLINE = "headline"
-"""Stands in `Rows.estimator` before the estimators; one that has no value anywhere has no rows."""
+"""First estimator in `Rows.estimator`; an estimator without any value has no rows."""
 NOISE_FLOOR = "noise_floor"
-"""Stands in `Rows.estimator` too; it is drawn beside the others, not chosen."""
+"""Also in `Rows.estimator`; it is drawn beside the others and cannot be selected."""
 Cell = str | float | int | list[str] | None
 
 
@@ -43,14 +43,14 @@ class Rows(Value):
 
 
 class Items(Value):
-    """Items of one comparison: column -> one value per item; what nobody recorded is absent.
+    """Items of one comparison: column -> one value per item; unrecorded columns are absent.
 
-    `task`, `item`, `item_after` (where any is called otherwise), `repeat`, `transition`
-    (forgotten, gained; kept and never where asked for), `category`, `reason` (of the forgotten),
-    `k`, `gold`, `question`, `options`, and for each side `score_*`, `outcome_*`, `answer_*`,
-    `choice_*`, `prompt_*`, `response_*`, `error_*`. Of a drift an item stands once for every metric
-    in which it changed: `metric` and `capability` say which, and the transitions are forgotten and
-    gained where more is better, else less and more.
+    `task`, `item`, `item_after` (if any differs), `repeat`, `transition` (forgotten, gained; kept
+    and never on request), `category`, `reason` (of the forgotten), `k`, `gold`, `question`,
+    `options`, and for each side `score_*`, `outcome_*`, `answer_*`, `choice_*`, `prompt_*`,
+    `response_*`, `error_*`. In a drift, an item is listed once for every metric in which it
+    changed: `metric` and `capability` name it, and the transitions are forgotten and gained if more
+    is better, else less and more.
     """
 
     comparison: int
@@ -62,7 +62,7 @@ class Items(Value):
 
 
 class Histories(Value):
-    """Of a chain: one entry per item scored at every stage, or a sample of them."""
+    """Histories of a chain: one entry per item scored at every stage, or a sample of them."""
 
     stages: list[str]
     total: int
@@ -73,18 +73,18 @@ class Histories(Value):
 
 
 DRIFT_VERSION: Literal[1] = 1
-"""Of `Capabilities`; rises as `PAYLOAD_VERSION` does."""
+"""Version of `Capabilities`; increased like `PAYLOAD_VERSION`."""
 DriftLevel = Literal["group", "capability", "metric", "deep_dive"]
-"""A deep dive is of metrics that explain a capability and count in no average."""
+"""A deep dive has metrics that explain a capability and do not count in averages."""
 DriftScale = Literal["effect", "points", "relative", "published"]
 DriftState = Literal["sure", "open", "noise", "off", "none"]
-"""Beyond chance; perhaps chance; within the noise floor; no value on this scale; no data."""
+"""Significant; not significant; within the noise floor; no value on this scale; no data."""
 
 
 class DriftRows(Value):
     """Drift in long form: column -> one value per row, all of the same length.
 
-    Values are turned so that positive is better, or more where any change is drift.
+    The sign of values is such that positive is better, or more if any change is drift.
     """
 
     comparison: list[int] = Field(description="Index in `DriftResult.models`.")
@@ -110,7 +110,7 @@ class DriftRows(Value):
 
 
 class ScaleWords(Value):
-    """A scale of a drift that can be chosen."""
+    """A scale of a drift that can be selected."""
 
     name: DriftScale
     words: str
@@ -118,7 +118,7 @@ class ScaleWords(Value):
 
 
 class Withheld(Value):
-    """What has no value, and why."""
+    """Cells without a value, and the reason."""
 
     note: str
     level: DriftLevel
@@ -127,7 +127,7 @@ class Withheld(Value):
 
 
 class Capabilities(Value):
-    """Of a drift: how each capability of each model moved."""
+    """Drift of each capability of each model."""
 
     drift_version: Literal[1] = DRIFT_VERSION
     result: DriftResult

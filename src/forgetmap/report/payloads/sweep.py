@@ -38,18 +38,18 @@ WEIGHTS_LEGEND = (
 
 
 def title_of(result: SweepResult) -> str:
-    """What the report is called."""
+    """Return the title of the report."""
     tuned = result.pairs[0].name if len(result.pairs) == 1 else f"{len(result.pairs)} models"
     return f"Merging {PurePath(result.base).name or result.base} with {tuned}"
 
 
 def overall_barriers(pair: PairResult) -> list[Barrier]:
-    """Of all items together."""
+    """Return the barriers of all items together."""
     return [barrier for barrier in pair.barriers if barrier.group == ALL_ITEMS]
 
 
 def best_merge(pair: PairResult) -> str:
-    """The headline of a pair."""
+    """Return the headline of a pair."""
     if pair.best.point is None:
         return "No merge helps"
     point = pair.points[pair.best.point]
@@ -61,12 +61,12 @@ def best_merge(pair: PairResult) -> str:
 
 
 def scope_words(result: SweepResult) -> tuple[str, str]:
-    """Where forgetting, and where gains, are counted."""
+    """Return the scopes of forgetting and of gains, as text."""
     return (" outside the target", " in the target") if result.targets else ("", "")
 
 
 def points_sheet(pair: PairResult) -> Sheet:
-    """One row per point; ends that paths share stand once."""
+    """Return one row per point; common ends of paths are listed once."""
     heads = ("merge", "weight", "accuracy", "forgotten", "95% interval", "gained", "gains kept",
              "recovered", "benefit", "in budget")  # fmt: skip
     rows = [_point(pair, index) for index in listed_points(pair)]
@@ -93,7 +93,7 @@ def _point(pair: PairResult, index: int) -> tuple[str, ...]:
 
 
 def limits_only(estimate: Estimate) -> str:
-    """The ends of an interval."""
+    """Format the interval of an estimate."""
     if estimate.low is None or estimate.high is None:
         return "-"
     return f"{percent(estimate.low)} to {percent(estimate.high)}"
@@ -105,7 +105,7 @@ def _signed_with_limits(estimate: Estimate) -> str:
 
 
 def barrier_words(barrier: Barrier) -> str:
-    """Whether a path sinks below the line between its ends."""
+    """Describe whether a path falls below the line between its ends."""
     height = barrier.height
     if height.value is None or height.low is None or height.high is None:
         return f"{barrier.method}: no barrier can be determined: {height.reason}."
@@ -128,12 +128,12 @@ def barrier_words(barrier: Barrier) -> str:
 
 
 def nats(value: float | None) -> str:
-    """A loss."""
+    """Format a loss."""
     return "-" if value is None else f"{value:+.3f}".replace("-", "\N{MINUS SIGN}")
 
 
 def drift_words(drift: WeightDrift) -> str:
-    """How far the weights moved, in one sentence."""
+    """Describe the weight change in one sentence."""
     total = drift.total
     rank = "" if total.rank_share is None else (
         f"; the difference of a matrix uses on average {percent(total.rank_share, 0)} of its "
@@ -143,7 +143,7 @@ def drift_words(drift: WeightDrift) -> str:
 
 
 def benefits_sheet(pairs: Sequence[PairResult]) -> Sheet:
-    """Drift beside what merging did."""
+    """Return the drift and the effect of merging of each pair."""
     heads = ("tuned model", "moved", "effective\nrank share", "best merge", "forgotten",
              "gains kept", "greatest benefit")  # fmt: skip
     rows = [_benefit(pair) for pair in pairs]
@@ -165,7 +165,7 @@ def _benefit(pair: PairResult) -> tuple[str, ...]:
 
 
 def limits_sheet(pair: PairResult) -> Sheet:
-    """Every share with its limits, alone and for all merges at once."""
+    """Return every share with its intervals, single and simultaneous."""
     names = {
         "forgotten": "forgetting", "gained": "backward_transfer", "gains kept": "retained",
         "recovered": "recovered",
@@ -185,7 +185,7 @@ def limits_sheet(pair: PairResult) -> Sheet:
 
 
 def parents_sheet(pair: PairResult) -> Sheet:
-    """Every merge against both parents."""
+    """Return the comparison of every merge with both parents."""
     heads = ("merge", "lost from base", "gained on base", "lost from tuned", "gained on tuned",
              "benefit, at once", "over budget, at once", "below line, at once", "loss")  # fmt: skip
     rows = []
@@ -208,7 +208,7 @@ def parents_sheet(pair: PairResult) -> Sheet:
 
 
 def category_sheets(pair: PairResult) -> Iterable[Sheet]:
-    """One sheet per category, named by its first head."""
+    """Return one sheet per category, named by its first heading."""
     names = [group.name for group in pair.points[0].groups]
     heads = (
         "items",
@@ -238,7 +238,7 @@ def category_sheets(pair: PairResult) -> Iterable[Sheet]:
 
 
 def barrier_sheet(pair: PairResult) -> Sheet:
-    """How far each path sinks below the line between its ends."""
+    """Return how far each path falls below the line between its ends."""
     heads = ("items", "path", "of", "largest distance below the line", "limits", "at")
     rows = []
     for barrier in pair.barriers:
@@ -257,7 +257,7 @@ def barrier_sheet(pair: PairResult) -> Sheet:
 
 
 def groups_sheet(name: str, groups: Sequence[GroupDrift], *, strong: int = 0) -> Sheet:
-    """Groups of tensors."""
+    """Return a table of groups of tensors."""
     heads = (name, "tensors", "parameters", "moved", "cosine", "effective\nrank", "rank share")
     rows = [
         (
@@ -278,7 +278,7 @@ def _numbers(distance: WeightDistance) -> tuple[str, str]:
 
 
 def number(value: float | None) -> str:
-    """A cosine; never a false 1."""
+    """Format a cosine; values below 1 are never rounded to 1."""
     if value is None:
         return "-"
     return f"{value:.4f}" if abs(value) < 0.99995 or value in (1.0, -1.0) else f"{value:.8f}"
@@ -289,7 +289,7 @@ def _rank(value: float | None, *, estimated: bool = False) -> str:
 
 
 def tensors_sheet(drift: WeightDrift) -> Sheet:
-    """The tensors that moved most."""
+    """Return the tensors that changed most."""
     heads = ("moved most", "shape", "moved", "cosine", "effective\nrank", "of")
     rows = [
         (

@@ -14,9 +14,9 @@ OF_ITEMS = (
     *(f"{name}_{side}" for name in ("answer", "choice", "prompt", "response", "error")
       for side in SIDES),
 )  # fmt: skip
-"""Columns with what was asked or said. `--no-text` leaves them out, `--redact` redacts them."""
+"""Columns with texts of items. `--no-text` leaves them out, `--redact` redacts them."""
 MIN_BYTES = 200
-"""No text is cut below this."""
+"""No text is shortened below this."""
 BLOCK = "█"
 
 Columns = dict[str, list[Cell]]
@@ -24,15 +24,15 @@ Secret = re.Pattern[str]
 
 
 def without_texts(columns: Columns) -> Columns:
-    """Only what is no text: names, scores, outcomes."""
+    """Return only columns without texts: names, scores, outcomes."""
     return {name: cells for name, cells in columns.items() if name not in OF_ITEMS}
 
 
 def parse_patterns(expressions: Iterable[str]) -> tuple[Secret, ...]:
-    """What to redact, as compiled patterns.
+    """Compile the patterns to redact.
 
     Raises:
-        UsageError: one of them is no regular expression.
+        UsageError: one of them is not a regular expression.
     """
     patterns = []
     for pattern in expressions:
@@ -47,19 +47,19 @@ def parse_patterns(expressions: Iterable[str]) -> tuple[Secret, ...]:
 
 
 def redact(text: str, secrets: Iterable[Secret]) -> str:
-    """The text with every match under blocks, as long as it was."""
+    """Replace every match by blocks of the same length."""
     for secret in secrets:
         text = secret.sub(lambda match: BLOCK * len(match[0]), text)
     return text
 
 
 def redact_columns(columns: Columns, secrets: Sequence[Secret]) -> Columns:
-    """Every text of these items with what matches under blocks."""
+    """Redact every text of these items."""
     return _changed(columns, lambda text: redact(text, secrets))
 
 
 def cut(columns: Columns, longest: int) -> tuple[Columns, int]:
-    """No text of more bytes than this, and how many lost their middle."""
+    """Shorten texts to this many bytes; also return the number of shortened texts."""
     shorter = 0
 
     def change(text: str) -> str:
@@ -72,7 +72,7 @@ def cut(columns: Columns, longest: int) -> tuple[Columns, int]:
 
 
 def shortened(text: str, longest: int) -> str:
-    """Beginning and end, because answers stand there, and how much there was between them."""
+    """Keep beginning and end of a text, where answers are, and state how much is missing."""
     if len(text) <= longest // 4 or len(content := text.encode()) <= longest:
         return text
     half = longest // 2
@@ -82,7 +82,7 @@ def shortened(text: str, longest: int) -> str:
 
 
 def sizes(columns: Columns) -> list[int]:
-    """Bytes of each text of these items; what an item says twice is stored once."""
+    """Return the size of each text of these items; repetitions within an item are stored once."""
     texts = [columns[name] for name in columns if name in OF_ITEMS]
     return [len(text.encode()) for cells in zip(*texts, strict=True) for text in _distinct(cells)]
 

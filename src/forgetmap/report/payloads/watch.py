@@ -7,7 +7,7 @@ from forgetmap.text import Sheet, counted, listed, percent, share
 from forgetmap.train import WatchHistory, WatchLook
 
 MAX_ROWS = 16
-"""Of a table on a screen: the first, the last, and some between."""
+"""Maximum number of rows of a table on a screen: the first, the last, and some between."""
 WATCH_LEGEND = {
     "forgotten": "right at the start, wrong now; share of all items",
     "at least": "lower bound minus the noise floor, valid for all looks together",
@@ -17,12 +17,12 @@ WATCH_LEGEND = {
 
 
 def watch_title(history: WatchHistory) -> str:
-    """What the report is called."""
+    """Return the title of the report."""
     return f"Forgetting during training: {history.suite}"
 
 
 def peak_of(history: WatchHistory) -> WatchLook | None:
-    """The look at which most was forgotten, where it is not the last: damage that reversed."""
+    """Return the look with the most forgetting if it is not the last: damage that reversed."""
     looks = [look for look in history.curve if look.total.forgotten is not None]
     if not looks:
         return None
@@ -31,7 +31,7 @@ def peak_of(history: WatchHistory) -> WatchLook | None:
 
 
 def watch_headline(history: WatchHistory) -> str:
-    """What happened, in one sentence."""
+    """Return one sentence on what happened."""
     if not history.curve:
         return "No look was taken."
     last = history.curve[-1]
@@ -43,7 +43,7 @@ def watch_headline(history: WatchHistory) -> str:
 
 
 def watch_number(history: WatchHistory) -> KeyNumber | None:
-    """What was forgotten at the end."""
+    """Return the forgetting at the end."""
     if not history.curve:
         return None
     last = history.curve[-1].total
@@ -55,7 +55,7 @@ def watch_number(history: WatchHistory) -> KeyNumber | None:
 
 
 def watch_sentences(history: WatchHistory) -> list[str]:
-    """The peak, the alarm, what it cost."""
+    """Return sentences on the peak, the alarm and the cost."""
     sentences = []
     peak = peak_of(history)
     if peak is not None:
@@ -81,7 +81,7 @@ def watch_sentences(history: WatchHistory) -> list[str]:
 
 
 def _alarm_sentences(history: WatchHistory) -> list[str]:
-    """The first alarm of each group; later looks say the same again."""
+    """Return a sentence on the first alarm of each group; later looks repeat it."""
     first = {name: alarm for alarm in reversed(history.alarms) for name in alarm.groups}
     by_step = sorted({alarm.step for alarm in first.values()})
     sentences = []
@@ -103,16 +103,16 @@ def _alarm_sentences(history: WatchHistory) -> list[str]:
 
 
 def watch_gaps(history: WatchHistory) -> list[str]:
-    """What is missing, and why."""
+    """Return missing results with reasons."""
     return [f"step {gap.step:,}: {gap.kind}: {gap.message}" for gap in history.gaps]
 
 
 def watch_sheet(history: WatchHistory, most: int | None = None) -> Sheet:
-    """One row per look.
+    """Return one row per look.
 
     Args:
         history: the training.
-        most: rows; evenly spread, with both ends.
+        most: maximum number of rows, evenly spread, including both ends.
     """
     heads = ("step", "accuracy", "forgotten", "at least", "gained", "KL", "loss", "alarm")
     looks = history.curve
@@ -137,7 +137,7 @@ def _number(value: float | None) -> str:
 
 
 def watch_category_sheet(history: WatchHistory) -> Sheet:
-    """Each category at the last look and at its worst."""
+    """Return each category at the last look and at its worst."""
     heads = ("category", "items", "accuracy", "forgotten", "at least", "worst", "gained", "KL")
     last = history.curve[-1].categories if history.curve else {}
     worst = {name: worst_of(history, name) for name in last}
@@ -153,13 +153,13 @@ def watch_category_sheet(history: WatchHistory) -> Sheet:
 
 
 def worst_of(history: WatchHistory, category: str) -> float:
-    """The largest share of a category that was forgotten at any look."""
+    """Return the largest share of a category that was forgotten at any look."""
     groups = (look.categories.get(category) for look in history.curve)
     return max((group.forgotten or 0.0 for group in groups if group is not None), default=0.0)
 
 
 def watch_facts(history: WatchHistory) -> dict[str, str]:
-    """How we know."""
+    """Return the facts on controls and measurements."""
     rule = history.rule
     left = history.items_of_suite - history.items
     chosen = f" ({left:,} more were left out to limit the cost)" if left > 0 else ""

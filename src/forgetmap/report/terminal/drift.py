@@ -19,12 +19,12 @@ from forgetmap.capabilities import (
 from forgetmap.text import Blocks, Line, Sheet, signed
 
 DriftTable = Literal["capability", "metric"]
-"""What the rows of the table are."""
+"""Rows of the table."""
 MAX_CAUTIONS = 12
 INTERVAL = "95% interval"
 EMPTY = "-"
 SPARE = ("items", "rel. %", "form", INTERVAL, "before", "after")
-"""Columns of metrics that a narrow screen goes without, the first first."""
+"""Columns of metrics that are dropped on a narrow screen, in this order."""
 LEGEND = {
     "default": {
         "drift": (
@@ -45,13 +45,13 @@ OF_ONE = {
     },
     "captrack-relative": {"+-": "spread between metrics, not an error."},
 }
-"""Columns that only the table of a single model has."""
+"""Columns of the table of a single model only."""
 SIZE = "root mean square of the drift of capabilities, in either direction, minus noise."
 UNDONE = "share of the drift from the first model that a step undid; below 0 it drifted further."
 
 
 def tell_drift(result: DriftResult, by: DriftTable = "capability") -> Blocks:
-    """What drifted most, what to know first, the table, what has no value and why."""
+    """Describe the largest drifts, warnings, the table, and cells without a value."""
     blocks: Blocks = [*result.opening(), *_cautions(result), Line()]
     ranking = result.ranking
     if ranking is not None:
@@ -78,7 +78,7 @@ def tell_drift(result: DriftResult, by: DriftTable = "capability") -> Blocks:
 
 
 def _cautions(result: DriftResult) -> Iterator[Line]:
-    """Of each kind of caution a few, and how many more there are."""
+    """Yield a few warnings of each kind, and the number of further ones."""
     by_code: dict[str, dict[str, list[str]]] = {}
     for caution in result.cautions:
         by_code.setdefault(caution.code, {}).setdefault(caution.message, []).append(caution.model)
@@ -86,7 +86,7 @@ def _cautions(result: DriftResult) -> Iterator[Line]:
     for code, messages in by_code.items():
         for message, models in list(messages.items())[:most]:
             own = "" if set(models) == set(result.models) else f"{', '.join(models)}: "
-            # What is about a run names it already.
+            # A message about a run already names it.
             yield Line(f"{own}{message.removeprefix(own)}", "warning", "!")
         if len(messages) > most:
             more = f"{len(messages) - most} more like this ({code}); use --json for all."
@@ -94,7 +94,7 @@ def _cautions(result: DriftResult) -> Iterator[Line]:
 
 
 def _missing(cells: Sequence[Cell] | Sequence[MetricCell]) -> Iterator[Line]:
-    """What has no value, by the reason why."""
+    """Yield cells without a value, grouped by reason."""
     by_note: dict[str, dict[str, None]] = {}
     for cell in cells:
         if cell.note:
@@ -104,7 +104,7 @@ def _missing(cells: Sequence[Cell] | Sequence[MetricCell]) -> Iterator[Line]:
 
 
 def _model_sheet(result: DriftResult) -> Sheet:
-    """One model: groups and capabilities down, what is known of each across."""
+    """Return the table of one model: groups and capabilities as rows."""
     published = result.aggregator == "captrack-relative"
     heads = ("+-",) if published else (INTERVAL, "either way", "items")
     cells = result.cells(result.models[0])
@@ -134,7 +134,7 @@ def _metric_tables(result: DriftResult, cells: Sequence[MetricCell]) -> Iterator
 
 
 def _ranking_sheet(ranking: DriftRanking) -> Sheet:
-    """Models across, the largest drift first: its size, and how likely it is the largest."""
+    """Return models in order of drift: its size, and the probability that it is the largest."""
     models = ranking.models
     rows = [
         ("Total size of drift", *(f"{entry.size:.2f} " for entry in models)),
@@ -145,7 +145,7 @@ def _ranking_sheet(ranking: DriftRanking) -> Sheet:
 
 
 def _recovery_tables(recoveries: Sequence[Recovery]) -> Iterator[Line | Sheet]:
-    """Step by step, the capabilities that had surely drifted before it."""
+    """Yield for each step the capabilities that had significantly drifted before it."""
     steps: dict[tuple[str, str], list[Recovery]] = {}
     for entry in recoveries:
         steps.setdefault((entry.between, entry.model), []).append(entry)
@@ -166,7 +166,7 @@ def _recovery_tables(recoveries: Sequence[Recovery]) -> Iterator[Line | Sheet]:
 
 
 def _metric_sheet(result: DriftResult, cells: Sequence[MetricCell]) -> Sheet:
-    """Without the columns in which no metric has anything, which would cut names."""
+    """Return the table of metrics, without empty columns, which would take room from names."""
     texts = {name: [write(cell) for cell in cells] for name, write in METRIC_COLUMNS.items()}
     heads = [name for name, column in texts.items() if name == "drift" or set(column) - {EMPTY}]
     columns = [[cell.id for cell in cells], *(texts[name] for name in heads)]
@@ -200,7 +200,7 @@ def _interval(cell: Cell | MetricCell) -> str:
 METRIC_COLUMNS: dict[str, Callable[[MetricCell], str]] = {
     "before": lambda cell: _mean(cell.before, cell),
     "after": lambda cell: _mean(cell.after, cell),
-    # Of a share points, else the unit of the metric, with the digits of its means.
+    # Points for shares, else the unit of the metric, with the digits of its means.
     "change": lambda cell: _change(cell.points, 1 if cell.scale in SHARES else 2),
     "rel. %": lambda cell: _change(cell.relative),
     "lost": lambda cell: _number(cell.lost, 0),

@@ -25,7 +25,7 @@ from forgetmap.text import Blocks, Line
 
 
 def tell_lab(result: LabResult) -> Blocks:
-    """What came out, each method, and each against the baselines."""
+    """Describe the result, each method, and its differences from the baselines."""
     blocks: Blocks = [
         Line(result.headline, "strong"),
         Line(),
@@ -43,7 +43,7 @@ def tell_lab(result: LabResult) -> Blocks:
 
 
 def tell_repair(result: RepairResult) -> Blocks:
-    """What each kind of replay gave back."""
+    """Describe what each kind of replay recovered."""
     sentences = [Line(sentence) for sentence in repair_sentences(result)]
     blocks: Blocks = [
         Line(result.headline, "strong"),
@@ -56,7 +56,7 @@ def tell_repair(result: RepairResult) -> Blocks:
 
 
 def tell_merge_drift(result: MergeDriftResult) -> Blocks:
-    """Whether merging compensates when drift is small."""
+    """Describe whether merging compensates if drift is small."""
     sentences = [Line(sentence) for sentence in merge_drift_sentences(result)]
     blocks: Blocks = [
         Line(result.headline, "strong"),
@@ -73,7 +73,7 @@ def _legend(legend: Mapping[str, str]) -> Iterable[Line]:
 
 
 def _end(facts: Mapping[str, str], notices: Sequence[str]) -> Blocks:
-    """How we know, and what to know before believing it."""
+    """Return the section "How we know" and the notices."""
     lines: Blocks = [Line(), Line("How we know", "strong")]
     lines += [Line(text, "plain", f"{name:<13}") for name, text in facts.items()]
     return [*lines, *(Line(text, "warning", "!") for text in notices)]

@@ -31,7 +31,7 @@ BETWEEN = " | "
 
 
 def tell_overlap(result: OverlapResult) -> Blocks:
-    """Overlap of two models: what may be concluded, groups, beginnings, prompts, warnings."""
+    """Describe the overlap of two models: conclusions, groups, beginnings, prompts, warnings."""
     total = result.groups[0]
     blocks: Blocks = [Line(_headline(result, total), "strong"), Line()]
     blocks.append(_groups(result))
@@ -45,7 +45,7 @@ def tell_overlap(result: OverlapResult) -> Blocks:
 
 
 def tell_events(result: EventResult) -> Blocks:
-    """Bounds from the log-probabilities of right answers."""
+    """Describe bounds from the log-probabilities of right answers."""
     heads = ("", "items", "overlap\nat most", "KL before||after\nat least",
              "KL after||before\nat least", "change of\nright answers")  # fmt: skip
     rows = [_event_row(group) for group in (result.total, *result.tasks)]
@@ -64,7 +64,7 @@ def tell_events(result: EventResult) -> Blocks:
 
 
 def tell_bridge(result: BridgeResult) -> Blocks:
-    """How well divergence predicts forgetting."""
+    """Describe how well divergence predicts forgetting."""
     heads = ("divergence", "R² of fit", "error\nleft out", "error\nof mean", "R²\nleft out")
     rows = [
         (

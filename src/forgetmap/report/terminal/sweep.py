@@ -20,7 +20,7 @@ from forgetmap.text import Blocks, Line
 
 
 def tell_sweep(result: SweepResult) -> Blocks:
-    """What may be concluded, the points, the paths, the weights."""
+    """Describe conclusions, points, paths and weights."""
     blocks: Blocks = []
     for pair in result.pairs:
         blocks += [*_tell_pair(result, pair), Line()]
@@ -50,7 +50,7 @@ def _tell_pair(result: SweepResult, pair: PairResult) -> Blocks:
 
 
 def tell_weights(drift: WeightDrift) -> Blocks:
-    """A distance in weight space: all, kinds, layers, and the tensors that moved most."""
+    """Describe a weight change: total, kinds, layers, and the tensors that changed most."""
     blocks: Blocks = [
         Line(f"{drift.tuned} against {drift.base}: {drift_words(drift)}", "strong"),
         Line(),

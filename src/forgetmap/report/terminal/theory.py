@@ -21,7 +21,7 @@ ROWS_OF_RUN = 13
 
 
 def tell_run(run: TrainingRun) -> Blocks:
-    """How a run developed, at moments that are evenly spread."""
+    """Describe a run at evenly spaced times."""
     last = len(run.path.times) - 1
     moments = sorted({round(last * part / (ROWS_OF_RUN - 1)) for part in range(ROWS_OF_RUN)})
     rows = [
@@ -38,7 +38,7 @@ def tell_run(run: TrainingRun) -> Blocks:
 
 
 def tell_outcomes(outcomes: Sequence[ClaimOutcome]) -> Blocks:
-    """Every claim with the check that came nearest to failing, and how many hold."""
+    """Describe every claim with its weakest check, and how many hold."""
     rows = [
         (outcome.id, "PASS" if is_verified(outcome) else "FAIL", *outcome_cells(outcome))
         for outcome in outcomes
@@ -54,7 +54,7 @@ def tell_outcomes(outcomes: Sequence[ClaimOutcome]) -> Blocks:
 
 
 def tell_conditions(report: ConditionReport) -> Blocks:
-    """What is kept, every inequality with both sides, and what it assumes."""
+    """Describe what is kept, every inequality with both sides, and its assumptions."""
     heads = ("condition", "secures", "left", "", "right", "holds", "claims")
     rows = [_condition_row(condition) for condition in report.conditions]
     numbers = ", ".join(
@@ -110,7 +110,7 @@ def _condition_row(condition: MethodCondition) -> tuple[str, ...]:
 
 
 def tell_advice(advice: TrainingAdvice) -> Blocks:
-    """The answer, what it assumes, and the claims it rests on."""
+    """Describe the answer, its assumptions, and the claims behind it."""
     blocks: Blocks = [Line(advice.answer, "strong")]
     for title, lines in (("Assumes", advice.assumes), ("Does not apply to", advice.not_for)):
         blocks += [Line(), Line(title, "strong"), *(Line(f"- {line}") for line in lines)]
@@ -119,5 +119,5 @@ def tell_advice(advice: TrainingAdvice) -> Blocks:
 
 
 def _limits() -> Blocks:
-    """What the theory does not know, below everything it says."""
+    """Return the limits of the theory."""
     return [Line(), Line("Limits", "strong"), *(Line(f"- {limit}", "faint") for limit in LIMITS)]

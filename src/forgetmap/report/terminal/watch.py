@@ -17,7 +17,7 @@ from forgetmap.train import WatchHistory
 
 
 def tell_watch(history: WatchHistory) -> Blocks:
-    """What happened, by look and by category, and what is missing."""
+    """Describe a training by look and by category, with missing results."""
     blocks: Blocks = [
         Line(watch_headline(history), "strong"),
         *(Line(sentence) for sentence in watch_sentences(history)),

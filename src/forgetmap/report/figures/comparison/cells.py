@@ -17,7 +17,7 @@ COLOURS = {
 
 
 def cells(payload: Payload) -> Figure | None:
-    """Right before on the left, wrong before on the right; right after below, wrong above."""
+    """Draw the cells: right before on the left, right after at the bottom."""
     records = [
         {"comparison": index} | record
         for index, comparison in enumerate(payload.comparisons)
@@ -45,7 +45,7 @@ def cells(payload: Payload) -> Figure | None:
 
 
 def _mosaic(total: GroupResult) -> list[Record]:
-    """Each cell with its corners in the unit square."""
+    """Return each cell with its corners in the unit square."""
     if not total.n:
         return []
     split = (total.n11 + total.n10) / total.n
@@ -104,7 +104,7 @@ def _spec(payload: Payload, alt: str, records: list[Record]) -> Spec:
 
 
 def _labels() -> list[Spec]:
-    """Beside the cells: there they fit whatever the share, and can be read on any colour."""
+    """Return labels beside the cells, where they fit any share and are readable on any colour."""
     sides = [
         ("datum.cell === 'kept' || datum.cell === 'forgotten'", 0, -10, "right"),
         ("datum.cell === 'gained' || datum.cell === 'never right'", 1, 10, "left"),

@@ -15,7 +15,7 @@ from forgetmap.report.payloads.schema import Payload
 
 
 def conventional(payload: Payload) -> Figure | None:
-    """How much of the loss does a drop in accuracy show?"""
+    """Draw how much of the loss a drop in accuracy shows."""
     level = data.fine_level(payload)
     facts = _facts(payload)
     first = [fact for fact in facts if fact["comparison"] == 0]
@@ -51,7 +51,7 @@ def _facts(payload: Payload) -> list[Record]:
             "group": group.name,
             "label": look.label_of(group.name),
             "comparison": index,
-            # Rounded: floats would make a change of nothing.
+            # Rounded: floating-point errors would look like a change.
             "drop": round(group.acc_before - group.acc_after, 9),
             "forgotten": group.forgetting.value,
         }

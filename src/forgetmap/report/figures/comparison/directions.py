@@ -11,7 +11,7 @@ TICKS = 6
 
 
 def directions(payload: Payload) -> Figure | None:
-    """Is what was lost here made up for there?"""
+    """Draw losses against gains of each group."""
     level = data.fine_level(payload)
     lost = {estimate.group: estimate.middle for estimate in data.points(payload, level)}
     gained = {
@@ -52,7 +52,7 @@ def _spec(payload: Payload, alt: str) -> Spec:
 
 
 def side_by_side() -> list[Spec]:
-    """Both directions of a group in one row; a direction without data stays empty."""
+    """Return transforms that join both directions of a group; a direction without data is empty."""
     short = {"lost": "forgetting", "gained": "backward_transfer"}
     columns = [
         (f"{name}{end}", direction, field)
@@ -83,7 +83,7 @@ def side_by_side() -> list[Spec]:
 
 
 def end_points(name: str, low: str, high: str) -> list[Spec]:
-    """Where a value or a range is drawn: its middle and its ends."""
+    """Return transforms for the position of a value or a range: its middle and its ends."""
     ends = {"at": f"({low} + {high}) / 2", "from": low, "to": high}
     return [
         {"calculate": f"isValid(datum.{name}) ? datum.{name} : {other}", "as": f"{name}_{end}"}
@@ -92,7 +92,7 @@ def end_points(name: str, low: str, high: str) -> list[Spec]:
 
 
 def diagonal(across: str, up: str) -> Spec:
-    """The line from 0 on which both are equal; it also gives both axes the same upper end."""
+    """Return the line of equality from 0, which also gives both axes the same upper end."""
     ends = [("max", f"{name}_to") for name in (across, up)]
     return {
         "transform": [
@@ -112,7 +112,7 @@ def diagonal(across: str, up: str) -> Spec:
 
 
 def axis(name: str, title: str) -> Spec:
-    """A share."""
+    """Return an axis of shares."""
     return {
         "field": name,
         "type": "quantitative",

@@ -21,7 +21,7 @@ COLOURS = {
     "gained": look.GAINED,
     "stays wrong": look.NEVER,
 }
-"""In the order in which they leave a stage, from above: those that are right first."""
+"""Colours of moves in the order in which they leave a stage, from above: right results first."""
 
 
 MAX_NAME_LENGTH = 22
@@ -29,7 +29,7 @@ CHANGES = ("lost", "regained", "gained")
 
 
 class Move(NamedTuple):
-    """Results that do the same between two stages."""
+    """Results with the same change between two stages."""
 
     stage: int
     kind: str
@@ -37,7 +37,7 @@ class Move(NamedTuple):
 
 
 def flow(payload: Payload) -> Figure | None:
-    """Only for chains: right above, wrong below, ribbons between."""
+    """Draw a chain: right results above, wrong below, with ribbons between stages."""
     first = payload.comparisons[0]
     if payload.kind != "chain" or not first.paths or not first.stages:
         return None
@@ -66,7 +66,7 @@ def flow(payload: Payload) -> Figure | None:
 
 
 def moves_of(paths: Sequence[PathResult]) -> list[Move]:
-    """What happens between stages, in the order of drawing."""
+    """Return the changes between stages in drawing order."""
     counts: Counter[tuple[int, str]] = Counter()
     for path in paths:
         for index in range(len(path.path) - 1):
@@ -105,7 +105,7 @@ def _draw(stages: list[str], paths: Sequence[PathResult], moves: list[Move]) -> 
 def _ribbons(
     root: ET.Element, index: int, moves: list[Move], right: tuple[int, int], total: int
 ) -> None:
-    """Each leaves and arrives in the order that makes them cross least."""
+    """Draw the ribbons, ordered so that few of them cross."""
     x0, x1 = LEFT + index * STEP + BAR, LEFT + (index + 1) * STEP
     wrong_top = [TOP + TALL * right[side] / total + GAP for side in (0, 1)]
     leaves = {"1": TOP, "0": wrong_top[0]}
@@ -142,7 +142,7 @@ def _stage(root: ET.Element, index: int, name: str, right: int, total: int) -> N
 
 
 def _counts(root: ET.Element, index: int, moves: list[Move]) -> None:
-    """What changed, below the ribbons that show it."""
+    """Draw the numbers of changes below their ribbons."""
     x = LEFT + index * STEP + BAR + 34
     changes = [move for move in moves if move.kind in CHANGES]
     for row, move in enumerate(changes):

@@ -9,11 +9,11 @@ from forgetmap.report.payloads.schema import NOISE_FLOOR, Payload
 ALL = "all items"
 MAX_TALL_ROWS = 20
 ABOVE_ALL = 9
-"""Sorts above every share."""
+"""Sort key above every share."""
 
 
 def forest(payload: Payload) -> Figure | None:
-    """One line per group, sorted by what was lost; the total above."""
+    """Draw one line per group, sorted by losses, with the total on top."""
     level = data.named_level(payload)
     estimates = data.points(payload, level)
     if not estimates:
@@ -191,4 +191,4 @@ _FLOOR: Spec = {
         "tooltip": [{"field": "floor", "title": "noise floor", "format": ".1%"}],
     },
 }
-"""A band per group, only where raw shares are drawn: nothing else is on its scale."""
+"""A band per group, only with raw shares: it is not comparable with other estimators."""

@@ -8,13 +8,13 @@ from forgetmap.report.payloads.schema import Direction, Payload
 
 MIN_COMPARISONS = 2
 MAX_PRINTED = 240
-"""Cells with their value printed in them."""
+"""Maximum number of cells with printed values."""
 
 SHADES: dict[Direction, str] = {"forgetting": "oranges", "backward_transfer": "blues"}
 
 
 def heat_maps(payload: Payload) -> list[Figure]:
-    """One for each direction."""
+    """Draw one heat map for each direction."""
     if len(data.each_pair(payload)) < MIN_COMPARISONS:
         return []
     figures = [_heat_map(payload, direction) for direction in SHADES]
@@ -48,7 +48,7 @@ def _heat_map(payload: Payload, direction: Direction) -> Figure | None:
 
 
 def _facts(payload: Payload) -> list[Record]:
-    """The same groups for all: those that lose most in any of them."""
+    """Return the same groups for all models: those with the largest losses in any of them."""
     level = data.named_level(payload)
     names = data.names_after(payload)
     worst: dict[str, float] = {}

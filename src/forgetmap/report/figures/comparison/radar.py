@@ -15,11 +15,11 @@ RINGS = 4
 NARROW = "containerSize()[0] < 700 ? 1 : 2"
 """One panel below the other on a phone; without a browser there is no container."""
 KEYS = 1000
-"""More than there are spokes: a model and a spoke make one number."""
+"""Larger than the number of spokes, so that a model and a spoke can be combined in one number."""
 
 
 def radar(payload: Payload) -> Figure | None:
-    """Only for many pairs, and as many categories as can be told apart around a circle."""
+    """Draw the radar charts if there are several pairs, and a readable number of categories."""
     level = data.named_level(payload)
     spokes = _spokes(payload)
     if payload.kind != "many" or not MIN_SPOKES <= len(spokes) <= MAX_SPOKES:
@@ -46,7 +46,7 @@ def radar(payload: Payload) -> Figure | None:
 
 
 def _spokes(payload: Payload) -> list[Record]:
-    """The groups in the order of their names."""
+    """Return the groups in the order of their names."""
     level = data.named_level(payload)
     names = sorted({
         group.name
@@ -57,7 +57,7 @@ def _spokes(payload: Payload) -> list[Record]:
 
 
 def make_spokes(names: Sequence[str], level: str) -> list[Record]:
-    """Groups around a circle, each with its direction from the centre."""
+    """Return groups around a circle, each with its direction from the centre."""
     step = 2 * math.pi / max(len(names), 1)
     return [
         {
@@ -79,7 +79,7 @@ def _models(payload: Payload) -> list[Record]:
 
 
 def make_models(names: Mapping[int, str]) -> list[Record]:
-    """Lines of a radar: number in the rows -> name."""
+    """Return the lines of a radar: number in the rows -> name."""
     return [
         {
             "key": index,
@@ -113,16 +113,16 @@ def radar_spec(
     chosen: str = "true",
     most: Mapping[str, float] | None = None,
 ) -> Spec:
-    """Two panels, forgetting and backward transfer.
+    """Return two panels, for forgetting and backward transfer.
 
     Args:
-        alt: what a screen reader says.
-        spokes: from `make_spokes`.
-        models: from `make_models`.
-        signals: the switches of the page.
+        alt: text for screen readers.
+        spokes: groups from `make_spokes`.
+        models: models from `make_models`.
+        signals: switches of the page.
         rows: the data set: records with comparison, level, group, direction, value, low and high.
-        chosen: the test of the rows that are drawn.
-        most: direction -> end of its axis, where it is not to follow the data.
+        chosen: test for the rows to draw.
+        most: direction -> end of its axis; by default it follows the data.
     """
     ends = most or {}
     return {
@@ -164,7 +164,7 @@ def radar_spec(
 
 
 def _chosen(test: str) -> list[Spec]:
-    """The rows drawn, with the spoke they are on; where one ends that has no value."""
+    """Return the drawn rows with their spokes; lines end at spokes without a value."""
     return [
         {"type": "filter", "expr": test},
         {"type": "formula", "as": "key", "expr": "datum.level + '|' + datum.group"},
@@ -192,7 +192,7 @@ def _index(spoke: str) -> str:
 
 
 def _joined() -> list[Spec]:
-    """Each point with the one on the next spoke, where both have a value."""
+    """Return each point with that on the next spoke, if both have a value."""
     return [
         _lookup("points", "here", ["there"], ["value"], ["next_value"]),
         {"type": "filter", "expr": "isValid(datum.value) && isValid(datum.next_value)"},
@@ -221,7 +221,7 @@ def _scales() -> list[Spec]:
 
 
 def _radial(most: float | None) -> Spec:
-    """Each panel has its own axis, which holds all of its values."""
+    """Return the radial scale of a panel, which covers all of its values."""
     ends: list[Spec] = [
         {"data": "panel_points", "field": "inner"},
         {"data": "panel_points", "field": "outer"},
@@ -237,7 +237,7 @@ def _radial(most: float | None) -> Spec:
 
 
 def _at(value: str, angle: str, end: str = "") -> Spec:
-    """A place in the plane from a value and a direction."""
+    """Return a position from a value and a direction."""
     radius = value if value.isdigit() else f"scale('radial', {value})"
     return {
         f"x{end}": {"signal": f"{RADIUS} + {radius} * cos({angle})"},
@@ -269,7 +269,7 @@ _STEP = [
         "rough / ten >= sqrt(2) ? 2 : 1)",
     },
 ]
-"""From ring to ring: as the ends of the axis were made round."""
+"""Distance between rings, from the rounded ends of the axis."""
 _RING = "domain('radial')[0] + datum.ring * step"
 _AWAY = f"min(scale('radial', {_RING}), {RADIUS})"
 _WITHIN = f"{_RING} <= domain('radial')[1] + step / 100"
@@ -292,7 +292,7 @@ def _circle(radius: Spec, stroke: Spec) -> Spec:
 
 
 def _zero() -> Spec:
-    """A ring of its own where values go below."""
+    """Return a separate ring for 0 if there are negative values."""
     opacity = {"signal": "domain('radial')[0] < 0 ? 1 : 0"}
     circle = _circle({"signal": "scale('radial', 0)"}, {"value": look.NEVER})
     dashes = {"strokeDash": {"value": [3, 3]}, "opacity": opacity}
@@ -363,7 +363,7 @@ def _line() -> Spec:
 
 
 def _limits() -> Spec:
-    """A range, beside those of the other models."""
+    """Return an interval beside those of the other models."""
     return {
         "type": "rule",
         "from": {"data": "panel_points"},

@@ -12,7 +12,7 @@ COLOURS = ["#D55E00", "#E69F00", "#CC79A7", "#56B4E9", "#0072B2", "#009E73", "#8
 
 
 def reasons(payload: Payload) -> Figure | None:
-    """One bar per group, in parts; nothing where no way was recorded."""
+    """Draw one bar per group by reason; None if no outcomes were recorded."""
     records = _records(payload)
     if all(record["reason"] == REASON_LABELS["unknown"] for record in records):
         return None

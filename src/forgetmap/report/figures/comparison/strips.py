@@ -12,19 +12,19 @@ from forgetmap.text import counted
 
 MAX_STRIPS = 120
 MAX_UNCHANGED = 12
-"""Strips in all, and of one path on which nothing happens."""
+"""Maximum number of strips, and of strips of one path without changes."""
 
 MAX_PATHS = 16
 TOP, LEFT, WIDE, STRIP, GAP = 34.0, 12.0, 320.0, 4.0, 9.0
 LETTER, NARROWEST = 8.0, 72.0
 MIN_HEIGHT = 13.0
-"""Width of a letter and of a stage; height of a path, so that its label fits."""
+"""Width of a letter and of a stage; minimum height of a path, so that its label fits."""
 
 WORDS = {"1": "right", "0": "wrong"}
 
 
 def strips(payload: Payload) -> Figure | None:
-    """Only for chains whose histories are at hand; at most some hundred items."""
+    """Draw a chain if its histories are known; at most some hundred items."""
     histories = payload.histories
     if payload.kind != "chain" or histories is None or not histories.path:
         return None
@@ -48,7 +48,7 @@ def strips(payload: Payload) -> Figure | None:
 
 
 def _counts(payload: Payload, histories: Histories) -> dict[str, int]:
-    """Of all items, also of those whose history was not taken along."""
+    """Return the counts over all items, also of those without a history in the payload."""
     paths = payload.comparisons[0].paths
     if paths:
         return {path.path: path.n for path in paths}
@@ -56,7 +56,7 @@ def _counts(payload: Payload, histories: Histories) -> dict[str, int]:
 
 
 def _choose_items(histories: Histories, counts: dict[str, int]) -> dict[str, list[int]]:
-    """The items drawn of each path: a fair share of those that changed, a few of the others."""
+    """Choose the items of each path: a fair share of those that changed, a few of the others."""
     places: dict[str, list[int]] = defaultdict(list)
     for index, path in enumerate(histories.path):
         places[path].append(index)
@@ -107,7 +107,7 @@ def _strip(root: ET.Element, histories: Histories, index: int, y: float, cell: f
 
 
 def _colour(path: str, stage: int) -> str:
-    """Wrong after having been right is the colour of what was lost."""
+    """Return the colour of an item at a stage; wrong after right is the colour of losses."""
     if path[stage] == "1":
         return look.KEPT if "0" not in path[:stage] else look.GAINED
     return look.FORGOTTEN if "1" in path[:stage] else look.NEVER

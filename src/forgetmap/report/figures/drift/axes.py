@@ -15,7 +15,7 @@ LEVELS: dict[MapLevel, str] = {
     "metric": "datum.level === 'metric'",
     "deep_dive": "datum.level === 'deep_dive'",
 }
-"""What a figure shows of all rows; capabilities stand below their groups."""
+"""Filter of the rows of a figure; capabilities are listed below their groups."""
 DEEP_DIVE = "Metrics that explain capabilities; they do not count in any average."
 TITLES = {
     "effect": "effect",
@@ -34,12 +34,12 @@ CHANGE_AXIS: Spec = {
 NAME_AXIS: Spec = look.NAME_AXIS | {"labelLimit": {"expr": "windowSize()[0] < 600 ? 120 : 250"}}
 """Names take less room on a phone."""
 MODEL_LABELS: Spec = {"labelLimit": 0}
-"""Names of models are never cut, so that none looks like another."""
+"""Names of models are never cut, so that they stay distinct."""
 BOLD_GROUPS: Spec = {
     "condition": {"test": "test(/^[^ ]+: /, datum.label)", "value": "bold"},
     "value": "normal",
 }
-"""Groups of capabilities stand out among these."""
+"""Emphasis of groups of capabilities."""
 ZERO: Spec = {
     "mark": look.ZERO_MARK,
     "encoding": {"x": {"datum": 0}, "y": {"value": 0}, "y2": {"value": "height"}},
@@ -56,5 +56,5 @@ TOOLTIP: list[Spec] = [
 
 
 def rows_at(drift: Capabilities, *levels: DriftLevel) -> list[Record]:
-    """The rows of some levels."""
+    """Return the rows of some levels."""
     return [row for row in data.rows_as_records(drift.rows) if row["level"] in levels]

@@ -19,7 +19,7 @@ HOW_TO_READ = (
 
 
 def of_model(payload: Payload, drift: Capabilities) -> Figure | None:
-    """Groups and capabilities of the chosen model."""
+    """Draw groups and capabilities of the selected model."""
     rows = axes.rows_at(drift, "group", "capability")
     many = len(rows) // _per_line(drift)
     return _figure(
@@ -36,7 +36,7 @@ def of_model(payload: Payload, drift: Capabilities) -> Figure | None:
 def of_all_metrics(
     payload: Payload, drift: Capabilities, level: MetricLevel = "metric"
 ) -> Figure | None:
-    """All metrics that have a value, of a single model."""
+    """Draw all metrics with a value, of a single model."""
     rows = [row for row in axes.rows_at(drift, level) if row["state"] != "none"]
     deep = level == "deep_dive"
     many = f"{len(rows) // _per_line(drift):,} metrics"
@@ -52,7 +52,7 @@ def of_all_metrics(
 
 
 def of_capability(payload: Payload, drift: Capabilities) -> Figure | None:
-    """The metrics of the capability that is open."""
+    """Draw the metrics of the open capability."""
     return _figure(
         payload,
         axes.rows_at(drift, "metric"),
@@ -68,7 +68,7 @@ def of_capability(payload: Payload, drift: Capabilities) -> Figure | None:
 
 
 def deep_dive_of_capability(payload: Payload, drift: Capabilities) -> Figure | None:
-    """The metrics that explain the capability that is open."""
+    """Draw the metrics that explain the open capability."""
     rows = [row for row in axes.rows_at(drift, "deep_dive") if row["state"] != "none"]
     return _figure(
         payload,
@@ -84,7 +84,7 @@ def deep_dive_of_capability(payload: Payload, drift: Capabilities) -> Figure | N
 
 
 def of_capability_in_all(payload: Payload, drift: Capabilities) -> Figure | None:
-    """The capability that is open, in every model."""
+    """Draw the open capability in every model."""
     if len(drift.result.models) == 1:
         return None
     return _figure(
@@ -109,7 +109,7 @@ _TABLE = ("comparison", "after", "capability", "id", "name", "scale", "value", "
 
 
 def _columns(down: str) -> list[str]:
-    """What shows all models has no chosen one."""
+    """Return the columns of the table; a figure of all models has no selected one."""
     return [name for name in _TABLE if name != "comparison" or down != "after"]
 
 

@@ -12,7 +12,7 @@ LENIENT, STRICT = "in any format", "as demanded"
 
 
 def form(payload: Payload, drift: Capabilities) -> Figure | None:
-    """Only where some metric has a strict and a lenient value."""
+    """Draw the figure if a metric has a strict and a lenient value."""
     records = _records(drift)
     if not records:
         return None

@@ -11,15 +11,14 @@ from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
 from forgetmap.report.payloads.schema import Capabilities, Payload
 
 SHADES = ["#9c4500", "#d55e00", "#f2a673", "#f4f4f2", "#8cc0e3", "#0072b2", "#004f7c"]
-"""From down to up: orange and blue are told apart by everyone."""
+"""Colours from down to up: orange and blue are distinct for colour-blind readers."""
 WITHIN_NOISE = "#c3c7cc"
 MAX_PRINTED = 400
-"""Cells with their value printed in them."""
+"""Maximum number of cells with printed values."""
 WIDE = 10
-"""Models up to which there is room for words."""
+"""Maximum number of models with room for words."""
 LONG_NAME = 10
-"""Signs beyond which names of models stand upright: leaning they would take the width of the cells,
-and the last of them would end beyond the picture."""
+"""Length above which names of models are vertical; slanted ones would be too wide."""
 STEP = 23
 NAMES: dict[MapLevel, str] = {
     "capability": "drift",
@@ -44,7 +43,7 @@ HOW_TO_READ = (
 def heat_map(
     payload: Payload, drift: Capabilities, level: MapLevel = "capability"
 ) -> Figure | None:
-    """Every cell of every model; what has no data is hatched and never a number."""
+    """Draw every cell of every model; cells without data are hatched and have no number."""
     lines = _lines(drift, level)
     if not lines:
         return None

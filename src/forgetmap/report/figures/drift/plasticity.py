@@ -10,11 +10,11 @@ from forgetmap.report.payloads.schema import Capabilities, Payload
 
 HEIGHT = 340
 MAX_NAMES = 8
-"""Models whose names fit."""
+"""Maximum number of models with names."""
 
 
 def plasticity(payload: Payload, drift: Capabilities) -> Figure | None:
-    """Only where tasks were named that the models were trained for."""
+    """Draw the figure if target tasks of the training are named."""
     records = _records(drift)
     if not records:
         return None

@@ -23,12 +23,12 @@ INTERVALS = "Thin lines are 95% intervals over seeds, drawn between 0% and 100%.
 
 
 def cut(value: float | None) -> float | None:
-    """A share as it is drawn: a t interval of a few seeds can end beyond 0% or 100%."""
+    """Clip a share for drawing: t intervals of a few seeds can exceed 0% or 100%."""
     return None if value is None else min(max(value, 0.0), 1.0)
 
 
 def shares(estimate: Estimate, *, kept: bool = False) -> Record:
-    """A share with its limits; or what is left of the whole."""
+    """Return a share with its interval, or its complement."""
     low, value, high = estimate.low, estimate.value, estimate.high
     if kept:
         low, value, high = _rest(high), _rest(value), _rest(low)
@@ -40,7 +40,7 @@ def _rest(value: float | None) -> float | None:
 
 
 def domain(values: Iterable[float | None], *, zero: bool = False) -> list[float]:
-    """Round ends within 0 and 1 that hold all these shares; kept ones end at 1, lost ones at 0."""
+    """Return rounded ends within 0 and 1 that include all shares; kept ones end at 1, lost at 0."""
     known = [value for value in values if value is not None]
     low, high = min(known, default=0.0), max(known, default=1.0)
     step = 0.1 if high - low > 0.15 else 0.05
@@ -50,12 +50,12 @@ def domain(values: Iterable[float | None], *, zero: bool = False) -> list[float]
 
 
 def part_of(value: float, ends: list[float]) -> float:
-    """How far along an axis a value lies, from 0 to 1."""
+    """Return the position of a value on an axis, from 0 to 1."""
     return (value - ends[0]) / (ends[1] - ends[0])
 
 
 def share_axis(field: str, title: str, ends: list[float], ticks: int = 6) -> Spec:
-    """An axis of shares."""
+    """Return an axis of shares."""
     return {
         "field": field,
         "type": "quantitative",
@@ -66,12 +66,12 @@ def share_axis(field: str, title: str, ends: list[float], ticks: int = 6) -> Spe
 
 
 def legend() -> Spec:
-    """Above the picture, two names to a line: a number that depends on the width cuts the top."""
+    """Return a legend above the picture with two columns: a width-dependent number cuts the top."""
     return {"orient": "top", "symbolOpacity": 1, "symbolSize": 90, "columns": 2}
 
 
 def by_needs(result: LabResult) -> tuple[Spec, Spec]:
-    """Colour and shape: what a method needs of the old data."""
+    """Return colour and shape by the old data that a method needs."""
     present = {method.needs for method in result.methods}
     names = [name for name in NEEDS if name in present]
     places = [list(NEEDS).index(name) for name in names]
@@ -88,11 +88,11 @@ def by_needs(result: LabResult) -> tuple[Spec, Spec]:
 
 
 def titles(result: LabResult) -> dict[str, str]:
-    """Name of a method -> as it is drawn."""
+    """Return name of a method -> label."""
     return {method.method: look.label_of(method.title) for method in result.methods}
 
 
 def mean_lost(runs: Iterable[LabRun]) -> float | None:
-    """Mean of the shares lost, near and far, over runs."""
+    """Return the mean of the shares forgotten, near and far, over runs."""
     known = [lost for run in runs for part in PARTS if (lost := run.lost(part)) is not None]
     return sum(known) / len(known) if known else None

@@ -14,14 +14,14 @@ from forgetmap.results import Estimate
 from forgetmap.text import counted, percent
 
 WIDTH = 440
-"""For which names are placed: of a card on a page of usual width."""
+"""Width of a usual card, for placing names."""
 NARROW = 400
-"""Below it only names on the front have room."""
+"""Below this width, only names on the front are shown."""
 TICKS = (0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128)
 
 
 def front(result: LabResult, part: Part) -> Figure | None:
-    """Compute across, what is kept up; each method at its best setting."""
+    """Draw retention against compute; each method at its best setting."""
     methods = [method for method in result.methods if _lost(method, part).value is not None]
     if not methods:
         return None
@@ -137,7 +137,7 @@ def _layers(result: LabResult, ends: list[float], y_ends: list[float]) -> list[S
 
 
 def _names(x: Spec, y: Spec) -> list[Spec]:
-    """Names, and first a halo of the ground that keeps lines from crossing them out."""
+    """Return names with a halo, which keeps lines from crossing them."""
     mark: Spec = {
         "type": "text", "baseline": "middle", "fontSize": 12,
         "align": {"expr": "datum.align"}, "dx": {"expr": "datum.dx"}, "dy": {"expr": "datum.dy"},
@@ -164,7 +164,7 @@ def _tips() -> list[Spec]:
 
 
 def swept_runs(result: LabResult, part: Part) -> Figure | None:
-    """Every training run: new-task score across, what is kept up."""
+    """Draw every training run: retention against the score on the new task."""
     needs = {method.method: method.needs for method in result.methods}
     names = axes.titles(result)
     records = [
@@ -205,7 +205,7 @@ def swept_runs(result: LabResult, part: Part) -> Figure | None:
 
 
 def _target_layers(target: float, x: Spec, *, left: bool) -> list[Spec]:
-    """A line at the target, and its name where there is room."""
+    """Return a line at the target, and its label if there is room."""
     data = {"values": [{"score": target, "words": f"target {percent(target, 0)}"}]}
     words = {"type": "text", "align": "left" if left else "right", "dx": 5 if left else -5, "y": 8}
     return [
@@ -219,7 +219,7 @@ def _target_layers(target: float, x: Spec, *, left: bool) -> list[Spec]:
 
 
 def _run_points(x: Spec, y: Spec, colour: Spec, shape: Spec) -> Spec:
-    """A point for each run; hollow where it did not come to the target."""
+    """Return a point for each run; hollow if it did not reach the target."""
     return {
         "mark": {"type": "point", "size": 24, "opacity": 0.7},
         "encoding": {

@@ -13,11 +13,11 @@ _SIDES = (
     ("right", -AWAY, 12.0), ("left", AWAY, -24.0), ("left", AWAY, 24.0),
     ("right", -AWAY, -24.0), ("right", -AWAY, 24.0),
 )  # fmt: skip
-"""Alignment and distance; those first are taken where there is room."""
+"""Alignment and offsets in order of preference."""
 
 
 class NamePlace(NamedTuple):
-    """Of a name, from its point."""
+    """Position of a name relative to its point."""
 
     align: str
     dx: float
@@ -34,13 +34,13 @@ class _Box(NamedTuple):
 def place_names(
     points: Sequence[tuple[float, float]], names: Sequence[str], width: float, height: float
 ) -> list[NamePlace]:
-    """Greedy: each name where it hides least of what stands already.
+    """Place names greedily, each where it overlaps least with earlier ones.
 
     Args:
-        points: in pixels, from the upper left.
-        names: one for each.
-        width: of the picture.
-        height: of the picture.
+        points: points in pixels, from the upper left.
+        names: name of each point.
+        width: width of the picture.
+        height: height of the picture.
     """
     taken = [_Box(x - 6, y - 6, x + 6, y + 6) for x, y in points]
     places = []
@@ -63,7 +63,7 @@ def _box(x: float, y: float, name: str, side: tuple[str, float, float]) -> _Box:
 
 
 def _hidden(box: _Box, taken: Sequence[_Box], width: float, height: float) -> float:
-    """Area that two claim; what is beyond the picture counts as well."""
+    """Return the overlapping area, including the area outside the picture."""
     inside = _common(box, _Box(0, 0, width, height))
     whole = (box.right - box.left) * (box.bottom - box.top)
     return 3 * (whole - inside) + sum(_common(box, other) for other in taken)

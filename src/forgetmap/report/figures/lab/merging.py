@@ -15,7 +15,7 @@ _COLOURS = [look.KEPT, look.FORGOTTEN]
 
 
 def recovered_by_drift(result: MergeDriftResult) -> Figure:
-    """Drift across, what the best merge undoes of the loss up."""
+    """Draw the share of the loss that the best merge undoes, against drift."""
     order = sorted({level.share for level in result.levels})
     small = set(order[: len(order) // 2])
     records = [
@@ -66,7 +66,7 @@ def _mean_records(result: MergeDriftResult, records: list[Record]) -> list[Recor
 
 
 def _distance_ends(records: list[Record]) -> list[float]:
-    """With room for words on the right; whatever was measured, a logarithm has ends."""
+    """Return the ends of the axis, with room for text on the right; always positive for logs."""
     reach = [record["distance"] for record in records if record["distance"] > 0] or [0.01, 0.1]
     return [min(reach) / 1.25, max(reach) * 1.6]
 
@@ -123,11 +123,11 @@ PATH_CAPTION = (
     "stays high before it falls, merging costs little. The ring is the merge that undoes most "
     "while keeping 95% of what was learned."
 )
-"""How to read the paths of merges."""
+"""Explanation of the paths of merges."""
 
 
 def merge_paths(result: MergeDriftResult) -> Figure:
-    """Small pictures, one per level: what is kept against what is known, along the merges."""
+    """Draw one small chart per level: retention against the new task, along the merges."""
     places = {share: n for n, share in enumerate(sorted({le.share for le in result.levels}))}
     records: list[Record] = [
         {

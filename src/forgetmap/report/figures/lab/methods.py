@@ -22,16 +22,16 @@ BASELINES = {
 _BASELINE_COLOURS = [look.GAINED, "#CC79A7"]
 SHADES = {"forgetting": "oranges", "backward_transfer": "blues"}
 PANEL = 120
-"""Pixels, either way, of a panel on paper; on a page it is wider."""
+"""Width and height of a panel on paper in pixels; on a page it is wider."""
 _POINTS = "datum.value ? format(100 * datum.value, '+~g') : '0'"
 WORD_WIDTH = 26
-"""Of a share in a cell."""
+"""Width of a share in a cell."""
 MAX_PRINTED = 15
-"""Columns whose cells have their value printed."""
+"""Maximum number of columns with printed values."""
 
 
 def differences(result: LabResult, part: Part) -> Figure | None:
-    """Share lost by each method less by plain fine-tuning, twice."""
+    """Draw the share lost by each method minus that of both baselines."""
     records = _difference_records(result, part)
     if not records:
         return None
@@ -74,7 +74,7 @@ def differences(result: LabResult, part: Part) -> Figure | None:
 
 
 def _difference_layers(own: Spec, x: Spec, shape: Spec) -> list[Spec]:
-    """Intervals and points beside the line of no difference."""
+    """Return intervals and points beside the line of no difference."""
     ends = {"x": x | {"field": "low"}, "x2": {"field": "high"}}
     points = {"x": x, "tooltip": _difference_tips(), "shape": {"field": "baseline", "scale": shape}}
     return [
@@ -92,7 +92,7 @@ def _difference_layers(own: Spec, x: Spec, shape: Spec) -> list[Spec]:
 
 
 def _difference_records(result: LabResult, part: Part) -> list[Record]:
-    """Limits of few seeds can lie beyond all items."""
+    """Return the records; bounds of few seeds are clipped, as they may exceed all items."""
     return [
         {
             "method": look.label_of(method.title), "order": order,
@@ -122,7 +122,7 @@ def _difference_tips() -> list[Spec]:
 
 
 def categories(result: LabResult) -> list[Figure]:
-    """Methods down, categories across: forgotten, and gained."""
+    """Draw heat maps of methods by category: forgotten, and gained."""
     return [
         _heat_map(result, "forgetting", "forgotten"),
         _heat_map(result, "backward_transfer", "gained"),
@@ -171,7 +171,7 @@ def _heat_map(result: LabResult, direction: str, word: str) -> Figure:
         spec=look.base_spec(alt)
         | {
             "data": {"values": records},
-            "padding": {"left": 5, "top": 20, "right": 34, "bottom": 5},  # names lean out
+            "padding": {"left": 5, "top": 20, "right": 34, "bottom": 5},  # slanted names need room
             "height": 25 * len(result.methods),
             "encoding": place,
             "layer": [_cells(direction), *([_printed(narrow)] if columns <= MAX_PRINTED else [])],
@@ -197,7 +197,7 @@ def _cells(direction: str) -> Spec:
 
 
 def _printed(narrow: str) -> Spec:
-    """Values in the cells, where these are wide enough."""
+    """Return the values in the cells, if these are wide enough."""
     return {
         "mark": {
             "type": "text",
@@ -210,7 +210,7 @@ def _printed(narrow: str) -> Spec:
 
 
 def rates(result: LabResult) -> Figure | None:
-    """Lost share over learning rates, one panel per method, with plain fine-tuning in grey."""
+    """Draw the lost share by learning rate, one panel per method; plain fine-tuning is grey."""
     names = axes.titles(result)
     records = [
         record
@@ -248,7 +248,7 @@ def _few(tried: Sequence[float]) -> list[float]:
 
 
 def _rate_records(result: LabResult, method: MethodResult, order: int, name: str) -> list[Record]:
-    """Every setting of a method, and those of plain fine-tuning beside it."""
+    """Return every setting of a method, and those of plain fine-tuning."""
     own = [run for run in result.runs if run.method == method.method]
     plain = [run for run in result.runs if run.method == BASELINE]
     lines = [("plain", plain)] if method.method != BASELINE else []
@@ -303,7 +303,7 @@ def _rate_layers(x: Spec, y: Spec) -> list[Spec]:
 
 
 def strengths(result: LabResult) -> Figure | None:
-    """Plasticity against stability: each strength of a method at its own best learning rate."""
+    """Draw plasticity against stability: each strength of a method at its best learning rate."""
     names = axes.titles(result)
     records = [
         record
@@ -334,7 +334,7 @@ _STRENGTHS = ("panel", "strength", "rate", "score", "value", "runs")
 
 
 def _with_places(records: list[Record], x_ends: list[float], y_ends: list[float]) -> list[Record]:
-    """Each point with the place of its name, panel by panel."""
+    """Return each point with the position of its name, by panel."""
     placed: list[Record] = []
     for panel in dict.fromkeys(record["panel"] for record in records):
         own = [record for record in records if record["panel"] == panel]
@@ -349,7 +349,7 @@ def _with_places(records: list[Record], x_ends: list[float], y_ends: list[float]
 
 
 def _learned_ends(records: list[Record]) -> list[float]:
-    """Room on the right for the names of points; scores that were matched lie close together."""
+    """Return the ends of the axis, with room on the right for names; matched scores are close."""
     scores = [record["score"] for record in records]
     low = max(0.0, math.floor(20 * min(scores) - 0.5) / 20)
     return [low, max(min(1.0, math.ceil(20 * max(scores)) / 20), low + 0.1)]
@@ -378,7 +378,7 @@ def _strength_records(
 
 
 def _best_rate(runs: list[LabRun]) -> list[LabRun]:
-    """Of one strength, the runs at the rate that came to the target and lost least."""
+    """Return the runs of one strength at the rate that reached the target and forgot least."""
     by_rate = [[run for run in runs if run.rate == rate] for rate in {run.rate for run in runs}]
     reached = [group for group in by_rate if all(run.reached for run in group)]
     if reached:
@@ -387,7 +387,7 @@ def _best_rate(runs: list[LabRun]) -> list[LabRun]:
 
 
 def _mean_score(runs: list[LabRun]) -> float:
-    """Of runs that did not diverge."""
+    """Return the mean score of runs that did not diverge."""
     return fmean(run.score for run in runs if run.score is not None)
 
 

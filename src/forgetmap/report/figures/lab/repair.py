@@ -20,7 +20,7 @@ TARGETED, UNTOUCHED = "targeted domains", "other domains"
 
 
 def recovered(result: RepairResult) -> Figure:
-    """Share of what was forgotten that is right again."""
+    """Draw the share of the forgotten items that are right again."""
     records = _recovered_records(result)
     means = [record for record in records if record["seed"] is None]
     alt = "; ".join(
@@ -70,7 +70,7 @@ def _recovered_records(result: RepairResult) -> list[Record]:
 
 
 def score_kept(result: RepairResult) -> Figure:
-    """Whether the repair costs what had been learned."""
+    """Draw whether the repair costs the new task."""
     records: list[Record] = []
     for summary in result.summaries:
         kind = KINDS.get(summary.kind, summary.kind)

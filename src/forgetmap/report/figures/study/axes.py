@@ -17,31 +17,31 @@ TOPS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 CLIPPED = " Shares are drawn between 0% and 100%; tables have the full values."
 NO_RUN = "no run"
 HEAD = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE} "
-"""Before the name of a stage among names of pairs."""
+"""Prefix of the name of a stage among names of pairs."""
 NAMES_WIDTH = {"expr": "containerSize()[0] < 500 ? 120 : 250"}
-"""Room for names: less on a phone; without a browser there is no container."""
+"""Width of names: less on a phone; without a browser there is no container."""
 
 
 def clip(value: float | None) -> float | None:
-    """What is drawn of a share."""
+    """Clip a share for drawing."""
     return None if value is None else min(max(value, 0.0), 1.0)
 
 
 def estimate_of(change: CategoryChange | None, effect: Effect) -> Estimate:
-    """The estimate of an effect; none where the pair has no such category."""
+    """Return the estimate of an effect; missing if the pair does not have the category."""
     if change is None:
         return Estimate.missing("", "no item of this category")
     return change.forgetting if effect == "forgetting" else change.backward_transfer
 
 
 def top_of(values: Sequence[float | None]) -> float:
-    """A round share above all of these; never beyond all items."""
+    """Return a round share above all of these, at most 1."""
     most = max((value for value in values if value is not None), default=0.0)
     return next((top for top in TOPS if most <= top), 1.0)
 
 
 def share_axis(field: str, title: str | None, values: Sequence[float | None]) -> Spec:
-    """From nothing to a round share above the most."""
+    """Return an axis from 0 to a round share above the largest value."""
     return {
         "field": field, "type": "quantitative", "title": title,
         "scale": {"domain": [0, top_of(values)], "nice": False},
@@ -50,7 +50,7 @@ def share_axis(field: str, title: str | None, values: Sequence[float | None]) ->
 
 
 def name_axis(field: str = "name") -> Spec:
-    """Names down the left, in the order of the study."""
+    """Return an axis of names on the left, in the order of the study."""
     return {
         "field": field, "type": "nominal", "title": None,
         "sort": {"field": "order", "op": "min"},
@@ -65,7 +65,7 @@ def name_axis(field: str = "name") -> Spec:
 
 
 def pair_names(pairs: Sequence[PairDetail]) -> list[str]:
-    """What to call each pair: with the model before where labels repeat."""
+    """Return the name of each pair, with the model before if labels repeat."""
     labels = [pair.label for pair in pairs]
     full = [
         f"{pair.label} from {pair.before}" if labels.count(pair.label) > 1 else pair.label
@@ -81,10 +81,10 @@ class PairRow(NamedTuple):
     """A row of a figure.
 
     Attributes:
-        name: of the pair, or of its stage.
-        group: the stage.
-        pair: None where a model has no run.
-        is_head: whether it is the name of a stage.
+        name: name of the pair, or of its stage.
+        group: name of the stage.
+        pair: the pair; None if a model has no run.
+        is_head: whether it is the heading of a stage.
     """
 
     name: str
@@ -94,7 +94,7 @@ class PairRow(NamedTuple):
 
 
 def declared_rows(detail: StudyDetail, group: str | None = None) -> list[PairRow]:
-    """Every pair that is declared, stage by stage; of several stages each below its name."""
+    """Return every declared pair by stage; several stages have headings."""
     known = {(pair.before, pair.after): pair for pair in detail.pairs}
     names = dict(zip(known, pair_names(detail.pairs), strict=True))
     groups = detail.groups if group is None else [group]
@@ -111,7 +111,7 @@ def declared_rows(detail: StudyDetail, group: str | None = None) -> list[PairRow
 
 
 def estimate_record(change: CategoryChange | None, effect: Effect) -> Record:
-    """Value and limits as they are drawn."""
+    """Return value and bounds, clipped for drawing."""
     estimate = estimate_of(change, effect)
     return {
         "value": clip(estimate.value),

@@ -17,7 +17,7 @@ ROW = 24
 def pair_changes(
     detail: StudyDetail, category: str = TOTAL, group: str | None = None
 ) -> Figure | None:
-    """Every pair of a study, or of a group, in one category."""
+    """Draw every pair of a study, or of a group, in one category."""
     rows = [
         _record(row.name, order, row.pair.category(category) if row.pair else None, _gap(row))
         for order, row in enumerate(axes.declared_rows(detail, group))
@@ -27,7 +27,7 @@ def pair_changes(
 
 
 def category_changes(pair: PairDetail) -> Figure | None:
-    """Every category of a pair."""
+    """Draw every category of a pair."""
     rows = [
         _record(look.label_of(change.category), order, change)
         for order, change in enumerate(pair.categories)
@@ -44,7 +44,7 @@ def _gap(row: axes.PairRow) -> str:
 def _record(name: str, order: int, change: CategoryChange | None, gap: str = "no items") -> Record:
     forgetting, transfer = (axes.estimate_record(change, effect) for effect in axes.EFFECTS)
     lost, gained = (axes.estimate_of(change, effect).value for effect in axes.EFFECTS)
-    # Luck falls on both alike, so their difference is the change of accuracy.
+    # Luck affects both equally, so their difference is the accuracy change.
     net = None if lost is None or gained is None else gained - lost
     return {
         "name": name,

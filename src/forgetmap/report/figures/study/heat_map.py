@@ -11,11 +11,11 @@ from forgetmap.text import share
 SHADES: dict[Effect, str] = {"forgetting": "oranges", "backward_transfer": "blues"}
 DASH = "\N{EN DASH}"
 MAX_PRINTED = 600
-"""Cells with their value printed in them."""
+"""Maximum number of cells with printed values."""
 
 
 def study_heat_map(detail: StudyDetail, effect: Effect) -> Figure | None:
-    """Every pair, also those that are missing, against every category."""
+    """Draw every pair, including missing ones, by category."""
     records = _records(detail, effect)
     known = [record for record in records if record["value"] is not None]
     if not known or len(detail.categories) < 2:
@@ -76,7 +76,7 @@ def _spec(alt: str, records: list[Record], effect: Effect) -> Spec:
     ]
     return look.base_spec(alt) | {
         "data": {"values": records},
-        "padding": {"left": 5, "top": 5, "bottom": 5, "right": 40},  # a head may lean out
+        "padding": {"left": 5, "top": 5, "bottom": 5, "right": 40},  # a slanted heading needs room
         "height": (24 if len(records) <= MAX_PRINTED else 14) * count,
         "encoding": {"x": x, "y": axes.name_axis()},
         "layer": [

@@ -11,7 +11,7 @@ MIN_PAIRS = 2
 
 
 def lost_items_figure(counts: Sequence[int]) -> Figure | None:
-    """How many items were forgotten by so many pairs; `counts` starts at no pair."""
+    """Draw how many items were forgotten by how many pairs; `counts` starts at 0 pairs."""
     last = max((number for number, count in enumerate(counts) if count), default=0)
     if len(counts) - 1 < MIN_PAIRS or not last:
         return None

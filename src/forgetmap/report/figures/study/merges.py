@@ -11,13 +11,13 @@ from forgetmap.text import counted
 
 ROW = 30
 SHIFT = 4
-"""Of the two effects from the middle of a row."""
+"""Distance of the two effects from the middle of a row."""
 WIDTH = 400
-"""Of a panel: two stand side by side on a wide page."""
+"""Width of a panel: two fit side by side on a wide page."""
 
 
 def merge_figure(detail: StudyDetail) -> Figure | None:
-    """What merges forget and gain, beside the later of their models."""
+    """Draw forgetting and gains of merges, beside the later of their models."""
     records = _records(detail)
     if not records:
         return None

@@ -19,11 +19,11 @@ from forgetmap.text import share
 
 LEVEL = "category"
 ROWS = "pairs"
-"""Of the data set; the page fills the one that is called `rows`."""
+"""Name of the data set; the page fills the one called `rows`."""
 
 
 def stage_radars(detail: StudyDetail, group: str) -> list[Figure]:
-    """As many as are needed to tell the pairs of a stage apart; all with the same axes."""
+    """Draw as many radar charts as keep the pairs of a stage distinct, with the same axes."""
     names = axes.pair_names(detail.pairs)
     pairs = [
         (name, pair) for name, pair in zip(names, detail.pairs, strict=True) if pair.group == group

@@ -14,7 +14,7 @@ from forgetmap.study import StudyDetail
 
 
 def study_figures(detail: StudyDetail, lost_counts: Sequence[int] = ()) -> list[Figure]:
-    """Figures of the whole study; `lost_counts` are items forgotten by 0, 1, ... pairs."""
+    """Return the figures of the study; `lost_counts` are items forgotten by 0, 1, ... pairs."""
     figures = [
         study_heat_map(detail, "forgetting"),
         study_heat_map(detail, "backward_transfer"),

@@ -20,11 +20,11 @@ SIZE_LABEL = (
 SCALES = ("low", "high")
 MIN_SIZES = 2
 SPREAD = 0.7
-"""Of the points of one scale of data, on an axis from one scale to the other."""
+"""Spread of the points of one scale of data, relative to the distance of scales."""
 
 
 def size_figure(detail: StudyDetail) -> Figure | None:
-    """Size across, effects up; models made alike are joined."""
+    """Draw effects against size; similar models are joined by lines."""
     records = _size_records(detail)
     trends = {record["line"] for record in records if record["line"]}
     if not trends:
@@ -52,7 +52,7 @@ def size_figure(detail: StudyDetail) -> Figure | None:
 
 
 def _with_legends_below(spec: Spec) -> Spec:
-    """One legend below the other: side by side they are wider than the page."""
+    """Put one legend below the other: side by side they are wider than the page."""
     below = {"layout": {"bottom": {"anchor": "start", "direction": "vertical"}}}
     config = spec["config"]
     return spec | {"config": config | {"legend": config["legend"] | below}}
@@ -92,7 +92,7 @@ def _size_layers(x: Spec, y: Spec, records: list[Record]) -> list[Spec]:
 
 
 def _by(field: str, records: list[Record], marks: list[str]) -> Spec:
-    """A mark for each value of a field; beyond as many as there are marks they repeat."""
+    """Return a mark for each value of a field; marks repeat if there are too few."""
     names = list(dict.fromkeys(record[field] for record in records))
     return {
         "field": field, "type": "nominal", "title": None,
@@ -138,12 +138,12 @@ def _size_records(detail: StudyDetail) -> list[Record]:
 
 
 def _line(name: str, sizes: Mapping[str, set[float]]) -> str:
-    """The line that a pair is on; none where there is one size."""
+    """Return the line of a pair; empty if there is only one size."""
     return name if len(sizes.get(name, ())) >= MIN_SIZES else ""
 
 
 def data_figure(detail: StudyDetail) -> Figure | None:
-    """Little data beside much, each pair a point."""
+    """Draw effects for little and much data, one point per pair."""
     records = _data_records(detail)
     if len({record["data"] for record in records}) < len(SCALES):
         return None
@@ -180,7 +180,7 @@ def _data_records(detail: StudyDetail) -> list[Record]:
             "pair": name,
             "stage": look.label_of(detail.study.model(pair.after).stage or pair.group),
             "data": f"{scale} data",
-            # Side by side around the place of their scale.
+            # Side by side around the position of their scale.
             "across": SCALES.index(scale) + SPREAD * ((number + 0.5) / len(pairs) - 0.5),
             **axes.estimate_record(pair.total, effect),
         }

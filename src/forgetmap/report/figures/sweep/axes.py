@@ -8,13 +8,13 @@ from forgetmap.sweep import SweepResult
 
 HEIGHT = 320
 DASHES = [[1, 0], [6, 4], [2, 3], [8, 3, 2, 3], [4, 2], [10, 4], [1, 2]]
-"""Of methods: told apart by dashes and by shapes."""
+"""Dashes of methods, in addition to shapes."""
 SHARES: Spec = {"format": "~%", "labelFlush": False, "tickCount": 6}
 SELECTED_PAIR: Spec = {"filter": "datum.comparison === comparison"}
 
 
 def spec(alt: str) -> Spec:
-    """What every figure of a sweep starts with; the page chooses the tuned model."""
+    """Return the common part of figures of a sweep; the page selects the tuned model."""
     return look.base_spec(alt, [look.DARK, {"name": "comparison", "value": 0}])
 
 
@@ -23,7 +23,7 @@ def _methods(result: SweepResult) -> list[str]:
 
 
 def method_colour(result: SweepResult) -> Spec:
-    """One colour per method; a legend where there are several."""
+    """Return one colour per method, with a legend if there are several."""
     names = _methods(result)
     colours = [look.MODELS[index % len(look.MODELS)] for index in range(len(names))]
     return {
@@ -36,14 +36,14 @@ def method_colour(result: SweepResult) -> Spec:
 
 
 def method_shape(result: SweepResult) -> Spec:
-    """One shape per method."""
+    """Return one shape per method."""
     names = _methods(result)
     shapes = [look.SHAPES[index % len(look.SHAPES)] for index in range(len(names))]
     return {"field": "method", "title": None, "scale": {"domain": names, "range": shapes}}
 
 
 def method_dash(result: SweepResult) -> Spec:
-    """One kind of line per method."""
+    """Return one dash pattern per method."""
     names = _methods(result)
     dashes = [DASHES[index % len(DASHES)] for index in range(len(names))]
     return {

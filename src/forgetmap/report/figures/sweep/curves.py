@@ -29,7 +29,7 @@ class _Words(NamedTuple):
 def _curves(
     result: SweepResult, words: _Words, records: list[Record], colours: dict[str, str]
 ) -> Figure | None:
-    """Shares along the path, with bands."""
+    """Draw shares along the path, with intervals as bands."""
     known = [record for record in records if record["value"] is not None]
     if not known:
         return None
@@ -86,7 +86,7 @@ def _curves(
 
 
 def _ends(records: list[Record]) -> str:
-    """The first and last of each curve of the first pair, in words."""
+    """Describe the first and last point of each curve of the first pair."""
     sentences = []
     first = [record for record in records if record["comparison"] == 0]
     for what in dict.fromkeys(field["what"] for field in first):
@@ -99,7 +99,7 @@ def _ends(records: list[Record]) -> str:
 def _curve_records(
     result: SweepResult, pick: dict[str, str], group: str | None = None
 ) -> list[Record]:
-    """Long form: one record per point and measure."""
+    """Return one record per point and measure."""
     records = []
     for index, pair in enumerate(result.pairs):
         for point in pair.points:
@@ -128,7 +128,7 @@ BANDS = "Bands are separate 95% intervals of each point; luck is included."
 
 
 def path(result: SweepResult) -> Figure | None:
-    """What is forgotten and gained, against base."""
+    """Draw forgotten and gained items, relative to the base."""
     where = " Forgotten outside the target tasks, gained within them." if result.targets else ""
     words = _Words(
         "path",
@@ -140,7 +140,7 @@ def path(result: SweepResult) -> Figure | None:
 
 
 def trade(result: SweepResult) -> Figure | None:
-    """What is kept of the gains, and recovered of the losses, of the tuned model."""
+    """Draw the gains kept and the losses recovered, relative to the tuned model."""
     pick = {KEPT: "retained", RECOVERED: "recovered"}
     words = _Words(
         "trade",
@@ -155,7 +155,7 @@ def trade(result: SweepResult) -> Figure | None:
 
 
 def categories(result: SweepResult) -> list[Figure | None]:
-    """One each, so that they can be read on a phone; those with the greatest losses."""
+    """Draw one figure per category, which fits a phone; the largest losses first."""
     groups: dict[str, float] = {}
     for pair in result.pairs:
         for point in pair.points:
@@ -163,7 +163,7 @@ def categories(result: SweepResult) -> list[Figure | None]:
                 loss = group.forgetting.value or 0.0
                 groups[group.name] = max(groups.get(group.name, 0.0), loss)
     groups.pop(ALL_ITEMS, None)
-    if len(groups) < 2:  # one category is all items
+    if len(groups) < 2:  # one category equals all items
         return []
     order = sorted(groups, key=lambda name: (-groups[name], name))[:MAX_GROUPS]
     return [
@@ -190,7 +190,7 @@ def _items(result: SweepResult, name: str) -> int:
 
 
 def connectivity(result: SweepResult) -> Figure:
-    """Accuracy along the path, and the line between its ends."""
+    """Draw accuracy along the path, and the line between its ends."""
     records = _line_records(result)
     heights = [barrier for barrier in result.pairs[0].barriers if barrier.group == ALL_ITEMS]
     alt = "Largest distance below the line: " + "; ".join(
@@ -245,7 +245,7 @@ def connectivity(result: SweepResult) -> Figure:
 
 
 def _line_records(result: SweepResult) -> list[Record]:
-    """Accuracy and the line, with limits of their distance."""
+    """Return accuracy and the line, with intervals of their distance."""
     records = []
     for index, pair in enumerate(result.pairs):
         ends = {point.reused: point.accuracy for point in pair.points if point.reused}

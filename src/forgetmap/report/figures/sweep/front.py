@@ -12,7 +12,7 @@ _ALIGN = "datum.forgetting > 0.6 * domain('x')[1] ? 'right' : 'left'"
 
 
 def pareto_front(result: SweepResult) -> Figure | None:
-    """Forgetting across, gains kept up."""
+    """Draw the gains kept against forgetting."""
     records = [record for record in _records(result) if record["gain"] is not None]
     if not records:
         return None
@@ -38,7 +38,7 @@ def pareto_front(result: SweepResult) -> Figure | None:
 
 
 def _front_layers(result: SweepResult) -> list[Spec]:
-    """Limits, paths, the ring around the best, points, names."""
+    """Return intervals, paths, a ring around the best, points and names."""
     x: Spec = {
         "field": "forgetting", "type": "quantitative", "title": "forgotten, of all items",
         "axis": axes.SHARES,
@@ -103,7 +103,7 @@ def _front_tips() -> list[Spec]:
 
 
 def _records(result: SweepResult) -> list[Record]:
-    """One record per point of every path."""
+    """Return one record per point of every path."""
     return [
         {
             "comparison": index,
@@ -127,7 +127,7 @@ def _records(result: SweepResult) -> list[Record]:
 
 
 def _label(pair: PairResult, number: int) -> str | None:
-    """What is written beside a point: of the best, and once of each parent."""
+    """Return the label of a point: of the best, and once of each parent."""
     point = pair.points[number]
     if number == pair.best.point:
         return point_name(point)

@@ -12,7 +12,7 @@ from forgetmap.text import percent
 
 
 def weight_drift_figure(drift: WeightDrift) -> Figure:
-    """How far each layer and each kind of module moved, of one pair."""
+    """Draw the change of each layer and each kind of module, for one pair."""
     records = _bars(0, drift, "layers") + _bars(0, drift, "kinds")
     figure = _bar_figure(records, "weight_drift", "Weight change")
     assert figure is not None  # noqa: S101  # every tensor has a kind
@@ -20,7 +20,7 @@ def weight_drift_figure(drift: WeightDrift) -> Figure:
 
 
 def weights(result: SweepResult, of: str) -> Figure | None:
-    """How far `layers` or `kinds` of modules moved."""
+    """Draw the change of `layers` or `kinds` of modules."""
     records = [
         bar
         for index, pair in enumerate(result.pairs)
@@ -100,7 +100,7 @@ def _bar_figure(records: list[Record], name: str, title: str) -> Figure | None:
 
 
 def benefits(result: SweepResult) -> Figure | None:
-    """Drift across, benefit up, one point per tuned model."""
+    """Draw benefit against drift, one point per tuned model."""
     records = [
         {
             "model": look.label_of(pair.name),
@@ -141,7 +141,7 @@ def benefits(result: SweepResult) -> Figure | None:
 
 
 def _benefit_layers(x: Spec, y: Spec) -> list[Spec]:
-    """Intervals, points and their names beside the line of no benefit."""
+    """Return intervals, points and names beside the line of no benefit."""
     tips = [{"field": "model"}]
     tips += [{"field": record, "format": ".1%"} for record in ("moved", "benefit", "low", "high")]
     return [

@@ -11,20 +11,20 @@ from forgetmap.text import percent, share, signed
 
 DASH = "\N{EN DASH}"
 LONG = 44
-"""Letters from which on a text is written on several lines."""
+"""Length from which a text is wrapped."""
 MISSING = '<span class="drift drift-none">{}</span>'
 
 
 class SiteCell(NamedTuple):
-    """A cell.
+    """A table cell.
 
     Attributes:
-        text: what it says.
-        href: where it leads, relative to the folder of the site; empty for nowhere.
-        value: what it is sorted by and saved as, where that is a number; None is unknown.
-        note: stands below it, smaller.
+        text: displayed text.
+        href: link relative to the folder of the site; empty for none.
+        value: number for sorting and saving; None if unknown.
+        note: small text below.
         look: `words`, `number`, `forgotten`, `gained` or `gap`.
-        full: what it is saved as, where the text is shortened.
+        full: saved text, if the displayed one is shortened.
     """
 
     text: str
@@ -39,9 +39,9 @@ class SiteTable(NamedTuple):
     """A table that can be sorted, searched and saved.
 
     Attributes:
-        name: of the file that it is saved as.
-        caption: what it is.
-        heads: of the columns.
+        name: name of the saved file.
+        caption: description of the table.
+        heads: headings of the columns.
         rows: cells.
     """
 
@@ -52,31 +52,31 @@ class SiteTable(NamedTuple):
 
 
 def words(text: str, href: str = "", note: str = "") -> SiteCell:
-    """A name, or a sentence."""
+    """Return a cell with a name or a sentence."""
     return SiteCell(text, href, note=note, look="words")
 
 
 def count(number: int | None, href: str = "") -> SiteCell:
-    """How many; a number without items leads nowhere."""
+    """Return a cell with a count; 0 has no link."""
     if number is None:
         return SiteCell(DASH)
     return SiteCell(f"{number:,}", href if number else "", float(number))
 
 
 def part(value: float | None) -> SiteCell:
-    """A share of all items."""
+    """Return a cell with a share of all items."""
     return SiteCell(DASH if value is None else share(value), value=value)
 
 
 def change(before: float | None, after: float | None) -> SiteCell:
-    """A change of accuracy, in points."""
+    """Return a cell with an accuracy change in points."""
     if before is None or after is None:
         return SiteCell(DASH)
     return SiteCell(f"{signed(100 * (after - before), 1)}", value=after - before)
 
 
 def estimate(value: Estimate, look: str, href: str = "") -> SiteCell:
-    """A share with its interval below."""
+    """Return a cell with a share, and its interval below."""
     if value.value is None:
         return SiteCell(DASH)
     limits = "" if value.low is None else f"{share(value.low)} to {share(value.high)}"
@@ -84,14 +84,14 @@ def estimate(value: Estimate, look: str, href: str = "") -> SiteCell:
 
 
 def gap(text: str) -> SiteCell:
-    """What is missing; it is no number."""
+    """Return a cell for a missing value."""
     return SiteCell(text, look="gap")
 
 
 def without_empty(
     name: str, caption: str, heads: Sequence[str], rows: Sequence[Sequence[SiteCell]]
 ) -> SiteTable:
-    """Columns that say nothing in any row are left out."""
+    """Return a table without columns that are empty in all rows."""
     shown = [
         place
         for place in range(len(heads))
@@ -103,7 +103,7 @@ def without_empty(
 
 
 def site_table(table: SiteTable, root: str) -> str:
-    """HTML of a table; `root` leads from the page to the folder of the site."""
+    """Return HTML of a table; `root` leads from the page to the folder of the site."""
     heads = "".join(
         f'<th scope="col"{_class(table, place)}>{escaped(head)}</th>'
         for place, head in enumerate(table.heads)
@@ -158,14 +158,14 @@ def _content(cell: SiteCell, root: str) -> str:
 
 
 def page_link(href: str, html: str, root: str) -> str:
-    """A link to another page of the site, or within one; `html` is escaped already."""
+    """Return a link to another page of the site, or within one; `html` is already escaped."""
     if href.startswith("#"):
         return f'<a href="{escaped(href)}">{html}</a>'
     return f'<a href="{escaped(root + href)}" data-page>{html}</a>'
 
 
 def facts_list(facts: dict[str, str], root: str, links: dict[str, str] | None = None) -> str:
-    """Names with values, some of which lead somewhere."""
+    """Return names with values, some of them linked."""
     lines = []
     for name, text in facts.items():
         href = (links or {}).get(name)
@@ -175,7 +175,7 @@ def facts_list(facts: dict[str, str], root: str, links: dict[str, str] | None = 
 
 
 def limits_of(value: Estimate) -> str:
-    """A share with its interval, in a sentence."""
+    """Return a share with its interval for a sentence."""
     if value.value is None:
         return "unknown"
     if value.low is None:

@@ -35,15 +35,15 @@ PAIR_HEADS = (
 
 @dataclass(frozen=True, slots=True)
 class SiteContext:
-    """A study, where its pages lie, and its items.
+    """A study with the paths of its pages and its items.
 
     Attributes:
-        detail: the study in full.
-        names: where pages lie.
-        reader: of items; None where there are none.
-        secrets: what is redacted in texts.
-        lost: the items that most pairs forgot.
-        lost_counts: how many items were forgotten by 0, 1, ... pairs.
+        detail: detailed results of the study.
+        names: paths of pages.
+        reader: reader of items; None if there are none.
+        secrets: patterns that are redacted in texts.
+        lost: items that most pairs forgot.
+        lost_counts: number of items forgotten by 0, 1, ... pairs.
     """
 
     detail: StudyDetail
@@ -55,12 +55,12 @@ class SiteContext:
 
     @property
     def title(self) -> str:
-        """Of the site."""
+        """Title of the site."""
         return self.detail.study.title or self.detail.study.name
 
     @property
     def level(self) -> str:
-        """Of the intervals, in words."""
+        """Confidence level of the intervals as text."""
         return f"{100 * self.detail.study.level:g}%"
 
     @property
@@ -69,15 +69,15 @@ class SiteContext:
         return [*self.detail.pairs, *self.detail.merges]
 
     def page(self, title: str, root: str = "../") -> SitePage:
-        """An empty page; all but those at the top lie in folders."""
+        """Return an empty page; all but those at the top are in folders."""
         return SitePage(self.title, title, root)
 
     def table(self, table: SiteTable, page: SitePage) -> str:
-        """HTML of a table; nothing where it would be empty."""
+        """Return HTML of a table; empty if it has no rows."""
         return cells.site_table(table, page.root) if table.rows else ""
 
     def note(self) -> str:
-        """How numbers are to be read."""
+        """Return an explanation of the numbers."""
         if self.detail.source:
             return (
                 "Published values: shares of all items, adjusted for chance and clipped at 0 "
@@ -92,14 +92,14 @@ class SiteContext:
     def pair_table(
         self, name: str, caption: str, pairs: Sequence[PairDetail], category: str = TOTAL
     ) -> SiteTable:
-        """Pairs, one below the other, in one category; those without runs as gaps."""
+        """Return a table of pairs in one category."""
         heads = [head for head in PAIR_HEADS if self._is_known(head)]
         rows = [self._pair_row(pair, category) for pair in pairs]
         shown = [place for place, head in enumerate(PAIR_HEADS) if head in heads]
         return SiteTable(name, caption, heads, [[row[n] for n in shown] for row in rows])
 
     def with_gaps(self, table: SiteTable, group: str | None = None) -> SiteTable:
-        """The table with a row for each pair that is declared and has no values."""
+        """Add a row for each declared pair without values."""
         known = {(pair.before, pair.after) for pair in self.detail.pairs}
         missing = {gap.model for gap in self.detail.result.gaps}
         rows = list(table.rows)
@@ -116,7 +116,7 @@ class SiteContext:
         return table._replace(rows=rows)
 
     def _is_known(self, head: str) -> bool:
-        """Published values have no items and no accuracies."""
+        """Whether a column is known: published values have no items and no accuracies."""
         unknown = ("items", "accuracy before", "after", "change, points", "forgotten", "gained")
         return not self.detail.source or head not in unknown
 
@@ -136,14 +136,14 @@ class SiteContext:
         ]
 
     def item_columns(self, number: int) -> dict[str, list[Any]]:
-        """The items on the page of a pair, redacted if requested."""
-        assert self.reader is not None  # noqa: S101  # asked for only then
+        """Return the items on the page of a pair, redacted if requested."""
+        assert self.reader is not None  # noqa: S101  # only called if there are items
         columns = self.reader.columns(number)
         return redact_columns(columns, self.secrets) if self.secrets else columns
 
 
 def effect_cells(change: CategoryChange | None, lost: str, gained: str) -> list[SiteCell]:
-    """Accuracies, effects with intervals, and counts that lead to items."""
+    """Return cells with accuracies, effects with intervals, and counts linked to items."""
     if change is None:
         return [SiteCell(cells.DASH)] * 7
     return [
@@ -158,7 +158,7 @@ def effect_cells(change: CategoryChange | None, lost: str, gained: str) -> list[
 
 
 def size_cell(detail: StudyDetail, pair: PairDetail) -> SiteCell:
-    """Of the model after, in billions of parameters."""
+    """Return the size of the model after, in billions of parameters."""
     model = next((one for one in detail.study.models if one.id == pair.after), None)
     if model is None or model.billions is None:
         return SiteCell(cells.DASH)
@@ -166,7 +166,7 @@ def size_cell(detail: StudyDetail, pair: PairDetail) -> SiteCell:
 
 
 def findings_list(findings: Sequence[StudyFinding]) -> str:
-    """Each claim with its answer, what it rests on, and what else could have made it so."""
+    """Return each claim with its answer, evidence and confounds."""
     return f'<ul class="findings">{"".join(map(_finding, findings))}</ul>' if findings else ""
 
 
@@ -183,7 +183,7 @@ def _finding(finding: StudyFinding) -> str:
 
 
 def gaps_card(context: SiteContext) -> str:
-    """Which models have no run, and which pairs are missing for it."""
+    """Return a card with models without a run and the pairs that need them."""
     notices = [notice.message for notice in context.detail.result.findings.notices]
     gaps = context.detail.result.gaps
     if gaps:
@@ -197,7 +197,7 @@ def gaps_card(context: SiteContext) -> str:
 
 
 def crumbs(parts: Sequence[tuple[str, str]], page: SitePage) -> str:
-    """The way to a page."""
+    """Return the breadcrumbs of a page."""
     links = SEPARATOR.join(
         cells.page_link(href, escaped(text), page.root) if href else escaped(text)
         for text, href in parts

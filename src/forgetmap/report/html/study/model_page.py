@@ -13,7 +13,7 @@ from forgetmap.text import counted, listed
 
 
 def model_page(context: SiteContext, name: str) -> str:
-    """HTML of the page."""
+    """Return HTML of the page."""
     study = context.detail.study
     model = next((one for one in study.models if one.id == name), None)
     merge = next((one for one in study.merges if one.id == name), None)

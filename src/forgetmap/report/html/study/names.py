@@ -19,11 +19,11 @@ class SiteNames:
 
     Attributes:
         stages: group -> page.
-        pairs: (before, after) -> page, merges among them.
-        items: (before, after) -> file with all changed items; empty where there are none.
+        pairs: (before, after) -> page, including merges.
+        items: (before, after) -> file with all changed items; empty if there are none.
         categories: name -> page.
         models: id -> page.
-        tables: group -> beginning of the names of its tables.
+        tables: group -> prefix of the names of its tables.
     """
 
     stages: dict[str, str]
@@ -34,14 +34,14 @@ class SiteNames:
     tables: dict[str, str]
 
     def pair(self, pair: PairDetail, **state: str) -> str:
-        """The page of a pair; with a state, the items that it names."""
+        """Return the page of a pair; a state selects its items."""
         page = self.pairs[pair.before, pair.after]
         has_items = (pair.before, pair.after) in self.items
         return f"{page}#{urlencode(state)}" if state and has_items else page
 
 
 def name_pages(detail: StudyDetail) -> SiteNames:
-    """A file for every page; no name from outside is used unchanged."""
+    """Return a file for every page; names from inputs are never used unchanged."""
     every = [*detail.pairs, *detail.merges]
     pairs = _numbered([f"{pair.before}-{pair.after}" for pair in every])
     keys = [(pair.before, pair.after) for pair in every]

@@ -12,16 +12,16 @@ from forgetmap.report.html.study.context import SiteContext
 from forgetmap.text import counted
 
 QUESTION = 160
-"""Letters of a question in the table."""
+"""Maximum length of a question in the table."""
 NAMED = 3
-"""Pairs that are named of those that forgot an item."""
+"""Number of pairs that are named for each forgotten item."""
 NO_ITEMS = (
     "The items of published values are not available; a study with runs or logs lists them here."
 )
 
 
 def lost_page(context: SiteContext) -> str:
-    """HTML of the page of the items that most pairs forgot."""
+    """Return HTML of the page of the items that most pairs forgot."""
     page = context.page("Items forgotten by most pairs", "")
     if context.reader is None:
         lead = NO_ITEMS
@@ -78,7 +78,7 @@ def _row(context: SiteContext, number: int) -> list[SiteCell]:
 
 
 def downloads_page(context: SiteContext, folder: Path) -> str:
-    """HTML of the page with all files of the folder that are no pages."""
+    """Return HTML of the page with all other files of the folder."""
     page = context.page("Downloads", "")
     page.add(
         '<section class="card first" aria-label="Summary"><p class="names">Downloads</p>'

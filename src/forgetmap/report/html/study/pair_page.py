@@ -23,7 +23,7 @@ FEW_SHARED = 0.8
 
 
 def pair_page(context: SiteContext, number: int) -> str:
-    """HTML of the page."""
+    """Return HTML of the page."""
     pair = context.all_pairs[number]
     page = context.page(f"{pair.before} → {pair.after}")
     stage = context.names.stages.get(pair.group, f"{START}#section=merges")

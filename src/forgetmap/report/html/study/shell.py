@@ -1,7 +1,7 @@
 """The shell of the site: pages with a common style sheet and scripts beside them.
 
-A browser that opens a file runs scripts that lie beside it, but neither modules nor scripts named
-by their hashes. So the policy allows files of the site and nothing that stands in a page.
+A browser that opens a local file runs scripts beside it, but neither modules nor scripts listed by
+their hashes. So the policy allows files of the site and no inline scripts.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ MENU = {
 
 
 def write_assets(folder: Path) -> None:
-    """Write style and scripts."""
+    """Write style sheet and scripts."""
     target = folder / ASSETS
     target.mkdir(parents=True, exist_ok=True)
     style = "\n".join(map(page_file, STYLES))
     (target / "site.css").write_text(style, encoding="utf-8")
-    # In a scope of its own, as a module would be.
+    # In its own scope, like a module.
     script = f'(() => {{\n"use strict";\n{page_script("study")}\n}})();\n'
     (target / "site.js").write_text(script, encoding="utf-8")
     (target / "vega.js").write_text(_as_classic(vega_bundle()), encoding="utf-8")
@@ -56,12 +56,12 @@ def _as_classic(module: str) -> str:
 
 
 class SitePage:
-    """Puts a page of the site together from above to below.
+    """Builds a page of the site from top to bottom.
 
     Args:
         site: title of the site.
-        title: of the page.
-        root: leads from the page to the folder of the site: empty or `../`.
+        title: title of the page.
+        root: path from the page to the folder of the site: empty or `../`.
     """
 
     def __init__(self, site: str, title: str, root: str) -> None:
@@ -71,18 +71,18 @@ class SitePage:
         self._pictures: list[Pictures] = []
 
     def add(self, html: str) -> None:
-        """Words and tables; HTML that is escaped already."""
+        """Add text and tables as escaped HTML."""
         self._html.append(html)
 
     def section(self, title: str, html: str, name: str = "") -> None:
-        """A section under its title; nothing where it would be empty."""
+        """Add a section with its title, unless it is empty."""
         if html:
             place = f' id="{escaped(name)}" tabindex="-1"' if name else ""
             words = escaped(title)
             self.add(f'<section{place} aria-label="{words}"><h2>{words}</h2>{html}</section>')
 
     def place(self, figures: Sequence[Figure | None]) -> str:
-        """HTML of the place where these figures will be drawn; nothing where there is none."""
+        """Return HTML for the position of these figures; empty if there are none."""
         drawn = [figure for figure in figures if figure is not None]
         if not drawn:
             return ""
@@ -93,7 +93,7 @@ class SitePage:
         )
 
     def html(self, items: Mapping[str, Any] | None = None) -> str:
-        """The text of the file; with `items`, the page lists them one by one."""
+        """Return the text of the file; with `items`, the page lists them."""
         figures = ",".join(as_json(part.figures) for part in self._pictures)
         content: dict[str, Any] = {"items": items, "rows": [{} for _ in self._pictures]}
         root = escaped(self.root)

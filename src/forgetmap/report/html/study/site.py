@@ -45,11 +45,11 @@ from forgetmap.study import ItemReader, LostItem, StudyDetail
 
 LOST_ITEMS = 100
 MOST_LETTERS = 300
-"""Of a question or an answer in the file of all changed items."""
+"""Maximum length of a question or an answer in the file of all changed items."""
 RESULT = "study.json"
 MANIFEST = {"schema_version": 1, "study_report": True}
 OnPage = Callable[[str], None]
-"""Is told what is written."""
+"""Callback that receives the name of each page that is written."""
 
 
 def write_study(
@@ -62,23 +62,23 @@ def write_study(
     limit: int = STUDY_ITEMS,
     on_page: OnPage | None = None,
 ) -> Path:
-    """Write tables, figures and the site of a study into a folder, all or nothing.
+    """Write tables, figures and the site of a study into a folder, atomically.
 
     Args:
-        detail: what `examine_study` returned.
-        folder: where to.
+        detail: a result of `examine_study`.
+        folder: folder to write.
         overwrite: replace an earlier report.
-        texts: with questions, answers and responses.
-        redact: regular expressions; what they match in texts is redacted.
-        limit: most changed items on the page of a pair.
-        on_page: is told what is written.
+        texts: include questions, answers and responses.
+        redact: regular expressions; matches in texts are redacted.
+        limit: maximum number of changed items on the page of a pair.
+        on_page: called with the name of each page that is written.
 
     Returns:
         The start page.
 
     Raises:
-        OutputError: it cannot be written, or is there already.
-        UsageError: an entry of `redact` is no regular expression.
+        OutputError: the folder cannot be written, or already exists.
+        UsageError: an entry of `redact` is not a regular expression.
     """
     secrets, target = parse_patterns(redact), Path(folder)
     tell = on_page or (lambda _: None)
@@ -146,7 +146,7 @@ def _bind(make: Callable[[SiteContext, str], str], context: SiteContext, name: s
 
 
 def _site_figures(context: SiteContext) -> list[tuple[str, Figure]]:
-    """Figures of the whole study, then the radars of each stage, with the stage."""
+    """Return the figures of the whole study, then the radars of each stage, with the stage."""
     detail = context.detail
     radars = [(group, one) for group in detail.groups for one in stage_radars(detail, group)]
     whole = study_figures(detail, context.lost_counts)
@@ -154,7 +154,7 @@ def _site_figures(context: SiteContext) -> list[tuple[str, Figure]]:
 
 
 def _write_figures(figures: Sequence[tuple[str, Figure]], folder: Path) -> None:
-    """Each as SVG, for papers; none where the package that draws is missing."""
+    """Write each figure as SVG; none if the package that draws is missing."""
     if not has_vega():
         return
     folder.mkdir()
@@ -164,8 +164,8 @@ def _write_figures(figures: Sequence[tuple[str, Figure]], folder: Path) -> None:
 
 
 def _write_items(context: SiteContext, number: int, path: Path) -> None:
-    """Every changed item of a pair as CSV: without responses, long texts by their beginning."""
-    assert context.reader is not None  # noqa: S101  # asked for only then
+    """Write every changed item of a pair as CSV, without responses and with shortened texts."""
+    assert context.reader is not None  # noqa: S101  # only called if there are items
     table = _shortened(context.reader.table(number))
     if context.secrets:
         table = _redacted_table(table, context.secrets)
@@ -174,7 +174,7 @@ def _write_items(context: SiteContext, number: int, path: Path) -> None:
 
 
 def _shortened(table: pa.Table) -> pa.Table:
-    """With the beginnings of long texts: the files of all pairs say a question again and again."""
+    """Shorten long texts: the files of all pairs repeat the questions."""
     columns = [
         pc.utf8_slice_codeunits(table[name], 0, MOST_LETTERS) if name in OF_ITEMS else table[name]
         for name in table.schema.names

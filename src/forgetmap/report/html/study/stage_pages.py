@@ -20,7 +20,7 @@ LOOKS: dict[Effect, str] = {"forgetting": "forgotten", "backward_transfer": "gai
 
 
 def stage_page(context: SiteContext, group: str) -> str:
-    """HTML of the page of a stage."""
+    """Return HTML of the page of a stage."""
     page = context.page(group)
     detail = context.detail
     pairs = [pair for pair in detail.pairs if pair.group == group]
@@ -94,7 +94,7 @@ def _means(context: SiteContext, effects: Sequence[GroupEffect], page: SitePage)
 def _matrix(
     context: SiteContext, effect: Effect, pairs: Sequence[PairDetail], page: SitePage
 ) -> str:
-    """Pairs down, categories across; every number leads to its items."""
+    """Return a table of pairs by category; every number is linked to its items."""
     names = context.detail.categories
     kind = LOOKS[effect]
     rows = []
@@ -154,7 +154,7 @@ def _printed_cell(pair: PairDetail, category: str, effect: Effect) -> SiteCell:
 
 
 def category_page(context: SiteContext, category: str) -> str:
-    """HTML of the page of a category."""
+    """Return HTML of the page of a category."""
     page = context.page(category)
     detail = context.detail
     page.add(crumbs([("Categories", f"{START}#section=categories"), (category, "")], page))
@@ -204,7 +204,7 @@ def _stage_means(context: SiteContext, effects: Sequence[GroupEffect], page: Sit
 
 
 def _tasks(context: SiteContext, category: str, page: SitePage) -> str:
-    """Each task with its means over all pairs."""
+    """Return each task with its means over all pairs."""
     found: dict[str, list[tuple[float, float, int]]] = {}
     options: dict[str, float | None] = {}
     for pair in context.detail.pairs:

@@ -17,7 +17,7 @@ STAGE_HEADS = ("stage", "pairs", "lineages", "forgetting", "backward transfer", 
 
 
 def start_page(context: SiteContext, figures: Sequence[Figure]) -> str:
-    """HTML of the page."""
+    """Return HTML of the page."""
     page = context.page(context.title, "")
     detail = context.detail
     page.add(_first_card(context))
@@ -60,7 +60,7 @@ def _first_card(context: SiteContext) -> str:
 
 
 def _headline(detail: StudyDetail) -> str:
-    """Where most and where least is forgotten, and how many claims can be told."""
+    """Return where most and least is forgotten, and how many claims are decided."""
     totals = [
         group for group in detail.result.findings.groups
         if group.category == TOTAL and group.forgetting.value is not None
@@ -85,7 +85,7 @@ def _value(group: GroupEffect) -> str:
 
 
 def _drift(context: SiteContext, page: SitePage) -> str:
-    """What the pairs say about capabilities, where the study measures any."""
+    """Return the findings on capabilities, if the study measures drift."""
     findings = context.detail.result.findings
     known = {(pair.before, pair.after): pair for pair in context.detail.pairs}
     rows = [
@@ -189,7 +189,7 @@ def _models(context: SiteContext, page: SitePage) -> str:
 
 
 def run_words(context: SiteContext) -> str:
-    """Where the values of a model come from."""
+    """Return the origin of the values of a model."""
     return "published" if context.detail.source else "read"
 
 
