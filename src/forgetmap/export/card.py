@@ -1,6 +1,6 @@
 """A section for model cards on forgotten items, with the evidence.
 
-It stands between two comments, so that writing it again replaces it and keeps everything else.
+Two comments enclose the section, so that writing it again replaces it and keeps everything else.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from forgetmap.text import (
 )
 
 BEGIN, END = "<!-- forgetmap: begin -->", "<!-- forgetmap: end -->"
-"""What the section stands between."""
+"""Comments around the section."""
 _SECTION = re.compile(rf"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
 CORRECTED = (
     "Shares in the table are of all items of a group; the verdicts of groups are corrected for "
@@ -39,13 +39,13 @@ HEADS = ("items", "before", "after", "forgotten", "gained", "lost", "verdict")
 
 @dataclass(frozen=True, slots=True)
 class CardSummary:
-    """What was written.
+    """The written section.
 
     Attributes:
-        out: the file.
-        verdict: of all items.
-        headline: what may be concluded, in one sentence.
-        action: whether the file was made, or a section of it added or replaced.
+        out: path of the file.
+        verdict: verdict on all items.
+        headline: the verdict in one sentence.
+        action: whether the file was created, or a section was added or replaced.
     """
 
     out: str
@@ -54,7 +54,7 @@ class CardSummary:
     action: str
 
     def to_json(self) -> str:
-        """As `--json` prints it."""
+        """Return the output of `--json`."""
         return json.dumps(asdict(self), indent=2)
 
 
@@ -63,13 +63,13 @@ def write_card(
 ) -> CardSummary:
     """Write the section on forgetting into a model card, or replace an earlier one.
 
-    Everything else in the file stays as it is; without a file one is made.
+    Everything else in the file stays as it is; a missing file is created.
 
     Args:
-        comparison: what `compare` returned.
+        comparison: result of `compare`.
         out: the model card, such as `README.md`.
-        command: what was typed, to be shown.
-        rows: groups in the table, at most.
+        command: the command to show.
+        rows: maximum number of groups in the table.
     """
     out = Path(out)
     section = card_section(comparison.result, command=command, rows=rows)
@@ -90,12 +90,12 @@ def write_card(
 
 
 def card_section(result: ComparisonResult, *, command: str = "", rows: int = CARD_ROWS) -> str:
-    """The section as Markdown, with the comments it stands between.
+    """Return the section as Markdown, with the comments around it.
 
     Args:
-        result: of one comparison.
-        command: what was typed, to be shown.
-        rows: groups in the table, at most.
+        result: result of one comparison.
+        command: the command to show.
+        rows: maximum number of groups in the table.
     """
     summary = summarize(result)
     parts = [
@@ -121,7 +121,7 @@ def _read(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except IsADirectoryError:
-        return None  # said where it is written
+        return None  # writing raises the error
     except UnicodeDecodeError as error:
         raise UnreadableError(
             f"the model card is not UTF-8 (byte {error.start})",
@@ -135,7 +135,7 @@ def _paragraph(sentences: Sequence[str]) -> list[str]:
 
 
 def _table(result: ComparisonResult, rows: int) -> list[str]:
-    """The groups that lost most for sure, categories where there are any."""
+    """Return the groups with the largest certified losses; categories if there are any."""
     groups, noun = (result.categories, "category") if result.categories else (result.tasks, "task")
     first = sorted(groups, key=lambda group: -(group.headline.forgetting.low or 0.0))[:rows]
     if len(groups) < 2:
@@ -177,7 +177,7 @@ def _how(result: ComparisonResult, command: str) -> list[str]:
 
 
 def _run(run: RunResult) -> str:
-    """Name, model and id; not where it lies, which is nobody's business."""
+    """Return name, model and id of a run, without its private path."""
     facts = {"model": run.model, "run": run.run_id, "stage": run.stage}
     known = ", ".join(f"{n} {escape_markdown(v)}" for n, v in facts.items() if v and v != run.name)
     name = escape_markdown(run.name.rstrip("/").rpartition("/")[2] or run.name)
@@ -185,7 +185,7 @@ def _run(run: RunResult) -> str:
 
 
 def _limits(result: ComparisonResult) -> list[str]:
-    """What this does not show."""
+    """Return the limitations of the comparison."""
     total = result.total
     asked = f"{counted(total.items, 'item')} of {counted(len(result.tasks), 'task')}"
     limits = [f"The comparison covers only {asked}.", CORRECTED]

@@ -1,12 +1,12 @@
 """Detection of texts that equal, contain or reword an evaluation item.
 
-A question is found in a text in four ways, each blind to case, punctuation, white space and Unicode
-form, and each by an index of all questions, so that a text is read once however many there are:
+A question is found in a text in four ways, each ignoring case, punctuation, white space and Unicode
+form, and each by an index of all questions, so that a text is read only once:
 
 - same: a message is the question.
-- contains: all its letters stand in the text in a row; its words, where it is short.
-- part: 60 letters of it do, which is about 13 words.
-- reworded: 80 % of its words stand close together, all its numbers among them.
+- contains: the text has all its letters in a row; its words, if it is short.
+- part: the text has 60 of its letters in a row, which is about 13 words.
+- reworded: the text has 80 % of its words close together, including all its numbers.
 
 Pieces that many questions share, such as instructions, are evidence of none of them.
 """
@@ -38,24 +38,25 @@ from forgetmap.records import text_hash
 Why = Literal["same", "contains", "part", "reworded"]
 WHYS: Final[tuple[Why, ...]] = ("same", "contains", "part", "reworded")
 PART = 60
-"""Letters in a row that are a long part of a question."""
+"""Letters in a row that count as a long part of a question."""
 MIN_REWORDED = 8
-"""Words from which on a question can be recognised by most of them."""
+"""Minimum number of words of a question that can be recognised when reworded."""
 CONTAINED = 0.8
-"""Share of the words of a question that make a text a rewording of it."""
+"""Minimum share of the words of a question in a rewording."""
 WEIGHTY = 0.8
-"""The same share with words weighed by how rare they are, so that phrases do not make questions."""
+"""The same share with words weighted by rarity, so that common phrases do not count as
+questions."""
 RUN = 3
-"""Words in a row that are looked up."""
+"""Number of words in a row that are looked up."""
 SPARE = 8
-"""Words that may stand beside a question of a few letters in a message."""
+"""Number of further words in a message with a question of a few letters."""
 
 Ids = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """Why a text must not be trained on, and the item that it would give away."""
+    """Why a text must not be trained on, and the evaluation item that it leaks."""
 
     why: Why
     item: MeasuredItem
@@ -63,12 +64,12 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class PlainText:
-    """A text of one or several messages as plain words.
+    """A text of one or several messages as normalised words.
 
     Attributes:
-        raw: the messages as they are.
-        messages: the words of each.
-        words: all of them.
+        raw: the original messages.
+        messages: words of each message.
+        words: words of all messages.
     """
 
     raw: tuple[str, ...]
@@ -77,20 +78,20 @@ class PlainText:
 
     @classmethod
     def of(cls, messages: Sequence[str]) -> PlainText:
-        """From messages as people write them."""
+        """Normalise messages."""
         plain = tuple(map(plain_words, messages))
         return cls(tuple(messages), plain, b" ".join(filter(None, plain)))
 
 
 Check = Callable[[PlainText, bytes, int, MeasuredQuestion, int], Why | None]
-"""Text, its letters and a place in them, question and a place in it -> how it is found there."""
+"""Text, its letters and a position in them, question and a position in it -> kind of match."""
 
 
 class DuplicateFinder:
     """Finds evaluation items in texts, many texts at a time.
 
     Args:
-        items: everything that was measured.
+        items: all evaluation items.
     """
 
     def __init__(self, items: Sequence[MeasuredItem]) -> None:
@@ -109,7 +110,7 @@ class DuplicateFinder:
         self._rewordings = RewordingIndex(questions)
 
     def find(self, texts: Sequence[PlainText]) -> list[Duplicate | None]:
-        """For each text the first evaluation item that it leaks, or None."""
+        """Return for each text the first evaluation item that it leaks, or None."""
         found = [self._same(text) for text in texts]
         self._search(texts, found, self._long, _check_long)
         self._search(texts, found, self._short, _check_short)
@@ -132,7 +133,7 @@ class DuplicateFinder:
         return None
 
     def _tiny_inside(self, message: bytes) -> Iterator[MeasuredQuestion]:
-        """Questions of a few letters in a message that is hardly longer than they are."""
+        """Return questions of a few letters in a message that is hardly longer."""
         words = message.split()
         if len(words) > self._tiny_words + SPARE:
             return
@@ -150,7 +151,7 @@ class DuplicateFinder:
         index: PieceIndex,
         check: Check,
     ) -> None:
-        """Look at every place where a piece of a question stands."""
+        """Check every position at which a piece of a question occurs."""
         if not len(index):
             return
         letters = [
@@ -193,19 +194,19 @@ def _is_proven(question: MeasuredQuestion, text: PlainText) -> bool:
 
 
 def _shared_length(text: bytes, begin: int, other: bytes, offset: int) -> int:
-    """Length of what two texts share around a piece that they share, as far as it matters."""
+    """Return the shared length of two texts around a common piece, up to the relevant maximum."""
     left, right = text[max(begin - PART, 0) : begin][::-1], text[begin : begin + PART]
     return _same_length(left, other[:offset][::-1]) + _same_length(right, other[offset:])
 
 
 def _same_length(one: bytes, other: bytes) -> int:
-    """How many letters two texts begin with alike."""
+    """Return the length of the common beginning of two texts."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _long_pieces(questions: Sequence[MeasuredQuestion]) -> Iterator[tuple[int, int, int]]:
-    """Pieces next to each other: whatever is twice as long contains a whole one."""
+    """Return adjacent pieces: any text twice as long as a piece contains a whole one."""
     rows: list[tuple[int, int, int]] = []
     for number, question in enumerate(questions):
         keys = piece_keys(question.letters, LONG)
@@ -219,7 +220,7 @@ def _long_pieces(questions: Sequence[MeasuredQuestion]) -> Iterator[tuple[int, i
 def _telling(
     rows: Sequence[tuple[int, int, int]], shared: Mapping[int, int]
 ) -> Iterator[tuple[int, int, int]]:
-    """Pieces that few share, and of each question the one that the fewest do."""
+    """Return pieces that few questions share, and at least the rarest one of each question."""
     rarest: dict[int, tuple[int, int, int]] = {}
     for row in rows:
         best = rarest.setdefault(row[0], row)
@@ -231,7 +232,7 @@ def _telling(
 
 
 def _short_pieces(questions: Sequence[MeasuredQuestion]) -> Iterator[tuple[int, int, int]]:
-    """Of each question that is too short for a long piece, the piece that the fewest share."""
+    """Return the rarest piece of each question that is too short for a long piece."""
     rows = [
         (number, offset, int(key))
         for number, question in enumerate(questions)
@@ -249,11 +250,11 @@ def _short_pieces(questions: Sequence[MeasuredQuestion]) -> Iterator[tuple[int, 
 class RewordingIndex:
     """Finds texts that have most words of a question close together.
 
-    A word that is replaced breaks three runs of three words, so enough runs are left of a question
-    of which four words in five are; only texts with so many of them are looked at.
+    Replacing a word breaks three runs of three words, so enough runs remain of a question with four
+    words in five; only texts with that many runs are checked.
 
     Args:
-        questions: those to find.
+        questions: the questions to find.
     """
 
     def __init__(self, questions: Sequence[MeasuredQuestion]) -> None:
@@ -285,7 +286,7 @@ class RewordingIndex:
         )
 
     def _runs(self, ids: Sequence[int]) -> npt.NDArray[np.uint64]:
-        """A number for every run of words; 0 where a word is in no question."""
+        """Return a number for every run of words; 0 if a word is in no question."""
         array = np.asarray(ids, dtype=np.int64)
         if len(array) < RUN:
             return np.empty(0, dtype=np.uint64)
@@ -298,7 +299,7 @@ class RewordingIndex:
     def search(
         self, texts: Sequence[PlainText], found: Sequence[Duplicate | None]
     ) -> Iterator[tuple[int, MeasuredQuestion]]:
-        """Places of texts that are not found yet, with the question that each rewords."""
+        """Return the indices of further texts, with the question that each rewords."""
         if not len(self._index):
             return
         words = [[] if hit else t.words.split() for t, hit in zip(texts, found, strict=True)]
@@ -341,5 +342,5 @@ class RewordingIndex:
         return is_most and self._weigh(shared) >= WEIGHTY * self._weigh(count)
 
     def _weigh(self, words: Mapping[bytes, int]) -> float:
-        """How much words tell: rare ones more than those that many questions have."""
+        """Return the weight of words: rare ones count more than those of many questions."""
         return sum(number * self._weights[word] for word, number in words.items())

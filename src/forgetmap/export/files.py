@@ -14,10 +14,10 @@ from forgetmap.records import writable
 
 @contextmanager
 def complete_file(path: Path, *, overwrite: bool) -> Iterator[IO[str]]:
-    """A text file to write into that takes the name `path` only if nothing failed.
+    """Open a text file that is renamed to `path` only if nothing failed.
 
     Raises:
-        OutputError: there is something at this path already, or it cannot be written to.
+        OutputError: something already exists at this path, or it cannot be written to.
     """
     refuse_existing_file(path, overwrite=overwrite)
     with (
@@ -29,7 +29,7 @@ def complete_file(path: Path, *, overwrite: bool) -> Iterator[IO[str]]:
 
 
 def refuse_existing_file(path: Path, *, overwrite: bool) -> None:
-    """Raise unless `path` is free, or a file that may be replaced."""
+    """Raise an error unless `path` is free, or a file that may be replaced."""
     if path.is_dir():
         raise OutputError(f"{path} is a folder", hint="give a file as --out.")
     if path.exists() and not overwrite:

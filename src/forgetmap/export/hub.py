@@ -1,13 +1,13 @@
 """A data set folder for the Hugging Face Hub: the outcome of each item, and a card.
 
     FOLDER/
-      README.md                    the card: what loads, what is in it, what was found
+      README.md                    the card: configuration, contents and verdict
       data/transitions.parquet     one row per item and repeat
-      data/unpaired.parquet        what was not compared, and why
-      comparison.json              every number, as `compare --json` prints it
+      data/unpaired.parquet        results that are not compared, with reasons
+      comparison.json              all numbers, the output of `compare --json`
 
-Questions, answers and responses stay at home unless they are asked for: benchmarks that lie around
-on the web are trained on.
+Questions, answers and responses are left out by default, because models are trained on benchmarks
+that are published on the web.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ PRIVATE = ("gold", "answer_before", "answer_after", "choice_before", "choice_aft
 """Columns that quote a benchmark or a model."""
 SIZES = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K", 1_000_000: "100K<n<1M",
          10_000_000: "1M<n<10M", 100_000_000: "10M<n<100M"}  # fmt: skip
-"""Rows below which a data set is of a size, in the hub's words."""
+"""Number of rows -> size category of the hub below it."""
 _LICENSE = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class HubSummary:
-    """What was written.
+    """The written data set.
 
     Attributes:
-        out: the folder.
-        rows: transitions in it.
-        unpaired: results that were not compared.
+        out: path of the folder.
+        rows: number of transitions.
+        unpaired: number of results that were not compared.
         texts: whether questions, answers and responses are in it.
     """
 
@@ -55,7 +55,7 @@ class HubSummary:
     texts: bool
 
     def to_json(self) -> str:
-        """As `--json` prints it."""
+        """Return the output of `--json`."""
         return json.dumps(asdict(self), indent=2)
 
 
@@ -71,11 +71,12 @@ def write_hub(
     """Write a folder that `datasets.load_dataset` reads, all or nothing.
 
     Args:
-        comparison: what `compare` returned.
+        comparison: result of `compare`.
         out: the folder to write.
-        license: of the data set, in the hub's word, such as `cc-by-4.0`; yours to decide.
-        name: of the data set; that of the runs without it.
-        texts: write questions, options, answers and responses as well.
+        license: license of the data set by its name on the hub, such as `cc-by-4.0`; none by
+            default.
+        name: name of the data set; by default composed of the names of the runs.
+        texts: also write questions, options, answers and responses.
         overwrite: replace an earlier result.
     """
     out = Path(out)
@@ -103,7 +104,7 @@ def write_hub(
 
 
 def _without_paths(result: ComparisonResult) -> ComparisonResult:
-    """The result without the places that the runs lie in, which are nobody's business."""
+    """Return the result without the private paths of the runs."""
     runs = {
         side: run.model_copy(update={"origin": run.name})
         for side, run in (("before", result.before), ("after", result.after))
@@ -112,7 +113,7 @@ def _without_paths(result: ComparisonResult) -> ComparisonResult:
 
 
 def _transitions(comparison: Comparison, *, texts: bool) -> pa.Table:
-    """Every scored pair with what happened to it."""
+    """Return every scored pair with its transition."""
     parts = [
         comparison.flip_frame(kind, texts=texts)  # type: ignore[arg-type]  # one of KINDS
         .with_columns(transition=nw.lit(kind))
@@ -158,7 +159,7 @@ def _card(
 
 
 def _header(title: str, license_name: str | None, tables: Mapping[str, pa.Table]) -> str:
-    """YAML that the hub and `datasets` read; texts are written as JSON, which is YAML too."""
+    """Return the YAML header for the hub and `datasets`; texts are JSON, which is YAML too."""
     size = next(
         (word for most, word in SIZES.items() if len(tables["transitions"]) < most), "n>100M"
     )

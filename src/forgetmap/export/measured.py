@@ -16,16 +16,16 @@ ABC = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True, slots=True)
 class MeasuredItem:
-    """One item that a model was measured by; empty is what nobody recorded.
+    """One evaluation item; fields that are not recorded are empty.
 
     Attributes:
         task: its task.
         item: its id.
-        question: what was asked, or else the whole prompt.
+        question: the question, or else the whole prompt.
         options: as shown, in order.
         gold: the right answer.
-        question_hash: of the question, where it was recorded.
-        is_bare: the question was recorded, not only a prompt with its template.
+        question_hash: hash of the question, if it is recorded.
+        is_bare: the question itself is recorded, not only a prompt with its template.
     """
 
     task: str
@@ -43,23 +43,23 @@ class MeasuredItem:
 
     @property
     def has_text(self) -> bool:
-        """Whether anything can be compared with it."""
+        """Whether there is a text to compare with."""
         return bool(self.question or self.options)
 
     def as_asked(self) -> str:
-        """The question with its options below, each behind its letter."""
+        """Return the question with its options below, each after its letter."""
         lines = [f"{letter}. {text}" for letter, text in zip(ABC, self.options, strict=False)]
         return "\n".join([self.question, *lines])
 
     def answer(self) -> str:
-        """The right answer as a model should give it."""
+        """Return the right answer as a model should give it."""
         if self.gold in self.options[: len(ABC)]:
             return f"{ABC[self.options.index(self.gold)]}. {self.gold}"
         return self.gold
 
 
 def read_measured(runs: Iterable[Run]) -> list[MeasuredItem]:
-    """Every item of these runs once; without its text only where no run recorded that."""
+    """Read every item of these runs once, with its text if any run recorded it."""
     items: dict[tuple[object, ...], MeasuredItem] = {}
     for run in runs:
         for item in items_of(run).values():
@@ -69,7 +69,7 @@ def read_measured(runs: Iterable[Run]) -> list[MeasuredItem]:
 
 
 def items_of(run: Run) -> dict[Key, MeasuredItem]:
-    """The items of a run."""
+    """Return the items of a run."""
     with reading(run):
         scores = _by_item(run.scores, ("gold", "question_hash"))
         texts = {} if run.texts is None else _by_item(run.texts, ("question", "options", "prompt"))
@@ -98,7 +98,7 @@ def _item(key: Key, scores: dict[str, Any], texts: dict[str, Any]) -> MeasuredIt
 
 
 def _text(value: object) -> str:
-    """The value if it is a text; pandas writes null as NaN."""
+    """Return the value if it is a text, else an empty one; pandas writes null as NaN."""
     return value if isinstance(value, str) else ""
 
 
@@ -112,7 +112,7 @@ def _options(value: Any) -> tuple[str, ...]:
 
 
 def _prompt(prompt: str) -> str:
-    """The text of a prompt; that of a chat is recorded as JSON."""
+    """Return the text of a prompt; a chat is recorded as JSON."""
     if not prompt.startswith("["):
         return prompt
     try:

@@ -1,7 +1,7 @@
 """Training examples similar to the forgotten items, by the rare words they share.
 
-Words count by how rare they are among the measured questions; similarity is the cosine between the
-sets of words. Examples are seen once, in order, and of each forgotten item only the best are kept.
+Words are weighted by their rarity among the evaluation items; similarity is the cosine between the
+sets of words. Examples are read once, in order, and only the best of each forgotten item are kept.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import numpy as np
 from scipy.sparse import csr_array
 
 COMMON = 0.2
-"""Words in more than this share of the questions say nothing about them."""
+"""Words in more than this share of the questions are ignored."""
 MIN_COMMON = 50
-"""Questions from which on that can be told."""
+"""Minimum number of questions for that."""
 DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Neighbour:
-    """An example that is like a forgotten item.
+    """A training example that is similar to a forgotten item.
 
     Attributes:
-        similarity: 1 is the same words.
-        turn: minus its number, so that of two that are as similar the first is better.
+        similarity: 1 means the same words.
+        turn: minus its number, so that the earlier one of two equally similar examples is better.
     """
 
     similarity: float
@@ -36,7 +36,7 @@ class Neighbour:
 
     @property
     def number(self) -> int:
-        """Of the example, in the order of the pool."""
+        """Index of the example in the pool."""
         return -self.turn
 
 
@@ -44,10 +44,10 @@ class NeighbourSearch:
     """Keeps the best examples of each target.
 
     Args:
-        targets: plain words of each forgotten item.
-        questions: plain words of all evaluation items, to know which words are rare.
-        per_item: examples to keep of each.
-        least: similarity below which nothing is kept.
+        targets: normalised words of each forgotten item.
+        questions: normalised words of all evaluation items, for the rarity of words.
+        per_item: maximum number of examples per target.
+        least: minimum similarity.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class NeighbourSearch:
         return len(self._best)
 
     def _matrix(self, texts: Sequence[bytes]) -> csr_array:
-        """A row of length 1 for each text, a column for each word of the questions."""
+        """Return a row of length 1 for each text, with a column for each word of the questions."""
         get, unknown = self._ids.get, len(self._ids)
         ids: list[int] = []
         ends = [0]
@@ -89,7 +89,7 @@ class NeighbourSearch:
         return csr_array((values, (rows[kept], columns[kept])), shape=shape)
 
     def add(self, texts: Sequence[bytes], numbers: Sequence[int]) -> None:
-        """See further examples: their plain words, and their numbers in the pool."""
+        """Add further examples: their normalised words, and their indices in the pool."""
         product = (self._matrix(texts) @ self._targets).tocoo()
         similarities = np.round(product.data, DIGITS)
         better = similarities > self._worst[product.col]
@@ -109,9 +109,9 @@ class NeighbourSearch:
 
     @property
     def kept(self) -> set[int]:
-        """Numbers of all examples that are among the best of some target."""
+        """Indices of all examples that are among the best of some target."""
         return {neighbour.number for best in self._best for neighbour in best}
 
     def best(self) -> list[list[Neighbour]]:
-        """The best examples of each target, best first."""
+        """Return the best examples of each target, best first."""
         return [sorted(best, reverse=True) for best in self._best]

@@ -1,7 +1,7 @@
 """Normalised texts: without differences in case, punctuation, white space and Unicode form.
 
-What is left are words: runs of letters and digits, in ASCII wherever Unicode says that a letter is
-a form of one. Scripts that are written without blanks give a word per letter.
+The result are words: runs of letters and digits, in ASCII if Unicode defines a letter as a form of
+an ASCII one. In scripts without spaces every letter is a word.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _BLANKS = bytes(
     byte + 32 if 65 <= byte <= 90 else byte if chr(byte).isalnum() and byte < 128 else 32
     for byte in range(256)
 )
-"""ASCII letters in lower case, everything but letters and digits as a blank."""
+"""Maps ASCII letters to lower case, and everything except letters and digits to a space."""
 _UNSPACED = (
     range(0x0E00, 0x0F00),  # Thai, Lao
     range(0x1000, 0x10A0),  # Burmese
@@ -22,18 +22,18 @@ _UNSPACED = (
     range(0xAC00, 0xD7B0),  # Hangul
     range(0x20000, 0x32000),  # more Han
 )
-"""Letters that are words of their own, as their scripts put no blanks between words."""
+"""Scripts without spaces, in which every letter is a word."""
 _QUOTES = "'`\N{RIGHT SINGLE QUOTATION MARK}\N{MODIFIER LETTER APOSTROPHE}"
-"""Dropped without a blank: "don't" and "dont" are one word."""
+"""Removed without a space: "don't" and "dont" are one word."""
 _DROPPED = ("M", "Cf")
-"""Accents and marks, and letters that nobody sees, such as a blank of no width."""
+"""Accents and marks, and invisible characters such as a zero-width space."""
 
 
 class _Folding(dict[int, str]):
-    """What each letter is written as, found out when it first comes."""
+    """Mapping of each letter to its normalised form, filled on demand."""
 
     def __missing__(self, code: int) -> str:
-        # Folding case may leave a form that decomposes further, so it is decomposed twice.
+        # Decomposed twice, because folding the case may leave a form that decomposes further.
         folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", chr(code)).casefold())
         kept = (part for part in folded if not unicodedata.category(part).startswith(_DROPPED))
         whole = unicodedata.normalize("NFC", "".join(kept))
@@ -43,7 +43,7 @@ class _Folding(dict[int, str]):
 
 
 def _spaced(letter: str) -> str:
-    """A letter of a word, or between blanks as a word of its own, or a blank where it is none."""
+    """Return a letter of a word, a letter between spaces as its own word, or a space."""
     if any(ord(letter) in block for block in _UNSPACED):
         return f" {letter} "
     return letter if letter.isalnum() else " "
@@ -53,7 +53,7 @@ _FOLDING = _Folding()
 
 
 def plain_words(text: str) -> bytes:
-    """The words of a text in UTF-8, with one blank between two of them."""
+    """Return the words of a text in UTF-8, separated by one space."""
     if text.isascii():
         return b" ".join(text.encode().translate(_BLANKS, _QUOTES[:2].encode()).split())
     words = unicodedata.normalize("NFC", text).translate(_FOLDING).split()
@@ -61,5 +61,5 @@ def plain_words(text: str) -> bytes:
 
 
 def plain_letters(words: bytes) -> bytes:
-    """The same without blanks, so that words may be split or joined."""
+    """Return the words without spaces, so that words may be split or joined."""
     return words.translate(None, b" ")

@@ -17,7 +17,7 @@ CHATS = ("messages", "conversations")
 PROMPTS = ("prompt", "instruction", "question", "input")
 COMPLETIONS = ("completion", "response", "output", "answer", "chosen", "target", "gold")
 ROLES = {"human": "user", "gpt": "assistant", "model": "assistant", "bot": "assistant"}
-"""How others call who speaks -> how TRL does."""
+"""Names of roles in other formats -> names in TRL."""
 TABLES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
 
 
@@ -30,13 +30,13 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A training example, and where it stands.
+    """A training example, and its origin.
 
     Attributes:
-        turns: who says what; the last turn is the answer to learn.
-        file: where it was read.
-        line: of the file; None of an item of a run.
-        item: of a run; None of a line of a file.
+        turns: the messages; the last one is the answer to learn.
+        file: path of the file.
+        line: line of the file; None for an item of a run.
+        item: item of a run; None for a line of a file.
     """
 
     turns: tuple[Turn, ...]
@@ -46,7 +46,7 @@ class Example:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What is said, without who says it."""
+        """The texts of all messages."""
         return tuple(turn.content for turn in self.turns)
 
 
@@ -56,9 +56,9 @@ class Pool:
 
     Attributes:
         sources: tables of texts, run folders or logs.
-        columns: `prompt`, `completion` or `messages` -> the column of that name in tables.
-        skip_unusable: count rows without text, where they would be errors.
-        unusable: rows left out so far.
+        columns: `prompt`, `completion` or `messages` -> its column in tables.
+        skip_unusable: count rows without text instead of raising an error.
+        unusable: number of rows left out so far.
     """
 
     sources: Sequence[str | Path]
@@ -88,7 +88,7 @@ class Pool:
 
 
 def _is_table(source: str | Path, columns: ColumnMap) -> bool:
-    """Whether a source is a table of texts; a table of results is a run."""
+    """Return whether a source is a table of texts; a table of results is a run."""
     path = Path(source)
     if is_remote(source) or is_run_folder(path) or path.suffix.lower() not in TABLES:
         return False
@@ -101,7 +101,7 @@ def _is_table(source: str | Path, columns: ColumnMap) -> bool:
 
 
 def _of_run(source: str | Path) -> Iterator[Example]:
-    """Questions and right answers of a run, as they were asked."""
+    """Return questions and right answers of a run, with the recorded prompts."""
     run = open_run(source)
     items = [item for item in items_of(run).values() if item.question and item.gold]
     if not items:
@@ -179,7 +179,7 @@ def _cell(row: Mapping[str, Any], column: str, file: str, line: int) -> Any:
 
 
 def _asked(row: Mapping[str, Any], column: str) -> tuple[Turn, ...] | None:
-    """The prompt; an instruction may have its input in a column of its own."""
+    """Return the prompt; an instruction may have its input in a separate column."""
     more = row.get("input") if column == "instruction" else None
     value = row.get(column)
     if isinstance(value, str) and isinstance(more, str) and more.strip():
@@ -188,7 +188,7 @@ def _asked(row: Mapping[str, Any], column: str) -> tuple[Turn, ...] | None:
 
 
 def _turns(value: Any, role: str | None = None) -> tuple[Turn, ...] | None:
-    """A text as one turn, messages as several; None where there is no text in them."""
+    """Return a text as one turn, messages as several; None if there is no text in them."""
     if isinstance(value, str):
         return (Turn(role, value),) if role and value.strip() else None
     if not isinstance(value, Sequence) and not hasattr(value, "__iter__"):

@@ -12,22 +12,22 @@ from forgetmap.export.measured import MeasuredItem
 from forgetmap.export.plain_text import plain_letters, plain_words
 
 MIN_WORDS = 3
-"""A question of fewer words proves nothing without its answer."""
+"""Minimum number of words of a question that is evidence without its answer."""
 _LABELS = re.compile(
     r"\A\s*(?:question|problem|input|q)\s*[:.]|\b(?:answer|output|solution|a)\s*:\s*\Z",
     re.IGNORECASE,
 )
 _OPTIONS = re.compile(r"\s\(?[aA1][).:]\s(?=[\s\S]*\s\(?[bB2][).:]\s)")
-"""Where options are listed: behind an A, with a B to come."""
+"""Start of a list of options: after an A, with a B later."""
 MAX_SHARED = 20
-"""Questions that may share a word or a piece before it counts as part of the language."""
+"""Maximum number of questions that share a word or a piece before it counts as common."""
 MIN_LETTERS = 8
-"""Letters that hardly stand in a row by chance."""
+"""Number of letters that hardly match in a row by chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What tells items of one question apart: the right answer and the options, as plain words."""
+    """The difference between items with the same question: right answer and options as words."""
 
     gold: bytes
     options: frozenset[bytes]
@@ -35,15 +35,15 @@ class Variant:
 
 @dataclass(slots=True)
 class MeasuredQuestion:
-    """A question as plain text, with all items that ask it.
+    """A question as normalised text, with all of its items.
 
     Attributes:
-        words: its words.
-        letters: without blanks.
-        item: the first item that asks it.
-        variants: what the items that ask it differ in.
+        words: words of the question.
+        letters: the same without spaces.
+        item: the first item with this question.
+        variants: differences between the items with this question.
         is_option: it is an option of an item without a question.
-        is_common: it has no word but those that many questions have.
+        is_common: it has only words that many questions have.
     """
 
     words: bytes
@@ -55,18 +55,18 @@ class MeasuredQuestion:
 
     @property
     def needs_answer(self) -> bool:
-        """Whether it could be asked of something else: "Which of these is true?"."""
+        """Whether the same question can belong to other items, like "Which of these is true?"."""
         return self.is_option or len(self.variants) > 1 or self.words.count(b" ") + 1 < MIN_WORDS
 
     @property
     def room(self) -> int:
-        """Words that it takes with its options and their letters."""
+        """Number of words of the question with its options and their letters."""
         options = max((variant.options for variant in self.variants), key=len)
         words: int = sum(text.count(b" ") + 1 for text in (self.words, *options))
         return words + len(options)
 
     def is_answered_in(self, text: bytes) -> bool:
-        """Whether a text has the right answer or half of the options of an item that asks it."""
+        """Return whether a text has the right answer or half of the options of an item."""
         known = [variant for variant in self.variants if variant.gold or variant.options]
         return not known or any(self._has(variant, text) for variant in known)
 
@@ -79,7 +79,7 @@ class MeasuredQuestion:
 
 
 def is_inside(words: bytes, text: bytes) -> bool:
-    """Whether a text has these words in a row; long ones may be split or joined there."""
+    """Return whether a text has these words in a row; long ones may be split or joined there."""
     if b" %b " % words in b" %b " % text:
         return True
     letters = plain_letters(words)
@@ -87,13 +87,13 @@ def is_inside(words: bytes, text: bytes) -> bool:
 
 
 def is_whole(letters: bytes, start: int, text: bytes) -> bool:
-    """Whether letters that stand at a place of a text begin and end with a word there."""
+    """Return whether letters at a position of a text begin and end with a word there."""
     ends = {0, *accumulate(map(len, text.split()))}
     return start in ends and start + len(letters) in ends
 
 
 def collect_questions(items: Iterable[MeasuredItem]) -> list[MeasuredQuestion]:
-    """Every question once; of an item without a question its options are looked for."""
+    """Return every question once; for an item without a question, its options."""
     found: dict[bytes, MeasuredQuestion] = {}
     for item in items:
         options = tuple(filter(None, map(plain_words, item.options)))
@@ -114,9 +114,9 @@ def collect_questions(items: Iterable[MeasuredItem]) -> list[MeasuredQuestion]:
 
 
 def asked_texts(item: MeasuredItem) -> list[str]:
-    """The question as recorded, and what is left of it without labels and listed options.
+    """Return the question as recorded, and without labels and listed options.
 
-    Of a prompt also its last block, as what stands before are instructions and examples.
+    For a prompt also its last block, because the blocks before are instructions and examples.
     """
     whole = item.question
     blocks = [whole] if item.is_bare else [whole, whole.rstrip().rpartition("\n\n")[2]]
@@ -125,5 +125,5 @@ def asked_texts(item: MeasuredItem) -> list[str]:
 
 
 def count_words(questions: Iterable[MeasuredQuestion]) -> Counter[bytes]:
-    """In how many questions each word is."""
+    """Count the questions that contain each word."""
     return Counter(word for question in questions for word in set(question.words.split()))

@@ -28,9 +28,9 @@ from forgetmap.text import counted
 
 ROWS_PER_BATCH = 1_000
 CELLS_PER_BATCH = 20_000_000
-"""Similarities that are computed at a time."""
+"""Number of similarities that are computed at a time."""
 MAX_HELD = 10_000
-"""Examples that are kept without being among the best, before they are dropped."""
+"""Number of examples beyond the best ones that are kept before they are dropped."""
 MEASURED = (
     "the replay set contains {count} of the evaluation; a model trained on it can no longer be "
     "evaluated on them."
@@ -39,21 +39,21 @@ MEASURED = (
 
 @dataclass(frozen=True, slots=True)
 class ReplaySummary:
-    """What a replay set is made of.
+    """Statistics of a replay set.
 
     Attributes:
-        out: the file.
-        rows: training examples in it.
-        measured: of these, items that were measured; 0 unless they were asked for.
-        forgotten: items that were forgotten.
-        reached: of these, with an example in the set.
+        out: path of the file.
+        rows: number of training examples.
+        measured: of these, evaluation items; 0 unless `include_measured` is set.
+        forgotten: number of forgotten items.
+        reached: of these, items with an example in the set.
         similarity: median over the chosen examples; None without a pool.
-        pool: examples that were read.
-        excluded: of these, by how they leak an evaluation item.
-        repeated: examples that stood in the pool before.
-        unusable: rows without a text, where these are left out.
-        guarded: evaluation items that examples were compared with.
-        notices: what a reader must know.
+        pool: number of examples read.
+        excluded: of these, examples that leak an evaluation item, by kind.
+        repeated: examples that are already in the pool.
+        unusable: rows without a text, if these are left out.
+        guarded: number of evaluation items that examples were compared with.
+        notices: limitations.
     """
 
     out: str
@@ -70,13 +70,13 @@ class ReplaySummary:
     notices: tuple[str, ...]
 
     def to_json(self) -> str:
-        """As `--json` prints it."""
+        """Return the output of `--json`."""
         return json.dumps(asdict(self), indent=2)
 
 
 @dataclass(slots=True)
 class _Chosen:
-    """What is chosen from the pool, and what was left out of it."""
+    """Examples chosen from the pool, and counts of the others."""
 
     examples: list[Example] = field(default_factory=list)
     similarities: list[float] = field(default_factory=list)
@@ -87,7 +87,7 @@ class _Chosen:
 
 
 class ReplayOptions(TypedDict, total=False):
-    """How a replay set is chosen and written; see `write_replay`."""
+    """Options of a replay set; see `write_replay`."""
 
     pool: Sequence[str | Path]
     row_format: RowFormat
@@ -104,28 +104,28 @@ class ReplayOptions(TypedDict, total=False):
 def write_replay(
     comparison: Comparison, out: str | Path, **options: Unpack[ReplayOptions]
 ) -> ReplaySummary:
-    """Write training examples that are like what was forgotten, as JSON lines.
+    """Write training examples that are similar to the forgotten items, as JSON lines.
 
-    Examples that are, contain or reword any item of either run are left out.
+    Examples that equal, contain or reword an item of either run are left out.
 
     Args:
-        comparison: what `compare` returned for two runs that were read with their texts.
+        comparison: result of `compare` for two runs that were read with their texts.
         out: the file to write.
-        pool: where examples are chosen from: tables of texts, run folders or logs.
+        pool: sources of examples: tables of texts, run folders or logs.
         row_format: `chat` writes messages, `prompt-completion` a prompt and a completion.
-        include_measured: write the forgotten items themselves as well; nothing can be measured by
-            them afterwards.
-        per_item: examples for each forgotten item, at most.
-        limit: examples in all, at most; the best of each item first.
-        min_similarity: below which an example is not chosen.
+        include_measured: also write the forgotten items themselves; they are useless for evaluation
+            afterwards.
+        per_item: maximum number of examples for each forgotten item.
+        limit: maximum number of examples in all; the best of each item first.
+        min_similarity: minimum similarity of an example.
         pool_columns: `prompt`, `completion` or `messages` -> their columns in tables.
         skip_unusable: leave out rows of a table that have no text, instead of failing.
-        excluded: a file that lists what was left out of the pool, and why.
+        excluded: path of a file that lists the examples left out of the pool, with reasons.
         overwrite: replace earlier files.
 
     Raises:
-        UsageError: nothing was forgotten, there is nowhere to choose from, or what was measured is
-            not recorded, so that it could not be left out.
+        UsageError: nothing was forgotten, there is no pool, or the evaluation items are not
+            recorded, so that they could not be left out.
     """
     out, overwrite = Path(out), options.get("overwrite", False)
     pool = Pool(
@@ -162,7 +162,7 @@ def write_replay(
 
 
 def _check_options(out: Path, pool: Pool, options: ReplayOptions) -> None:
-    """Refuse before anything is read."""
+    """Check the options before anything is read."""
     excluded = options.get("excluded")
     for path in [out] if excluded is None else [out, Path(excluded)]:
         refuse_existing_file(path, overwrite=options.get("overwrite", False))
@@ -176,7 +176,7 @@ def _check_options(out: Path, pool: Pool, options: ReplayOptions) -> None:
 
 @contextmanager
 def _listing(path: str | Path | None, *, overwrite: bool) -> Iterator[IO[str] | None]:
-    """The file for what is left out, if one is asked for."""
+    """Open the file for excluded examples, if one is requested."""
     if path is None:
         yield None
         return
@@ -185,10 +185,10 @@ def _listing(path: str | Path | None, *, overwrite: bool) -> Iterator[IO[str] | 
 
 
 def forgotten_items(comparison: Comparison) -> list[MeasuredItem]:
-    """Every item that was right before and wrong after, once.
+    """Return every item that was right before and wrong after, once.
 
     Raises:
-        UsageError: there is none.
+        UsageError: nothing was forgotten.
     """
     with reading(comparison.before, comparison.after):
         rows = comparison.flip_frame("forgotten").collect().rows(named=True)
@@ -197,7 +197,7 @@ def forgotten_items(comparison: Comparison) -> list[MeasuredItem]:
     for row in rows:
         keys = (row["task"], str(row["item"])), (row["task"], str(row["item_after"]))
         known = [side[key] for side, key in zip(sides, keys, strict=True) if key in side]
-        # The side that recorded a question is the one to learn from.
+        # Learn from the side that recorded the question.
         best = max(known, key=lambda item: (item.has_text and item.is_bare, item.has_text))
         found.setdefault(keys[0], best)
     if not found:
@@ -235,7 +235,7 @@ def _choose(
     options: ReplayOptions,
     listing: IO[str] | None,
 ) -> _Chosen:
-    """Read the pool once and keep what is most like a forgotten item and gives no item away."""
+    """Read the pool once and keep examples similar to a forgotten item that leak no item."""
     chosen = _Chosen()
     if not pool.sources:
         return chosen
@@ -275,7 +275,7 @@ _Part = TypeVar("_Part")
 
 
 def _parts(values: Iterable[_Part], size: int) -> Iterator[list[_Part]]:
-    """Lists of at most this size."""
+    """Split into lists of at most this size."""
     rest = iter(values)
     while part := list(islice(rest, size)):
         yield part
@@ -290,7 +290,7 @@ def _add_neighbours(search: NeighbourSearch, new: Sequence[tuple[int, bytes]]) -
 def _take_best(
     chosen: _Chosen, search: NeighbourSearch, held: Mapping[int, Example], limit: int | None
 ) -> None:
-    """The best of every item first, then the second best, so that a limit leaves none out."""
+    """Take the best example of every item first, then the second best, up to the limit."""
     best = search.best()
     turns = [
         (rank, -neighbour.similarity, target, neighbour.number)
@@ -324,7 +324,7 @@ def _list_excluded(listing: IO[str] | None, example: Example, duplicate: Duplica
 
 
 def _own_example(item: MeasuredItem) -> Example | None:
-    """An evaluation item as a training example, where question and right answer are known."""
+    """Return an evaluation item as a training example, if question and right answer are known."""
     if not item.question or not item.gold:
         return None
     turns = Turn("user", item.as_asked()), Turn("assistant", item.answer())
@@ -348,7 +348,7 @@ def _refuse_nothing(chosen: _Chosen, own: Sequence[Example], pool: Pool) -> None
 
 
 def _rows(examples: Sequence[Example], row_format: RowFormat) -> Iterator[dict[str, Any]]:
-    """Rows of one shape: prompts are lists of messages if one of them must be."""
+    """Return rows of one shape: all prompts are lists of messages if one of them must be."""
     is_plain = all([turn.role for turn in e.turns] == ["user", "assistant"] for e in examples)
     for example in examples:
         messages = [turn._asdict() for turn in example.turns]

@@ -1,11 +1,11 @@
 """Lists of items in the format of a harness, to evaluate only these again.
 
-Ids are the harness's own, as its logs have them:
+Ids are those in the logs of the harness:
 
-- lm-evaluation-harness: `--samples FILE`, a JSON object of task -> positions in its data set. They
-  must rise: it numbers the answers by the order of the list, but asks in the order of the data set.
-- Inspect: `--sample-id a,b,c`, patterns in which `*`, `?` and `[` must be escaped; `task:id` where
-  several tasks are asked.
+- lm-evaluation-harness: `--samples FILE`, a JSON object of task -> positions in its data set, in
+  increasing order: answers are numbered by the list, but evaluated in the order of the data set.
+- Inspect: `--sample-id a,b,c`, patterns in which `*`, `?` and `[` must be escaped; `task:id` for
+  several tasks.
 - forgetmap: a file of items for `forgetmap run --suite FILE`.
 - lighteval has no such option: it takes the first `--max-samples` after shuffling.
 """
@@ -31,23 +31,23 @@ from forgetmap.export.measured import Key, MeasuredItem, items_of
 from forgetmap.records import Run, reading
 
 UNPAIRED = ("only before", "only after", "unscored")
-"""What evaluating again can fix; different content with the same id it cannot."""
+"""Reasons that another evaluation can fix, unlike different content with the same id."""
 MAX_ARGUMENT = 131_072
-"""Bytes that Linux takes as one argument of a command."""
+"""Maximum size in bytes of one command-line argument on Linux."""
 
 
 @dataclass(frozen=True, slots=True)
 class RerunSummary:
-    """Which items are to be asked again, and how.
+    """The items to evaluate again, and the command.
 
     Attributes:
-        out: the file.
-        harness: who is to ask them.
-        show: which items they are.
-        items: how many.
-        tasks: how many of each task.
-        command: what to type; capitals stand for what only you know.
-        notices: what a reader must know.
+        out: path of the file.
+        harness: the harness that evaluates them.
+        show: kind of the items.
+        items: number of items.
+        tasks: number of items of each task.
+        command: the command to type; replace words in capitals.
+        notices: limitations.
     """
 
     out: str
@@ -59,16 +59,16 @@ class RerunSummary:
     notices: tuple[str, ...]
 
     def to_json(self) -> str:
-        """As `--json` prints it."""
+        """Return the output of `--json`."""
         return json.dumps(asdict(self), indent=2)
 
 
 @dataclass(frozen=True, slots=True)
 class _Selection:
-    """Items to ask again, under the names of the run before.
+    """Items to evaluate again, with the ids of the run before.
 
     Attributes:
-        comparison: where they are from.
+        comparison: the comparison of the items.
         items: ids of each task, in order.
     """
 
@@ -77,17 +77,17 @@ class _Selection:
 
     @property
     def run(self) -> Run:
-        """Whose names they are."""
+        """The run whose ids are used."""
         return self.comparison.before
 
     def known(self) -> dict[Key, MeasuredItem]:
-        """All items of both runs; as recorded before, where both have them."""
+        """Return all items of both runs, as recorded before if both have them."""
         return items_of(self.comparison.after) | items_of(self.comparison.before)
 
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """What is written, and what to type."""
+    """Content of the file, and the command."""
 
     content: str
     command: str
@@ -103,20 +103,20 @@ def write_rerun(
     suite: str | None = None,
     overwrite: bool = False,
 ) -> RerunSummary:
-    """Write which items to ask again, as a harness takes it.
+    """Write the items to evaluate again, in the format of a harness.
 
     Args:
-        comparison: what `compare` returned.
+        comparison: result of `compare`.
         out: the file to write.
-        harness: who is to ask them; one of the runs must be its own.
+        harness: the harness that evaluates them; one of the runs must be its own.
         show: `forgotten`, `gained`, `unpaired` (missing or unscored on one side), or `undecided`
-            (all items of the tasks of which nothing can be told).
-        suite: for forgetmap, the suite that was asked; items are then asked as there.
+            (all items of tasks without a verdict).
+        suite: for forgetmap, the suite of the run; items are then evaluated with its settings.
         overwrite: replace an earlier file.
 
     Raises:
         UsageError: there are no such items, or they have no ids of this harness.
-        HarnessError: the harness cannot be asked for single items.
+        HarnessError: the harness cannot evaluate single items.
     """
     _require_own_ids(comparison, harness)
     selection = _select(comparison, show)
@@ -136,7 +136,7 @@ def write_rerun(
 
 
 def _require_own_ids(comparison: Comparison, harness: RerunHarness) -> None:
-    """Tasks and items go by the names of the run before; tables do not say whose these are."""
+    """Refuse ids of another harness: tasks and items are named by the run before."""
     before, after = (run.info.harness.name for run in (comparison.before, comparison.after))
     if harness == "forgetmap" or before in (harness, None):
         return
@@ -200,7 +200,7 @@ def _for_lm_eval(selection: _Selection, out: Path, _: str | None) -> _Listing:
         task: sorted({_position(item, task, selection.run) for item in items})
         for task, items in selection.items.items()
     }
-    # Tasks that are not in the file would be asked as a whole, so --tasks names those that are.
+    # Tasks that are not in the file would be evaluated as a whole, so --tasks names the others.
     command = (
         f"lm_eval --model MODEL --model_args ARGS --tasks {_quoted(','.join(samples))} "
         f"--samples {_quoted(str(out))} --log_samples --output_path LOGS"
@@ -229,7 +229,7 @@ def _for_inspect(selection: _Selection, out: Path, _: str | None) -> _Listing:
         others = [item for name, item in ids if name == task]
         for item in items:
             pattern = _pattern(item, task, others, selection.run)
-            # An id such as "mmlu:3" in the task mmlu would be taken for its sample 3.
+            # An id such as "mmlu:3" in the task mmlu would be read as its sample 3.
             is_scoped = several or item.lower().startswith(f"{task.lower()}:")
             patterns.append(f"{task}:{pattern}" if is_scoped else pattern)
     content = ",".join(patterns)
@@ -246,7 +246,7 @@ def _for_inspect(selection: _Selection, out: Path, _: str | None) -> _Listing:
 
 
 def _pattern(item: str, task: str, others: Sequence[str], run: Run) -> str:
-    """A pattern that fits this id and no other; commas and blanks at the ends part ids."""
+    """Return a pattern that matches only this id; commas and outer spaces separate ids."""
     pattern = re.sub(r"^\s|,|\s$", "?", escape(item))
     if pattern != item and any(other != item and fnmatch(other, pattern) for other in others):
         raise FieldError(
@@ -272,7 +272,7 @@ def _for_lighteval(selection: _Selection, out: Path, _: str | None) -> _Listing:
 
 
 def _for_forgetmap(selection: _Selection, out: Path, suite: str | None) -> _Listing:
-    """A file of items, with all that is asked; of a suite only which items they are."""
+    """Write a file of items with all texts; for a suite only the ids."""
     if out.suffix != ".jsonl":
         raise UsageError(
             f"{out} is not a name of a JSON Lines file", hint="use the extension .jsonl."
@@ -313,7 +313,7 @@ def _row(item: MeasuredItem, category: str | None) -> dict[str, Any]:
 
 
 def _categories(run: Run) -> dict[str, str]:
-    """The category of each task that has one only; a file of items knows no others."""
+    """Return the category of tasks with exactly one, which a file of items can hold."""
     if "category" not in run.columns:
         return {}
     rows = run.scores.select("task", "category").unique().collect().rows(named=True)

@@ -1,8 +1,8 @@
 """Search for short pieces of many texts inside other texts, in large blocks.
 
-A piece of 8 or 24 bytes is a number, made of words of 8 bytes at every place of a text. The numbers
-of all texts that are looked for lie sorted in an array, and a table of bits says of most places
-that nothing there is worth a closer look.
+A piece of 8 or 24 bytes is a number, made of words of 8 bytes at every position of a text. The
+numbers of all pieces are in a sorted array, and a table of bits excludes most positions without a
+lookup.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ SHORT, LONG = 8, 24
 _MIXERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
 _MIN_BITS, _MAX_BITS = 10, 26
 _SPARSE = 5
-"""2 to this power are the bits of the table per piece, so that few places are looked at twice."""
+"""log2 of the bits of the table per piece; large enough for few lookups without a match."""
 
 
 def piece_keys(letters: bytes, length: int) -> Keys:
-    """The number of the piece that begins at each place; none where the text ends before."""
+    """Return the number of the piece at each position; none beyond the last whole piece."""
     count = len(letters) - length + 1
     if count <= 0:
         return np.empty(0, dtype=np.uint64)
@@ -43,12 +43,12 @@ def piece_keys(letters: bytes, length: int) -> Keys:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """Where pieces were found.
+    """Positions at which pieces were found.
 
     Attributes:
-        places: in the text that was searched.
-        owners: number of the text that the piece is of.
-        offsets: where it begins there.
+        places: positions in the searched text.
+        owners: index of the text that the piece belongs to.
+        offsets: position of the piece in that text.
     """
 
     places: Places
@@ -57,11 +57,11 @@ class Hits:
 
 
 class PieceIndex:
-    """Pieces of one length of many texts.
+    """Index of the pieces of many texts, all of one length.
 
     Args:
-        length: of a piece.
-        pieces: number of a text, and where in it a piece begins, with the key of the piece.
+        length: length of a piece.
+        pieces: index of a text, position of a piece in it, and key of the piece.
     """
 
     def __init__(self, length: int, pieces: Iterable[tuple[int, int, int]]) -> None:
@@ -85,11 +85,11 @@ class PieceIndex:
         return slots
 
     def search(self, letters: bytes) -> Hits:
-        """Every place of a text at which one of the pieces begins, with all owners of it."""
+        """Find every position of a text at which a piece begins, with all its owners."""
         return self.look_up(piece_keys(letters, self.length) if len(self) else self._keys)
 
     def look_up(self, keys: Keys) -> Hits:
-        """The same for numbers that are made otherwise."""
+        """Find the same for given keys."""
         if not len(self):
             keys = self._keys
         places = np.flatnonzero(self._table[self._slots(keys)])

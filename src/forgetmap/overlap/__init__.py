@@ -1,11 +1,11 @@
 """Overlap of two models, estimated from log-probabilities.
 
-    prompts -> completions of both models -> weighed by both -> estimates -> forgetting against KL
+    prompts -> completions of both models -> log-probabilities -> estimates -> forgetting by KL
 
-`samples` are completions with the log-probabilities both models give them, `estimate` makes numbers
-of them, `certificate` says what is kept for sure, `measure` gets them from models, `records` from
+`samples` are completions with their log-probabilities under both models, `estimate` computes the
+numbers, `certificate` guarantees retained behaviour, `measure` samples from models, `records` uses
 evaluation results, `bridge` relates divergence to forgetting over several models, and `conditions`
-checks the theory's conditions at what was measured.
+checks the conditions of the theory with measured values.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Regression of forgetting on divergence over several post-trained models.
 
-forgetting = c1 KL + c2 KL^2, without a constant, as a model that did not move forgot nothing. How
-well it predicts is judged on methods that were left out of the fit.
+forgetting = c1 KL + c2 KL^2, without a constant, as an unchanged model forgot nothing. The
+prediction is evaluated on methods that were left out of the fit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from forgetmap.results import Value
 
 FEWEST_METHODS = 3
 FOR_A_CURVE = 4
-"""Models needed to fit two coefficients and see an error."""
+"""Minimum number of models to fit two coefficients and estimate an error."""
 DIVERGENCES = ("kl", "kl_old", "kl_new", "reverse_kl", "reverse_kl_old", "reverse_kl_new")
 
 
@@ -48,7 +48,7 @@ class ModelRow(Value):
 
 
 class Prediction(Value):
-    """What a fit without a model's own method says of it."""
+    """Prediction for a model by a fit without its own method."""
 
     method: str
     model: str
@@ -62,7 +62,7 @@ class Prediction(Value):
 
 
 class Fit(Value):
-    """One divergence as the predictor."""
+    """Fit with one divergence as the predictor."""
 
     divergence: str
     coefficients: list[float] = Field(description="Coefficients of KL and, if used, KL squared.")
@@ -83,7 +83,7 @@ class Fit(Value):
 
 
 class BridgeResult(Value):
-    """Forgetting against each divergence that was measured; the best predictor first."""
+    """Fits of forgetting on each measured divergence; the best predictor first."""
 
     schema_version: int = 1
     fits: list[Fit]
@@ -92,7 +92,7 @@ class BridgeResult(Value):
 
 
 def fit_bridge(models: Sequence[ModelRow]) -> BridgeResult:
-    """Fit forgetting against every divergence that all models have.
+    """Fit forgetting on every divergence that all models have.
 
     Raises:
         TooFewPairedError: fewer than three methods, or no divergence common to all.
@@ -116,9 +116,9 @@ def fit_bridge(models: Sequence[ModelRow]) -> BridgeResult:
 def row_of(
     method: str, model: str, overlap: OverlapResult, comparison: ComparisonResult
 ) -> ModelRow:
-    """One model from its overlap with the model before, and what it forgot.
+    """Build the row of a model from its overlap with the model before, and its comparison.
 
-    Groups of prompts called `old` and `new` become divergences of their own.
+    Groups of prompts named `old` and `new` become separate divergences.
     """
     names = {"all": "", "old": "_old", "new": "_new"}
     divergences: dict[str, float] = {}
@@ -182,7 +182,7 @@ def _fit(models: Sequence[ModelRow], name: str) -> Fit:
 
 
 def _coefficients(kl: Floats, lost: Floats) -> Floats:
-    """Least squares; a line where there are too few models for a curve."""
+    """Fit by least squares; a line if there are too few models for a curve."""
     curved = len(np.unique(kl)) >= FOR_A_CURVE
     terms = np.stack([kl, kl**2] if curved else [kl], axis=1)
     return np.asarray(np.linalg.lstsq(terms, lost, rcond=None)[0], float)
@@ -195,7 +195,7 @@ def _at(kl: Floats, coefficients: Floats) -> Floats:
 
 
 def curve(fit: Fit, points: int = 60) -> list[dict[str, float]]:
-    """The fitted curve from no divergence to the largest measured."""
+    """Return points of the fitted curve from no divergence to the largest measured one."""
     most = max(prediction.divergence for prediction in fit.predictions)
     kl = np.linspace(0, most, points)
     lost = _at(kl, np.array(fit.coefficients))
@@ -242,11 +242,11 @@ def _notices(fits: Sequence[Fit]) -> list[OverlapNotice]:
 
 
 def read_models(path: Path) -> list[ModelRow]:
-    """Models from CSV or JSON: `method`, `model`, and numbers or files.
+    """Read models from CSV or JSON: `method`, `model`, and numbers or files.
 
-    Numbers are `forgetting` (with `low` and `high` where known) and divergences such as `kl`,
-    `kl_old`, `kl_new`; files, relative to the table, are `comparison` (what `forgetmap compare
-    --out` wrote) and `overlap` (what `forgetmap overlap --out` wrote).
+    Numbers are `forgetting` (with `low` and `high` if known) and divergences such as `kl`,
+    `kl_old`, `kl_new`; files, relative to the table, are `comparison` (written by `forgetmap
+    compare --out`) and `overlap` (written by `forgetmap overlap --out`).
     """
     models = [_row(row, line, path) for line, row in enumerate(_table(path), start=2)]
     names: set[tuple[str, str]] = set()

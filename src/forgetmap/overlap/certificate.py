@@ -1,8 +1,8 @@
 """Guaranteed retained behaviour of a model, from the total variation distance.
 
 A behaviour of probability b before keeps at least b - TV. The mean of a divergence has no valid
-limit from n prompts, as one prompt that was not drawn may move it anywhere; total variation lies in
-[0, 1], so its mean has one for any population of prompts.
+bound from n prompts, because a single prompt that was not drawn may change it by any amount; total
+variation is in [0, 1], so its mean has a bound for any population of prompts.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from forgetmap.theory import RATIO_LIMIT, total_variation_terms
 
 METHOD = "betting"
 VACUOUS = 0.01
-"""Part of a behaviour's probability below which a floor guarantees nothing."""
+"""A floor below this part of the probability of a behaviour guarantees nothing."""
 
 
 def certify(
     table: SampleTable, behaviours: Sequence[float], level: float, scope: Scope
 ) -> Certificate:
-    """The certificate of all prompts of a table together."""
+    """Certify all prompts of a table together."""
     strata = _strata(table)
     draws = (
         np.array([np.mean([terms.mean() for terms in prompt]) for prompt in strata])
@@ -38,7 +38,7 @@ def certify(
 def certify_prompts(
     table: SampleTable, behaviours: Sequence[float], level: float
 ) -> list[Certificate]:
-    """The certificate of each prompt by itself, from its completions."""
+    """Certify each prompt by itself, from its completions."""
     longest = np.zeros(len(table.prompts), int)
     np.maximum.at(longest, table.prompt_index, table.tokens)
     blocks = [_blocks(terms) for terms in _strata(table)]
@@ -50,7 +50,7 @@ def certify_prompts(
 
 
 def _limits(blocks: Sequence[Floats], level: float) -> Floats:
-    """The limit of each; those with as many draws are computed together."""
+    """Return the bound of each block; blocks of equal size are computed together."""
     sizes = np.array([draws.size for draws in blocks])
     limits = np.empty(len(blocks))
     for size in np.unique(sizes):
@@ -60,9 +60,10 @@ def _limits(blocks: Sequence[Floats], level: float) -> Floats:
 
 
 def _strata(table: SampleTable) -> list[list[Floats]]:
-    """Of each prompt, terms of either model's completions; the mean of their means is TV.
+    """Return for each prompt the terms of the completions of each model, with mean TV.
 
-    Half from each model where both wrote; of one model alone, what the other lacks of each.
+    If both models have completions, each side contributes half; otherwise the terms are the
+    probability that the other model lacks.
     """
     both = total_variation_terms(table.ratio)
     sign = np.where(table.wrote_before, -1.0, 1.0)
@@ -77,7 +78,7 @@ def _strata(table: SampleTable) -> list[list[Floats]]:
 
 
 def _blocks(strata: Sequence[Floats]) -> Floats:
-    """Independent draws, each a mean over all strata of as many completions as there are."""
+    """Return independent draws, each a mean over all strata with equally many completions."""
     size = min(terms.size for terms in strata)
     parts = [[block.mean() for block in np.array_split(terms, size)] for terms in strata]
     means: Floats = np.mean(parts, axis=0)
@@ -85,7 +86,7 @@ def _blocks(strata: Sequence[Floats]) -> Floats:
 
 
 def floor_or_none(mass: float, floor: float) -> float | None:
-    """A floor of a behaviour's probability; None where it says next to nothing."""
+    """Return the floor of the probability of a behaviour; None if it guarantees almost nothing."""
     return floor if floor >= VACUOUS * mass else None
 
 

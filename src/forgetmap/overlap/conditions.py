@@ -18,11 +18,11 @@ from forgetmap.theory import (
 )
 
 FILE = "overlap.json"
-"""What `forgetmap overlap --out` writes into its folder."""
+"""Name of the file in the folder of `forgetmap overlap --out`."""
 
 
 def read_overlap(path: Path) -> OverlapResult:
-    """What `forgetmap overlap --json` printed, or the folder of its `--out`."""
+    """Read the output of `forgetmap overlap --json`, or the folder of its `--out`."""
     file = path / FILE if path.is_dir() else path
     try:
         return OverlapResult.model_validate_json(file.read_text(encoding="utf-8"))
@@ -44,16 +44,16 @@ def conditions_of_overlap(
     numbers: ConditionNumbers | None = None,
     group: str = "all",
 ) -> ConditionReport:
-    """The conditions with separation, and old mass where it is known, as they were measured.
+    """Check the conditions with the measured separation, and the measured old mass if known.
 
-    The upper end of the overlap's interval is used, and the lower one of the old mass: the side on
-    which a condition fails first.
+    Uses the upper bound of the overlap and the lower bound of the old mass: the side on which a
+    condition fails first.
 
     Args:
-        result: of `forgetmap overlap`.
+        result: result of `forgetmap overlap`.
         method: as for `check_conditions`.
-        numbers: all others.
-        group: of prompts.
+        numbers: all other numbers.
+        group: group of prompts.
     """
     chosen = _group(result, group)
     overlap, mass = chosen.overlap, chosen.old_mass

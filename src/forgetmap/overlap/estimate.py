@@ -38,11 +38,11 @@ from forgetmap.theory import (
 )
 
 FEW_PROMPTS = 5
-"""Fewer prompts than this say nothing about others like them."""
+"""Minimum number of prompts to generalise to others like them."""
 ALIKE = 1e-6
-"""Nats between two models that give a completion the same probability."""
+"""Largest difference in nats of log-probabilities that count as equal."""
 SMALLEST = 1e-12
-"""Information below which two models cannot be told apart."""
+"""Information below which two models are indistinguishable."""
 ALL = "all"
 """Name of the group of all prompts."""
 METHOD = "studentised cluster bootstrap"
@@ -50,13 +50,13 @@ METHOD = "studentised cluster bootstrap"
 
 @dataclass(frozen=True, slots=True)
 class OverlapSettings:
-    """What is estimated, and how surely.
+    """Settings of an estimate.
 
     Attributes:
-        level: of intervals, and one-sided of a certificate.
-        new_share: weight of the model after before a completion is seen, for misassignment.
-        behaviours: probabilities, before, of behaviours to be certified.
-        seed: of the bootstrap.
+        level: confidence level of the intervals, and one-sided level of a certificate.
+        new_share: prior weight of the model after, for misassignment.
+        behaviours: probabilities before of the behaviours to certify.
+        seed: seed of the bootstrap.
     """
 
     level: float = 0.95
@@ -87,7 +87,7 @@ FROM: dict[str, tuple[Side, ...]] = {
     "misassigned_before": ("before",),
     "misassigned_after": ("after",),
 }
-"""Whose completions each quantity is a mean of."""
+"""Models whose completions each quantity averages."""
 
 
 def estimate_overlap(
@@ -97,12 +97,12 @@ def estimate_overlap(
     after: str = "after",
     settings: OverlapSettings | None = None,
 ) -> OverlapResult:
-    """Estimate everything from completions that both models weighed.
+    """Estimate everything from completions with log-probabilities under both models.
 
     Args:
-        samples: of both models (or of one: then what needs the other is missing).
-        before: what to call the model before.
-        after: what to call the model after.
+        samples: completions of both models (with one model only, some quantities are missing).
+        before: name of the model before.
+        after: name of the model after.
         settings: levels, shares and behaviours.
     """
     rows = list(samples)
@@ -121,7 +121,7 @@ def estimate_table(
     settings: OverlapSettings | None = None,
     lengths: Sequence[tuple[int, SampleTable]] = (),
 ) -> OverlapResult:
-    """The same from columns, such as those of `table_of_arrays`."""
+    """Estimate the same from columns, such as those of `table_of_arrays`."""
     settings = settings or OverlapSettings()
     if not table.prompt_index.size:
         raise EmptyInputError("There are no samples.", hint="add at least one completion.")
@@ -150,10 +150,10 @@ def estimate_table(
 
 
 def all_terms(table: SampleTable, settings: OverlapSettings) -> dict[str, Floats]:
-    """Of each quantity, the term of every sample."""
+    """Return the term of every sample for each quantity."""
     ratio, known = table.ratio, ~np.isnan(table.kl)
     sign = np.where(table.wrote_before, 1.0, -1.0)
-    # Whole distributions where they are known: their KL has no sampling error within a token.
+    # Use whole distributions if they are known: their KL has no sampling error within a token.
     divergence = np.where(known, table.kl, kl_terms(sign * ratio))
     mistaken = np.where(
         table.wrote_before,
@@ -203,7 +203,7 @@ def _group(name: str, table: SampleTable, settings: OverlapSettings) -> OverlapG
 
 
 def _prompts(table: SampleTable, settings: OverlapSettings) -> Iterator[PromptResult]:
-    """Each prompt by itself; prompts with as many samples are computed together."""
+    """Estimate each prompt by itself; prompts with equally many samples are computed together."""
     terms = all_terms(table, settings)
     sizes = _effective(table)
     counts = np.array([[rows.size for rows in table.rows_of(side)] for side in SIDES])
@@ -250,13 +250,13 @@ def _length(tokens: int, table: SampleTable, settings: OverlapSettings) -> Lengt
 def _over_prompts(
     name: str, table: SampleTable, terms: Floats, settings: OverlapSettings, scope: Scope
 ) -> MeanLimits | None:
-    """Mean over prompts; clusters are prompts, or samples where there are few prompts."""
+    """Average over prompts; clusters are prompts, or samples if there are few prompts."""
     sides = [table.rows_of(side) for side in FROM[name]]
     complete = [parts for parts in zip(*sides, strict=True) if all(rows.size for rows in parts)]
     if not complete:
         return None
-    # Over many prompts their spread is what matters; of few it cannot be seen, and all that can be
-    # said is how surely these very prompts were measured.
+    # With many prompts their spread matters; with few it is unknown, and the interval only covers
+    # the measurement of exactly these prompts.
     if scope == "prompts like these":
         means = [np.mean([terms[rows].mean() for rows in parts]) for parts in complete]
         parts = [TermGroup(np.array([means]))]
@@ -274,7 +274,7 @@ def _over_prompts(
 def _each_prompt(
     name: str, table: SampleTable, terms: Floats, settings: OverlapSettings, prompts: Indices
 ) -> MeanLimits | None:
-    """Limits of prompts that have equally many samples; clusters are samples."""
+    """Return bounds of prompts that have equally many samples; clusters are samples."""
     sides = [table.rows_of(side) for side in FROM[name]]
     if not all(side[prompts[0]].size for side in sides):
         return None
@@ -289,7 +289,7 @@ def _each_prompt(
 
 
 def _settled(limits: MeanLimits, alike: NDArray[np.bool_]) -> MeanLimits:
-    """Where both models give everything the same probability, there is nothing to be unsure of."""
+    """Set the interval to the value if both models give everything the same probability."""
     ends = (np.where(alike, limits.value, end) for end in (limits.low, limits.high, limits.upper))
     return MeanLimits(limits.value, *ends)
 
@@ -310,7 +310,7 @@ def _estimate(
         )  # fmt: skip
     most = 1.0 if name in BOUNDED else np.inf
     low, high = (float(np.clip(end[row], 0.0, most)) for end in (limits.low, limits.high))
-    low = min(low, value)  # sampled ratios may have a mean below 0
+    low = min(low, value)  # the mean of sampled ratios may be below 0
     if not np.isfinite([low, high]).all():
         return Estimate(
             value=value,
@@ -323,7 +323,7 @@ def _estimate(
 def _retention(
     limits: MeanLimits | None, rows: int, settings: OverlapSettings
 ) -> list[dict[str, Any]]:
-    """Of each row: the upper limit of KL(before||after), and what would be left if it holds."""
+    """Return for each row the upper bound of KL(before||after), and its retention floors."""
     upper = np.full(rows, np.nan) if limits is None else limits.upper.clip(min=0.0)
     known = np.isfinite(upper)
     floors = {
@@ -339,7 +339,7 @@ def _retention(
 
 
 def _floors(upper: float | None, floors: dict[float, float]) -> dict[str, Any]:
-    """The floors of one row, null where they are unknown or next to nothing, and why."""
+    """Return the floors of a row, null with a reason if they are unknown or almost nothing."""
     if upper is None:
         kept: dict[str, float | None] = {f"{mass:g}": None for mass in floors}
         why = "The divergence has no upper bound."
@@ -354,10 +354,10 @@ def _floors(upper: float | None, floors: dict[float, float]) -> dict[str, Any]:
 
 
 def _effective(table: SampleTable) -> tuple[Floats, Floats]:
-    """Of each prompt: how many samples of one model are worth as samples of the other.
+    """Return for each prompt the effective number of samples of one model for the other.
 
-    Kish's size of the weights, times the probability that the samples account for: weights of a
-    model that never writes what the other writes are all alike, and all next to nothing.
+    Kish's size of the weights, times the probability that the samples cover: if a model never
+    writes what the other writes, all weights are equal and almost 0.
     """
     sizes = np.full((2, len(table.prompts)), np.nan)
     for row, (side, sign) in enumerate(zip(SIDES, (-1.0, 1.0), strict=True)):
@@ -379,7 +379,7 @@ def _old_mass(table: SampleTable, settings: OverlapSettings) -> Estimate:
     mass = old_mass(ratio, np.zeros(ratio.size)).value
     odds = np.expm1(ratio.clip(-RATIO_LIMIT, RATIO_LIMIT))
     score = odds / (1 + mass * odds)
-    # One step from the estimate: its mean moves as the estimate does when prompts are drawn anew.
+    # One step from the estimate: its mean changes like the estimate when prompts are resampled.
     moved = mass + score / max(float((score**2).mean()), SMALLEST)
     few = np.unique(prompts).size < FEW_PROMPTS
     clusters = cluster_terms(moved[None], np.arange(ratio.size) if few else prompts)

@@ -29,9 +29,9 @@ from forgetmap.records import writable
 from forgetmap.theory import token_kl
 
 CHUNK = 512
-"""Completions written before they are weighed and kept."""
+"""Completions that are sampled before their log-probabilities are computed and saved."""
 AT_ONCE = 2**21
-"""Most entries of two distributions compared at a time."""
+"""Maximum number of entries of two distributions compared at a time."""
 
 OnProgress = Callable[[Step], None]
 """Called after every completion."""
@@ -42,10 +42,10 @@ class SamplingPlan:
     """How completions are sampled: always at temperature 1, from the whole distribution.
 
     Attributes:
-        samples: completions of each prompt by each model.
-        limit: most tokens of a completion.
-        chat: put prompts into the chat template.
-        seed: of the random numbers.
+        samples: number of completions of each prompt by each model.
+        limit: maximum number of tokens of a completion.
+        chat: apply the chat template to prompts.
+        seed: seed of the random numbers.
     """
 
     samples: int = 16
@@ -63,7 +63,7 @@ class SamplingPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One completion to be written."""
+    """One completion to sample."""
 
     prompt: SamplingPrompt
     tokens: Tokens
@@ -87,16 +87,16 @@ def measure_overlap(
     journal: Path | None = None,
     on_progress: OnProgress | None = None,
 ) -> OverlapResult:
-    """Sample both models, weigh everything with both, and estimate.
+    """Sample both models, compute log-probabilities under both, and estimate.
 
     Args:
         before: the model before.
         after: the model after.
-        prompts: what they continue.
-        plan: how many completions, how long.
-        settings: what is estimated.
+        prompts: the prompts to continue.
+        plan: number and length of completions.
+        settings: settings of the estimates.
         expert: a model of the new behaviour alone, for the old mass.
-        journal: where samples are kept as they come; what is there already is not done again.
+        journal: file in which samples are saved; an existing file is resumed.
         on_progress: called after every completion.
     """
     plan = plan or SamplingPlan()
@@ -116,7 +116,7 @@ def sample_completions(
     journal: Path | None = None,
     on_progress: OnProgress | None = None,
 ) -> list[CompletionSample]:
-    """Completions of both models, weighed by both."""
+    """Sample completions of both models, with log-probabilities under both."""
     encoded = encode_alike(before, after, prompts, chat=plan.chat, limit=plan.limit)
     if expert is not None:
         encode_alike(before, expert, prompts, chat=plan.chat, limit=plan.limit)
@@ -140,12 +140,12 @@ def _all_samples(
     known: Journal[CompletionSample] | None,
     on_progress: OnProgress | None,
 ) -> list[CompletionSample]:
-    """The samples of all jobs: those in the journal, and the others anew."""
+    """Return the samples of all jobs: those in the journal, and new ones."""
     done: dict[tuple[str, str, int], CompletionSample] = {} if known is None else known.done
     progress = _Progress(sum(job.key in done for job in jobs), len(jobs), on_progress)
     for side in SIDES:
         left = [job for job in jobs if job.side == side and job.key not in done]
-        # In chunks, so that a run that is stopped loses little.
+        # In chunks, so that an interrupted run loses little.
         for start in range(0, len(left), CHUNK):
             for sample in _sample_and_weigh(models, expert, left[start : start + CHUNK], plan):
                 if known is not None:
@@ -167,7 +167,7 @@ def _jobs(
 
 
 def _seed(*parts: object) -> int:
-    """A number of its own for every completion, whatever else is asked for."""
+    """Return a seed for each completion that does not depend on other completions."""
     return int.from_bytes(sha256("\0".join(map(str, parts)).encode()).digest()[:7], "big")
 
 
@@ -177,7 +177,7 @@ def _fingerprint(
     encoded: Sequence[Tokens],
     plan: SamplingPlan,
 ) -> str:
-    """The same where more samples may be added to those that are there."""
+    """Return a hash of everything that must be equal for samples to be added."""
     parts = [models[side].stamp for side in SIDES]
     parts += ["" if expert is None else expert.stamp, str(list(encoded))]
     parts += [f"{plan.limit} {plan.chat} {plan.seed}"]
@@ -190,9 +190,9 @@ def _sample_and_weigh(
     jobs: Sequence[_Job],
     plan: SamplingPlan,
 ) -> Iterator[CompletionSample]:
-    """Write some completions by one model and weigh them by both."""
+    """Sample completions of one model and compute their log-probabilities under both."""
     side = jobs[0].side
-    # Whatever ends a completion for one of the two ends it for both, or they would not be alike.
+    # A token that ends a completion for one model ends it for both, so that they are comparable.
     ends = models["before"].ends | models["after"].ends
     by_index: dict[int, Completion] = dict(
         models[side].sample([(job.tokens, job.seed) for job in jobs], plan.limit, ends)
@@ -224,13 +224,13 @@ def _sample_and_weigh(
 
 
 def _own_logprobs(completions: Sequence[Completion]) -> Iterator[TokenLogprobs]:
-    """What the writer gave its own tokens."""
+    """Return the log-probabilities of the tokens under the model that sampled them."""
     for completion in completions:
         yield TokenLogprobs(completion.logprobs or ())
 
 
 def _divergence(writer: TokenLogprobs, other: TokenLogprobs) -> tuple[float, ...] | None:
-    """KL of the writer from the other at every token."""
+    """Return the KL of the writer from the other model at every token."""
     if writer.whole is None or other.whole is None:
         return None
     step = max(1, AT_ONCE // writer.whole.shape[1])

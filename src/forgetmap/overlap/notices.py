@@ -13,18 +13,18 @@ from forgetmap.theory import misassignment_terms
 OUT_OF_BALANCE = 4.0
 """Standard errors between two means that are equal if samples follow their log-probabilities."""
 FEW_TERMS = 20.0
-"""Sum of overlap terms below which the overlap hangs on a handful of completions."""
+"""Sum of overlap terms below which the overlap depends on a few completions."""
 SMALL_SHARE = 0.1
 """Effective share of samples below which one model hardly ever writes what the other does."""
 LEANING = 0.6
-"""Share of all squared deviations that a single prompt may contribute."""
+"""Maximum share of all squared deviations by a single prompt."""
 FEW_TO_LEAN_ON = 3
 HARDLY = 0.01
-"""Overlap below which whole completions say no more than that they are long."""
+"""Overlap below which whole completions show only that they are long."""
 
 
 def trust_notices(table: SampleTable, group: OverlapGroup) -> list[OverlapNotice]:
-    """Everything a reader must know before believing the figures of all prompts."""
+    """Return the limitations of the numbers of all prompts."""
     return [
         *_on_counts(group),
         *_on_balance(table),
@@ -56,13 +56,13 @@ def _on_counts(group: OverlapGroup) -> Iterator[OverlapNotice]:
 
 
 def _on_balance(table: SampleTable) -> Iterator[OverlapNotice]:
-    """E_P[Q / (P + Q)] = E_Q[P / (P + Q)], whatever P and Q are, and both are means in [0, 1]."""
+    """Check E_P[Q / (P + Q)] = E_Q[P / (P + Q)], which holds for all P and Q."""
     terms = misassignment_terms(np.where(table.wrote_before, 1.0, -1.0) * table.ratio)
     gap, variance, used = 0.0, 0.0, 0
     for both in zip(*(table.rows_of(side) for side in SIDES), strict=True):
         if min(rows.size for rows in both) > 1:
             gap += float(terms[both[0]].mean() - terms[both[1]].mean())
-            # Few samples without spread must not look certain.
+            # A few samples without spread must not look certain.
             variance += sum(float(terms[rows].var(ddof=1)) / rows.size for rows in both)
             variance += sum(1 / rows.size**2 for rows in both)
             used += 1
@@ -125,7 +125,7 @@ def _on_divergence(table: SampleTable, group: OverlapGroup) -> Iterator[OverlapN
 
 
 def _means(table: SampleTable, side: Side, *, by_prompt: bool) -> Floats:
-    """Divergence of each prompt, or of each sample."""
+    """Return the divergence of each prompt, or of each sample."""
     sign = 1.0 if side == "before" else -1.0
     terms = np.where(np.isnan(table.kl), sign * table.ratio, table.kl)
     rows = [rows for rows in table.rows_of(side) if rows.size]

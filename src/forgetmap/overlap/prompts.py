@@ -23,12 +23,12 @@ from forgetmap.errors import (
 
 @dataclass(frozen=True, slots=True)
 class SamplingPrompt:
-    """A text to continue.
+    """A prompt to continue.
 
     Attributes:
-        id: unique, and the same in every measurement.
-        text: as typed; a chat template is put around it later.
-        group: such as `old` or `new`.
+        id: unique id, the same in every measurement.
+        text: the prompt; a chat template is applied later.
+        group: group of prompts, such as `old` or `new`.
     """
 
     id: str
@@ -37,7 +37,7 @@ class SamplingPrompt:
 
 
 def read_prompts(path: Path) -> list[SamplingPrompt]:
-    """Prompts from a text file (one per line), JSON lines, a JSON list or CSV.
+    """Read prompts from a text file (one per line), JSON lines, a JSON list or CSV.
 
     JSON and CSV have `prompt`, and may have `id` and `group`; a JSON entry may be a bare text.
 

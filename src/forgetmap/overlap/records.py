@@ -1,8 +1,8 @@
 """Divergence and overlap from log-probabilities that are recorded in evaluation results.
 
-Results hold the log-probability of the right answer under either model, not samples. That answer is
-one event, and looking at one event only can hide divergence but never invent it (data processing):
-KL is at least, and overlap at most, what the two probabilities of the event give.
+Results hold the log-probability of the right answer under each model, not samples. That answer is
+one event, and restricting to one event can hide divergence but never add any (data processing
+inequality): KL is at least, and overlap at most, the value for the two probabilities of the event.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from forgetmap.stats import TermGroup, cluster_terms, studentised_bootstrap
 from forgetmap.theory import ROUNDING, bernoulli_kl
 
 SURE = 1 - 1e-9
-"""Probabilities are kept from 1, where rounding would make a divergence infinite."""
+"""Maximum probability; at 1, rounding would make a divergence infinite."""
 QUANTITIES = ("overlap_at_most", "forward_kl_at_least", "reverse_kl_at_least", "change")
 
 
 class EventGroup(Value):
-    """Means over the items of a task, or over all."""
+    """Means over the items of a task, or over all items."""
 
     name: str
     items: int
@@ -43,7 +43,7 @@ class EventGroup(Value):
 
 
 class EventResult(Value):
-    """Two runs, seen through the right answers."""
+    """Two runs, compared by the log-probabilities of right answers."""
 
     schema_version: int = 1
     before: str
@@ -59,12 +59,12 @@ class EventResult(Value):
 def overlap_from_records(
     before: Any, after: Any, *, seed: int = 0, **options: Unpack[Options]
 ) -> EventResult:
-    """Bounds of overlap and divergence from the log-probabilities of right answers.
+    """Bound overlap and divergence by the log-probabilities of right answers.
 
     Args:
         before: path, dataframe or run of the model before.
-        after: the same of the model after.
-        seed: of the bootstrap.
+        after: path, dataframe or run of the model after.
+        seed: seed of the bootstrap.
         options: how the two are paired, and the level of the intervals, as for `compare`.
 
     Raises:
@@ -108,14 +108,14 @@ def _rows(comparison: Comparison) -> tuple[list[_Row], int]:
             if None in values:
                 without += 1
                 continue
-            # Without clusters an item is one: its repeats are not independent.
+            # Without clusters each item is a cluster: its repeats are not independent.
             cluster = row.get("cluster_before") or "\0".join(map(str, keys["before"][:2]))
             logs.append((row["task"], str(cluster), *map(float, values)))  # type: ignore[arg-type]
     return logs, without
 
 
 def _logprobs(run: Run) -> dict[tuple[Any, ...], float]:
-    """Key of a result -> log-probability of its right answer."""
+    """Return the log-probability of the right answer by the key of a result."""
     if "logprob_gold" not in run.columns:
         return {}
     repeat = ["repeat"] if "repeat" in run.columns else []

@@ -13,16 +13,16 @@ Scope = Literal["prompts like these", "these prompts"]
 
 
 class OverlapNotice(Value):
-    """Something a reader must know before believing the numbers."""
+    """A limitation of the numbers."""
 
     kind: str
     text: str
 
 
 class Certificate(Value):
-    """What any behaviour keeps for sure: its probability before less what TV may have taken.
+    """Guaranteed probability of any behaviour: its probability before minus the bound of TV.
 
-    Of several prompts it is about the average over them.
+    For several prompts it applies to the average over them.
     """
 
     total_variation_limit: float = Field(
@@ -70,7 +70,7 @@ class OverlapEstimates(Value):
 
 
 class PromptResult(OverlapEstimates):
-    """One prompt."""
+    """Estimates of one prompt."""
 
     prompt: str
     group: str | None
@@ -86,7 +86,7 @@ class PromptResult(OverlapEstimates):
 
 
 class LengthResult(Value):
-    """The beginnings of all completions."""
+    """Estimates from the beginnings of all completions."""
 
     tokens: int
     overlap: Estimate
@@ -98,7 +98,7 @@ class LengthResult(Value):
 
 
 class OverlapGroup(OverlapEstimates):
-    """Some prompts together: means over prompts."""
+    """Estimates of several prompts: means over prompts."""
 
     name: str
     scope: Scope = Field(description="Population of the intervals.")
@@ -124,7 +124,7 @@ class OverlapGroup(OverlapEstimates):
 
 
 class OverlapResult(Value):
-    """Two models on some prompts; the first group is all of them."""
+    """Overlap of two models on some prompts; the first group has all of them."""
 
     schema_version: int = RESULT_VERSION
     before: str

@@ -27,27 +27,27 @@ from forgetmap.theory import ROUNDING, check_log_probs, log_ratio
 
 Side = Literal["before", "after"]
 SIDES: tuple[Side, ...] = ("before", "after")
-"""Which model wrote a completion."""
+"""Model that wrote a completion."""
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionSample:
-    """One completion of one prompt, weighed by both models.
+    """One completion of a prompt, with log-probabilities under both models.
 
     Attributes:
         prompt: id of the prompt.
-        side: which model wrote it.
-        number: 0, 1, ...: which of that model's completions of the prompt.
+        side: the model that wrote it.
+        number: index of the completion among those of this model and prompt.
         before: log-probability of each of its tokens under the model before.
         after: the same under the model after.
-        kl: at each token, KL of the writer's next-token distribution from the other model's; None
-            where the whole distributions are not known.
-        ended: it ends in an end token and was not cut.
-        group: of the prompt, such as `old` or `new`.
-        expert: log-probability of the whole under a model of the new behaviour alone.
-        tokens: which tokens.
+        kl: at each token, KL of the next-token distribution of the writer from that of the other
+            model; None if the whole distributions are not known.
+        ended: it has an end token and was not cut.
+        group: group of the prompt, such as `old` or `new`.
+        expert: log-probability of the completion under a model of the new behaviour alone.
+        tokens: token ids.
     """
 
     prompt: str
@@ -66,7 +66,7 @@ class CompletionSample:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What tells it from every other sample."""
+        """Unique key of the sample."""
         return self.prompt, self.side, self.number
 
 
@@ -75,15 +75,15 @@ class SampleTable:
     """Samples as columns.
 
     Attributes:
-        prompts: ids; `prompt_index` points into them.
-        groups: of each prompt.
+        prompts: ids of prompts; `prompt_index` points into them.
+        groups: group of each prompt.
         prompt_index: prompt of each sample.
         wrote_before: whether the model before wrote it.
         ratio: log before - log after, of the whole completion.
-        kl: KL of the writer from the other, summed over the tokens; NaN where not known.
-        tokens: how many; 0 where only sums are known.
+        kl: KL of the writer from the other, summed over the tokens; NaN if not known.
+        tokens: number of tokens; 0 if only sums are known.
         ended: whether it was not cut.
-        expert: log before - log expert; NaN where there is none.
+        expert: log before - log expert; NaN if there is none.
     """
 
     prompts: tuple[str, ...]
@@ -97,14 +97,14 @@ class SampleTable:
     expert: Floats
 
     def rows_of(self, side: Side) -> list[Indices]:
-        """Of each prompt, the indices of the samples that one model wrote."""
+        """Return for each prompt the indices of the samples that one model wrote."""
         written = np.flatnonzero(self.wrote_before == (side == "before"))
         order = written[np.argsort(self.prompt_index[written], kind="stable")]
         ends = np.searchsorted(self.prompt_index[order], np.arange(1, len(self.prompts)))
         return np.split(order, ends)
 
     def of_prompts(self, chosen: Iterable[int]) -> SampleTable:
-        """Only some prompts."""
+        """Return the samples of some prompts."""
         prompts = sorted(chosen)
         new = np.full(len(self.prompts), -1)
         new[prompts] = np.arange(len(prompts))
@@ -123,11 +123,11 @@ class SampleTable:
 
 
 def table_of(samples: Iterable[CompletionSample], *, first: int | None = None) -> SampleTable:
-    """Samples as columns, in the order of their keys.
+    """Return samples as columns, in the order of their keys.
 
     Args:
-        samples: of any number of prompts.
-        first: look only at so many tokens at the start of each completion.
+        samples: samples of any number of prompts.
+        first: use only this many tokens at the start of each completion.
 
     Raises:
         EmptyInputError: there are none.
@@ -167,20 +167,21 @@ def table_of_arrays(
     tokens_after: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> SampleTable:
-    """Log-probabilities of whole completions, one entry per completion in every array.
+    """Build a table from log-probabilities of whole completions, one entry per completion.
 
     Args:
         prompt: any label of the prompt.
         wrote_before: whether the model before (rather than the one after) wrote the completion.
         before: its log-probability under the model before, summed over tokens, end token included.
         after: the same under the model after.
-        kl: KL of the writer from the other, summed over the tokens: better than the ratio alone.
-        tokens_before: tokens that the model before cut it into.
-        tokens_after: tokens that the model after cut it into; must be as many.
-        group: of the prompt, such as `old` and `new`.
+        kl: KL of the writer from the other, summed over the tokens: more precise than the ratio
+            alone.
+        tokens_before: number of tokens of the completion for the model before.
+        tokens_after: number of tokens for the model after; must be the same.
+        group: group of the prompt, such as `old` and `new`.
 
     Raises:
-        FieldError: something is not a log-probability, or belongs to other tokens.
+        FieldError: a value is not a log-probability, or belongs to different tokens.
         EmptyInputError: there are no completions.
     """
     labels = np.asarray(prompt).ravel()
@@ -219,11 +220,11 @@ def table_of_arrays(
 
 
 def read_samples(path: Path) -> list[CompletionSample]:
-    """Samples from JSON lines: those that `forgetmap overlap --out` kept, or your own.
+    """Read samples from JSON lines: those that `forgetmap overlap --out` wrote, or your own.
 
-    A line has `prompt`, `side` (`before` or `after`: who wrote it), `before` and `after` (lists of
-    log-probabilities, one per token, or one number for the whole), and may have `number`, `kl`,
-    `ended`, `group`, `expert` and `tokens`.
+    A line has `prompt`, `side` (`before` or `after`: the model that wrote it), `before` and `after`
+    (lists of log-probabilities, one per token, or one number for the whole), and may have `number`,
+    `kl`, `ended`, `group`, `expert` and `tokens`.
     """
     samples = [_sample(line, number, path) for number, line in _lines(path)]
     if not samples:
@@ -303,7 +304,7 @@ def _sample(line: dict[str, Any], number: int, path: Path) -> CompletionSample:
 
 
 def _number(samples: Sequence[CompletionSample], path: Path) -> list[CompletionSample]:
-    """Samples without a number get the next; two of one key are an error."""
+    """Number samples without a number; two samples with one key are an error."""
     counts: dict[tuple[str, str], int] = {}
     keys: set[tuple[str, str, int]] = set()
     numbered = []
@@ -364,7 +365,7 @@ def _checked_kl(values: ArrayLike) -> Floats:
 
 
 def _check_cuts(samples: Sequence[CompletionSample]) -> None:
-    """All completions of a prompt must be of one kind: whole, or up to the same length."""
+    """Check that all completions of a prompt are whole, or cut at the same length."""
     cuts: dict[str, int] = {}
     for sample in samples:
         length = len(sample.before)
@@ -386,7 +387,7 @@ def _check_cuts(samples: Sequence[CompletionSample]) -> None:
 
 
 def _beginning(sample: CompletionSample, first: int) -> CompletionSample:
-    """The first tokens of a completion: a sample of the first tokens of all completions."""
+    """Return the first tokens of a completion, as a sample of the beginnings of all completions."""
     kl = sample.kl
     if kl is not None:
         kl = kl[:first] if len(kl) == len(sample.before) else None

@@ -19,12 +19,12 @@ Tokens = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model wrote; the end token is part of it.
+    """A sampled completion, including the end token.
 
     Attributes:
-        tokens: at least one.
-        ended: the last one is an end token.
-        logprobs: what the writer gave each token, where it says so.
+        tokens: at least one token.
+        ended: the last token is an end token.
+        logprobs: log-probability of each token under the writer, if available.
     """
 
     tokens: Tokens
@@ -34,11 +34,12 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprobs:
-    """What a model gives a completion.
+    """Log-probabilities of a completion under a model.
 
     Attributes:
-        logprobs: of each token.
-        whole: of all tokens that could have stood there (token, vocabulary), where known.
+        logprobs: log-probability of each token.
+        whole: log-probabilities of the whole vocabulary at each position (token, vocabulary), if
+            known.
     """
 
     logprobs: tuple[float, ...]
@@ -46,45 +47,45 @@ class TokenLogprobs:
 
 
 class LanguageModel(Protocol):
-    """Writes at temperature 1, from the whole distribution, and weighs any tokens."""
+    """Samples at temperature 1 from the whole distribution, and computes log-probabilities."""
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """Name of the model."""
 
     @property
     def stamp(self) -> str:
-        """Changes when the weights do, as far as anyone can tell."""
+        """Identifier that changes with the weights, as far as that can be detected."""
 
     @property
     def context(self) -> int | None:
-        """Most tokens of prompt and completion, where known."""
+        """Maximum number of tokens of prompt and completion, if known."""
 
     @property
     def vocabulary(self) -> tuple[str, ...] | None:
-        """All tokens, where known."""
+        """All tokens, if known."""
 
     @property
     def template(self) -> str | None:
-        """What tells its chat template from others; None where there is none."""
+        """Identifier of the chat template; None without one."""
 
     @property
     def ends(self) -> frozenset[int]:
         """Tokens that end a completion, as far as known."""
 
     def chat(self, text: str) -> str:
-        """The text as a user's turn in the model's chat template."""
+        """Return the text as a user turn in the chat template of the model."""
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
-        """Tokens of each text."""
+        """Return the tokens of each text."""
 
     def sample(
         self, prompts: Sequence[tuple[Tokens, int]], limit: int, ends: frozenset[int]
     ) -> Iterator[tuple[int, Completion]]:
-        """Continue each (prompt, seed) up to a limit; (index, completion) in any order."""
+        """Continue each (prompt, seed) up to a limit; return (index, completion) in any order."""
 
     def weigh(self, rows: Sequence[tuple[Tokens, Tokens]]) -> Iterator[TokenLogprobs]:
-        """Weigh each completion behind its prompt, in order."""
+        """Return the log-probabilities of each completion after its prompt, in order."""
 
 
 def encode_alike(
@@ -95,7 +96,7 @@ def encode_alike(
     chat: bool,
     limit: int,
 ) -> list[Tokens]:
-    """The tokens of every prompt, if both models see the same.
+    """Return the tokens of every prompt, which must be the same for both models.
 
     Raises:
         PairingError: tokenizers, vocabularies or chat templates differ, or a prompt is too long.

@@ -30,7 +30,7 @@ from forgetmap.evaluation import (
 from forgetmap.overlap.models.base import Completion, TokenLogprobs, Tokens
 
 WHOLE = 2**24
-"""Most logits of one pass: 64 MiB of them."""
+"""Maximum number of logits of one pass: 64 MiB."""
 MOST_ROWS = 256
 
 
@@ -56,15 +56,15 @@ class LocalModel:
 
     @property
     def template(self) -> str | None:
-        """What tells its chat template from others."""
+        """Identifier of the chat template."""
         return self._backend.template_hash
 
     def chat(self, text: str) -> str:
-        """The text as a user's turn in the model's chat template."""
+        """Return the text as a user turn in the chat template of the model."""
         return self._backend.chat([Message("user", text)])
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
-        """Tokens of each text."""
+        """Return the tokens of each text."""
         return self._backend.encode(texts)
 
     def sample(
@@ -87,7 +87,7 @@ class LocalModel:
             yield row.index, Completion(tuple(row.out), row.out[-1] in ends)
 
     def weigh(self, rows: Sequence[tuple[Tokens, Tokens]]) -> Iterator[TokenLogprobs]:
-        """Weigh each completion behind its prompt, in order."""
+        """Return the log-probabilities of each completion after its prompt, in order."""
         width = max((len(prompt) + len(tokens) for prompt, tokens in rows), default=1)
         size = max(1, min(MOST_ROWS, WHOLE // (width * self._network.vocabulary)))
         for start in range(0, len(rows), size):
@@ -122,7 +122,7 @@ class LocalModel:
             yield TokenLogprobs(tuple(chosen.tolist()), own)
 
     def _tokens(self) -> tuple[str, ...]:
-        """All tokens by number; logits beyond the tokenizer's tokens count as nameless ones."""
+        """Return all tokens by id; ids beyond the tokenizer get no name."""
         names = [""] * self._network.vocabulary
         for token, index in self._tokenizer.get_vocab().items():
             if index < len(names):

@@ -1,8 +1,8 @@
 """Models behind an OpenAI-compatible server that accepts tokens and returns log-probabilities.
 
-Servers of that kind differ in what they really do: some ignore `echo`, some shift log-probabilities
-by one token, some do not say which tokens they wrote. So a server is tried first: what it says of
-its own completion when it writes it and when it reads it must agree.
+Such servers differ in practice: some ignore `echo`, some shift log-probabilities by one token, some
+do not return the tokens they wrote. So a server is probed first: the log-probabilities of its own
+completion when written and when read must agree.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ TIMEOUT = 120.0
 ATTEMPTS = 3
 FIRST_WAIT_S, MAX_WAIT_S = 0.5, 60.0
 CHECK_TOKENS, CHECKS = 8, 3
-"""Tokens, and completions, written to find out whether a server can be trusted."""
+"""Number of tokens and completions that are sampled to probe a server."""
 AGREE = 0.05
-"""Nats by which two passes over one token may differ: half precision in other batches."""
+"""Largest difference in nats between two passes over one token: half precision in other batches."""
 FULL_DISTRIBUTION = {
     "temperature": 1.0,
     "top_p": 1.0,
@@ -49,17 +49,18 @@ FULL_DISTRIBUTION = {
     "min_p": 0.0,
     "repetition_penalty": 1.0,
 }
-"""No cuts; sent in full, as servers apply what a model's generation settings say."""
+"""Sampling without cuts; sent explicitly, because servers apply the generation settings of a
+model."""
 
 
 class ServerModel:
-    """A model of a server.
+    """A model behind a server.
 
     Args:
-        address: `http://HOST:PORT/v1`, with `#MODEL` behind it where there are several.
+        address: `http://HOST:PORT/v1`, followed by `#MODEL` if there are several models.
 
     Raises:
-        ModelError: the server cannot be reached, or its log-probabilities cannot be trusted.
+        ModelError: the server cannot be reached, or its log-probabilities are wrong.
     """
 
     def __init__(self, address: str) -> None:
@@ -87,11 +88,11 @@ class ServerModel:
         self.close()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._client.close()
 
     def chat(self, text: str) -> str:
-        """Not possible: a server does not say how it renders a chat."""
+        """Raise an error: a server does not return the rendered chat."""
         raise UsageError(
             f"{self.name} does not provide its chat template, so it cannot be applied to "
             f"{text[:20]!r}",
@@ -99,7 +100,7 @@ class ServerModel:
         )
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
-        """Tokens of each text; the first time the server is tried as well."""
+        """Return the tokens of each text; the first call also probes the server."""
         encoded = [tokens for tokens, _ in self._all([partial(self._read, text) for text in texts])]
         if encoded and not self._is_checked:
             self.check(encoded[0])
@@ -114,7 +115,7 @@ class ServerModel:
         yield from enumerate(self._all(calls))
 
     def weigh(self, rows: Sequence[tuple[Tokens, Tokens]]) -> Iterator[TokenLogprobs]:
-        """Weigh each completion behind its prompt, in order."""
+        """Return the log-probabilities of each completion after its prompt, in order."""
         calls = [partial(self._read, [*prompt, *tokens]) for prompt, tokens in rows]
         for (prompt, tokens), (seen, logprobs) in zip(rows, self._all(calls), strict=True):
             if seen != (*prompt, *tokens):
@@ -125,7 +126,7 @@ class ServerModel:
             yield TokenLogprobs(tuple(value for value in values if value is not None))
 
     def check(self, prompt: Tokens) -> None:
-        """Try completions, written and read; ModelError where the two do not agree."""
+        """Probe completions, written and read; raise ModelError if the two do not agree."""
         for seed in range(CHECKS):
             self._check_one(prompt, seed)
 
@@ -153,7 +154,7 @@ class ServerModel:
     def _write(self, prompt: Tokens, seed: int, limit: int, ends: frozenset[int]) -> Completion:
         body: dict[str, Any] = {"max_tokens": limit, "seed": seed % 2**31, **FULL_DISTRIBUTION}
         if ends:
-            # Of both models: a completion must end at the same token for either.
+            # The end tokens of both models: a completion must end at the same token for either.
             body["stop_token_ids"] = sorted(ends)
         choice = self._complete(list(prompt), body)
         tokens, logprobs = self._tokens(choice)
@@ -236,7 +237,7 @@ class ServerModel:
 
 
 def _content(answer: httpx.Response) -> bytes:
-    """All that a server replies, unless it is too much or takes too long."""
+    """Return the response of a server, unless it is too large or takes too long."""
     body, end = ReplyBody(answer.headers.get("Content-Encoding")), time.monotonic() + TIMEOUT
     for part in answer.iter_raw():
         body.add(part)
