@@ -61,7 +61,7 @@ from forgetmap.text import listed
 
 
 class DriftOptions(TypedDict, total=False):
-    """How to measure and compare; see `drift`."""
+    """Options of `drift`, which documents them."""
 
     taxonomy: str | Path | Taxonomy
     aggregator: Aggregator
@@ -134,11 +134,11 @@ def drift(before: Any, after: Any, /, *more: Any, **options: Unpack[DriftOptions
 def drift_pairs(
     pairs: Sequence[tuple[Any, Any]], /, **options: Unpack[DriftOptions]
 ) -> DriftResult:
-    """How did capabilities drift within each pair of a model before and its model after?
+    """Measure how capabilities drifted within each pair of a model before and its model after.
 
     Args:
-        pairs: of whatever `drift` takes.
-        options: those of `drift`.
+        pairs: pairs of sources, as for `drift`.
+        options: options of `drift`.
 
     Example:
         >>> from forgetmap.capabilities import drift_pairs
@@ -151,14 +151,14 @@ def drift_pairs(
 
 @dataclass(frozen=True, slots=True)
 class DriftWithRuns:
-    """A drift with what it was computed from.
+    """A drift result with its runs.
 
     Attributes:
         result: all numbers.
-        taxonomy: with the target tasks.
-        runs: the measured runs; none where only averages were given.
-        pair_by: what makes two items the same.
-        comparisons: of each model after, the places of the run before and of its own.
+        taxonomy: the taxonomy with the target tasks.
+        runs: the measured runs; none if only averages were given.
+        pair_by: how items are paired.
+        comparisons: for each model after, the indices of its run before and its own.
     """
 
     result: DriftResult
@@ -169,11 +169,11 @@ class DriftWithRuns:
 
 
 def drift_with_runs(inputs: Sequence[Any], options: DriftOptions) -> DriftWithRuns:
-    """What `drift` returns, with the runs behind it, for reports that list their items.
+    """Return the result of `drift` with its runs, for reports that list items.
 
     Args:
-        inputs: paths, dataframes or runs, that before first.
-        options: those of `drift`.
+        inputs: paths, dataframes or runs; the model before is the first.
+        options: options of `drift`.
     """
     aggregator = options.get("aggregator", "default")
     if aggregator not in AGGREGATORS:
@@ -197,7 +197,7 @@ def drift_with_runs(inputs: Sequence[Any], options: DriftOptions) -> DriftWithRu
 
 
 def _refuse_mixture(plan: DriftPlan, files: Sequence[bool], options: DriftOptions) -> NoReturn:
-    """Say what is wrong with a file that is there for nobody, else that kinds differ."""
+    """Report an input that cannot be read, or else a mixture of averages and items."""
     others = [given for given, is_file in zip(plan.inputs, files, strict=True) if not is_file]
     (first, *_) = _open_runs(others, options)
     averages = plan.inputs[files.index(True)]
@@ -209,7 +209,7 @@ def _refuse_mixture(plan: DriftPlan, files: Sequence[bool], options: DriftOption
 
 
 def _refuse_unused(options: DriftOptions, why: str, *names: str) -> None:
-    """Raise where an option was given that would change nothing."""
+    """Raise an error if an option has no effect."""
     for name in names:
         if options.get(name) not in (None, False, "full"):
             raise UsageError(f"--{name.replace('_', '-')} has no effect: {why}", hint="remove it.")
@@ -284,7 +284,7 @@ def _open_runs(inputs: Sequence[LabelledInput], options: DriftOptions) -> list[R
 
 
 def _require_shared_tasks(runs: Sequence[Run], plan: DriftPlan, taxonomy: Taxonomy) -> None:
-    """Stop where no cell could have a value, before anything is scored.
+    """Check that some cell can have a value, before anything is scored.
 
     Raises:
         UsageError: no task of the taxonomy is in the run before and in a run after.
@@ -379,7 +379,7 @@ def _compare_runs(
 def _noise(
     taxonomy: Taxonomy, before: TaxonomyRun, options: DriftOptions, how: Resampling
 ) -> Levels:
-    """The model before against a repeat of itself; nothing where there is none."""
+    """Compare the model before with a repeat of itself; empty without a repeat."""
     if options.get("noise") is None or not taxonomy.metrics:
         return Levels({}, {}, {})
     (run,) = _open_runs([read_label(options["noise"])], options)
@@ -389,9 +389,9 @@ def _noise(
 
 
 def _with_floor(cells: Sequence[AnyCell], effects: Mapping[str, Effect]) -> list[AnyCell]:
-    """The cells, with the noise floor where there is one.
+    """Add the noise floor to the cells, if there is one.
 
-    It is the largest effect, in either direction, that is compatible with what was seen.
+    It is the largest effect, in either direction, that is compatible with the data.
     """
     marked = []
     for cell in cells:

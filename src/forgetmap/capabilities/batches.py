@@ -52,12 +52,12 @@ SCORE_SCHEMA = pa.schema(
 
 
 def score_batch(name: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Score a batch by the rule of this name: what workers are asked for."""
+    """Score a batch by the rule of this name; called by workers."""
     return score_rows(cast("RuleScorer", find_scorer(name)), batch)
 
 
 def score_rows(scorer: RuleScorer, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Score a batch by a rule; an item that cannot be used is an error of its own."""
+    """Score a batch by a rule; an unusable item becomes an error of its own."""
     scored = ScoreRows(scorer)
     for row in batch.to_pylist():
         sample = as_scorer_input(row)
@@ -66,7 +66,7 @@ def score_rows(scorer: RuleScorer, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def as_scorer_input(row: Mapping[str, Any]) -> ScorerInput | None:
-    """What a scorer gets to see of a row; None where there is no response."""
+    """Return the input of a scorer for a row; None without a response."""
     if row["response"] is None:
         return None
     material = json.loads(row["material"]) if row["material"] else {}
@@ -84,7 +84,7 @@ def as_scorer_input(row: Mapping[str, Any]) -> ScorerInput | None:
 
 
 def missing_values(scorer: Scorer, error: FieldError) -> Fields:
-    """All values of a scorer missing, because the item cannot be used."""
+    """Mark all values of a scorer as missing, because the item is unusable."""
     return dict.fromkeys(scorer.fields, grade_missing(error.message))
 
 
@@ -96,7 +96,7 @@ class ScoreRows:
         self._rows: list[tuple[Any, ...]] = []
 
     def add(self, row: Mapping[str, Any], fields: Fields | None) -> None:
-        """Add the values of one response; without any all are missing."""
+        """Add the values of one response; None marks all as missing."""
         grades = fields if fields is not None else dict.fromkeys(self._fields, UNSCORED)
         key = (row["item"], row["repeat"])
         for name, grade in grades.items():
@@ -104,7 +104,7 @@ class ScoreRows:
             self._rows.append((*key, name, *values))
 
     def batch(self) -> pa.RecordBatch:
-        """All rows so far."""
+        """Return all rows so far."""
         columns = zip(*self._rows, strict=True) if self._rows else [()] * len(SCORE_SCHEMA)
         arrays = [
             _array(list(column), field.type)
@@ -116,7 +116,7 @@ class ScoreRows:
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     try:
         return pa.array(values, kind)
-    except UnicodeEncodeError:  # half of a character that takes two
+    except UnicodeEncodeError:  # a lone surrogate
         sound = [
             v.encode("utf-8", "replace").decode() if v else v for v in cast("list[str]", values)
         ]
@@ -161,13 +161,13 @@ def _settled_by_run(
 def judge_rows(
     scorer: JudgeScorer, batches: Iterator[pa.RecordBatch], judge: Judge, *, repeats: int = 1
 ) -> Iterator[pa.RecordBatch]:
-    """Score batches by asking a judge, all questions of a batch together.
+    """Score batches with an LLM judge, all questions of a batch together.
 
     Args:
-        scorer: what to ask, and what replies mean.
-        batches: of responses.
-        judge: who is asked.
-        repeats: how often; a response gets the mean of its judgements.
+        scorer: asks the questions and reads the replies.
+        batches: batches of responses.
+        judge: the LLM judge.
+        repeats: number of judgements per response, which are averaged.
     """
     for batch in batches:
         rows = batch.to_pylist()
@@ -186,7 +186,7 @@ def judge_rows(
 
 
 def _mean_judgement(judgements: Sequence[Fields | None]) -> Fields | None:
-    """Of every value the mean over the judgements that have it."""
+    """Average every value over the judgements that have it."""
     answers = [fields for fields in judgements if fields is not None]
     if len(answers) <= 1:
         return answers[0] if answers else None
@@ -228,7 +228,7 @@ def _settled_by_judge(
 
 
 def _replies(judge: Judge, questions: list[JudgeQuestion], repeat: int) -> list[str | None]:
-    """All replies, also where an event loop runs already, as in a notebook."""
+    """Return all replies, also if an event loop is already running, as in a notebook."""
     if not questions:
         return []
     with ThreadPoolExecutor(1) as thread:

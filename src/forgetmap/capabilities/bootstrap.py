@@ -1,10 +1,10 @@
 """The paired bootstrap as matrix products.
 
 A draw gives every unit (an item with all its repeats and all metrics of its task, or a cluster of
-items) a weight; the weights are Poisson distributed, which is resampling with replacement of a
-random total (Hanley and MacGibbon 2006) and turns all draws of all metrics into one product. The
-same weights serve all metrics of a task, and metric, capability and group are computed anew on each
-draw, so that the intervals of all levels fit together.
+items) a weight. The weights are Poisson distributed, which is resampling with replacement of a
+random total (Hanley and MacGibbon 2006) and turns all draws of all metrics into one product. All
+metrics of a task share the weights, and metric, capability and group are recomputed in each draw,
+so that the intervals of all levels are consistent.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from forgetmap.stats import Reals
 
 LEVEL = 0.95
 MAX_UNITS = 20_000
-"""More are put into so many bins at random, which are then resampled as if they were units."""
+"""Maximum number of units; more are put into as many random bins, which are resampled as units."""
 ROWS_PER_BLOCK = 1_024
 LEVELS = 1 << 16
 SMALL_P = 0.02
-"""Below it hardly any draw is left to count."""
+"""P-value below which too few draws remain to count."""
 _ROUNDING = 1e-9
 
 
 def generator(seed: int, name: str) -> np.random.Generator:
-    """Random numbers of a task: the same whatever other tasks and models there are."""
+    """Return the random generator of a task, independent of other tasks and models."""
     return np.random.default_rng([seed, crc32(name.encode())])
 
 
 def shared_sums(rows: Reals, keys: NDArray[np.uint64], seed: int, draws: int) -> Reals:
-    """Sums of rows whose units other tasks have too: the same unit has the same weights there."""
+    """Sum rows of units that other tasks share; a unit has the same weights in all of them."""
     total = np.zeros((draws, rows.shape[1]))
     for block in _blocks(len(rows)):
         weights = np.stack([_unit_weights(int(key), seed, draws) for key in keys[block]])
@@ -46,21 +46,21 @@ def shared_sums(rows: Reals, keys: NDArray[np.uint64], seed: int, draws: int) ->
 
 @lru_cache(maxsize=8_192)
 def _unit_weights(key: int, seed: int, draws: int) -> NDArray[np.uint8]:
-    """Poisson weights of one unit in all draws."""
+    """Return the Poisson weights of one unit in all draws."""
     levels = np.random.default_rng([seed, key]).integers(0, LEVELS, draws, np.uint16)
     weights: NDArray[np.uint8] = _one_by_level()[levels].astype(np.uint8)
     return weights
 
 
 def widening(sizes: Reals) -> float | None:
-    """How much wider than their draws the limits of a mean of few units must be.
+    """Return the factor by which an interval of a mean of few units must be wider than its draws.
 
     Resampling G units shows (G - 1) / G of their variance, and its quantiles are those of a normal
-    law where those of Student are due (the expanded percentile interval; Hesterberg 2015). Units of
-    unequal sizes count as fewer.
+    distribution where Student's are needed (the expanded percentile interval; Hesterberg 2015).
+    Units of unequal sizes count as fewer.
 
     Args:
-        sizes: items of each unit.
+        sizes: number of items of each unit.
 
     Returns:
         None for a single unit, which has no spread.
@@ -75,13 +75,13 @@ def widening(sizes: Reals) -> float | None:
 
 
 def resampled_sums(rows: Reals, counts: Reals, rng: np.random.Generator, draws: int) -> Reals:
-    """Sums of the columns of `rows` in each draw.
+    """Return the sums of the columns of `rows` in each draw.
 
     Args:
         rows: units x columns.
         counts: how often each row counts; halves are allowed.
-        rng: where the weights come from.
-        draws: how many.
+        rng: generator of the weights.
+        draws: number of draws.
 
     Returns:
         Draws x columns.
@@ -93,7 +93,7 @@ def resampled_sums(rows: Reals, counts: Reals, rng: np.random.Generator, draws: 
 
 
 def _weights(counts: Reals, rng: np.random.Generator, draws: int) -> Reals:
-    """Poisson weights; those of mean 1, nearly all, are looked up, which is ten times as fast."""
+    """Return Poisson weights; those of mean 1, nearly all, are looked up, ten times as fast."""
     shape = (draws, len(counts))
     if (counts == 1).all():
         return np.asarray(_one_by_level()[rng.integers(0, LEVELS, shape, np.uint16)])
@@ -102,14 +102,14 @@ def _weights(counts: Reals, rng: np.random.Generator, draws: int) -> Reals:
 
 @cache
 def _one_by_level() -> Reals:
-    """Poisson numbers of mean 1, each as often as it is likely: in 65,536 equally likely levels."""
+    """Return Poisson numbers of mean 1 at 65,536 equally likely levels."""
     chances = np.array([math.exp(-1) / math.factorial(k) for k in range(12)])
     levels = (np.arange(LEVELS) + 0.5) / LEVELS
     return np.searchsorted(np.cumsum(chances), levels).astype(np.float64)
 
 
 def exchanged_sums(rows: Reals, rng: np.random.Generator, draws: int) -> Reals:
-    """The same for signs instead of weights: before and after change places unit by unit."""
+    """Return sums with random signs: before and after are exchanged unit by unit."""
     total = np.zeros((draws, rows.shape[1]))
     for block in _blocks(len(rows)):
         signs = 2.0 * rng.integers(0, 2, (draws, len(rows[block]))) - 1
@@ -118,7 +118,7 @@ def exchanged_sums(rows: Reals, rng: np.random.Generator, draws: int) -> Reals:
 
 
 def compact(rows: Reals, rng: np.random.Generator) -> tuple[Reals, Reals]:
-    """Few rows that stand for many: equal ones counted, or sums over random bins.
+    """Reduce the rows: count equal ones, or sum over random bins.
 
     Returns:
         Rows, and how often each counts.
@@ -133,14 +133,14 @@ def compact(rows: Reals, rng: np.random.Generator) -> tuple[Reals, Reals]:
 
 
 def sum_groups(rows: Reals, groups: NDArray[np.intp]) -> Reals:
-    """Sums of rows of the same group, numbered from 0."""
+    """Sum the rows of each group, numbered from 0."""
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
     return np.add.reduceat(rows[order], starts, axis=0)
 
 
 def limits(draws: Reals) -> tuple[float, float] | None:
-    """The middle part of the draws; None where there are none."""
+    """Return the central part of the draws; None without draws."""
     known = np.sort(draws[~np.isnan(draws)])
     if not known.size:
         return None
@@ -149,9 +149,9 @@ def limits(draws: Reals) -> tuple[float, float] | None:
 
 
 def two_sided_p(draws: Reals) -> float:
-    """Twice the share of draws beyond 0: at most 1 - LEVEL if and only if `limits` leave out 0.
+    """Return twice the share of draws beyond 0: at most 1 - LEVEL iff `limits` exclude 0.
 
-    Where hardly any draw is there, the normal law says how far away 0 is.
+    If hardly any draw is beyond 0, a normal distribution gives the p-value.
     """
     from scipy.special import ndtr
 
@@ -179,12 +179,12 @@ class Distance:
     """Wasserstein distance between the values before and after.
 
     Attributes:
-        value: how far a value moved on average, in the best matching; of counts in log(1 + count),
-            of values with a range in shares of it.
-        low: lower 95 % limit.
-        high: upper 95 % limit.
-        noise: what it is on average if before and after are exchangeable.
-        p: how often exchanging them gives as much.
+        value: mean shift of a value under the best matching; of log(1 + count) for counts, as a
+            share of the range for values with one.
+        low: lower bound of the 95 % interval.
+        high: upper bound of the 95 % interval.
+        noise: mean distance if before and after are exchangeable.
+        p: p-value by exchanging before and after.
     """
 
     value: float
@@ -195,9 +195,9 @@ class Distance:
 
 
 def distance(before: Reals, after: Reals, *, seed: int, name: str, draws: int) -> Distance:
-    """The distance of paired values, with its limits and what it is by chance.
+    """Return the distance of paired values, with its interval and its value by chance.
 
-    Of very many values a part is taken at random.
+    Very many values are sampled at random.
     """
     rng = generator(seed, f"{name} distance")
     if len(before) > MAX_UNITS:
@@ -217,7 +217,7 @@ def distance(before: Reals, after: Reals, *, seed: int, name: str, draws: int) -
     value = float(length(rows.sum(axis=0)[1:], n))
     drawn = resampled_sums(rows, np.ones(len(rows)), rng, draws)
     lengths = length(drawn[:, 1:], drawn[:, :1])
-    # A resampled distance is too long by as much as the distance itself is.
+    # Resampled distances are biased upwards by as much as the distance itself.
     interval = limits(lengths - (np.nanmean(lengths) - value)) or (value, value)
     null = length(exchanged_sums(rows[:, 1:], rng, draws), n)
     p = float((1 + (null >= value).sum()) / (1 + draws))
@@ -225,7 +225,7 @@ def distance(before: Reals, after: Reals, *, seed: int, name: str, draws: int) -
 
 
 def _grid(values: Reals) -> tuple[Reals, Reals]:
-    """Places at which the distributions are compared, and how far each is from the next."""
+    """Return the points at which the distributions are compared, and the steps between them."""
     points = np.unique(values)
     if points.size > MAX_GRID_POINTS:
         points = np.unique(np.quantile(points, np.linspace(0, 1, MAX_GRID_POINTS)))

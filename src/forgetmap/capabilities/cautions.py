@@ -14,7 +14,7 @@ CEILING = 0.99
 MIN_ITEMS = 100
 MAX_FAILURE_GAP = 0.02
 MAX_JUDGE_ERRORS = 0.01
-"""Share of answers a judge may fail on before a cell is withheld."""
+"""Maximum share of answers that a judge may fail on; beyond it a cell is withheld."""
 
 
 def find_cautions(
@@ -24,7 +24,7 @@ def find_cautions(
     pairs: Mapping[str, TaskPairs],
     cells: Sequence[MetricCell],
 ) -> list[Caution]:
-    """All that is to be said of one model, the general before the particular."""
+    """Return all cautions about one model, the general ones first."""
     conditions = compare_conditions(before.run.info, after.run.info, ({}, {}))
     notices = [Caution(notice.code, notice.message, model) for notice in conditions]
     notices += [Caution(code, message, model) for code, message in _of_runs(before, after, pairs)]
@@ -94,7 +94,7 @@ def _of_metric(cell: MetricCell) -> Iterator[tuple[str, str]]:
 
 
 def _is_zero_on_one_side(cell: MetricCell) -> bool:
-    """Whether a task looks as if it failed: of few items, or of a style, none may be chance."""
+    """Return whether a task seems to have failed; few items, or a style, may be 0 by chance."""
     zeros = (cell.before == 0) + (cell.after == 0)
     return zeros == 1 and cell.polarity != "both" and cell.n >= MIN_ITEMS
 

@@ -35,7 +35,7 @@ from forgetmap.pairing import Measure
 from forgetmap.stats import Reals, false_discovery, mcnemar_p
 
 MIN_ITEMS_FOR_SPREAD = 2
-"""Items below which nothing can be said of the spread."""
+"""Minimum number of items to estimate a spread."""
 WHY_MISSING = {
     "rule": "not measured: the run has neither scores for it nor responses to score",
     "judge": "needs an LLM judge: --judge URL MODEL",
@@ -52,11 +52,11 @@ _WHERE_ABSENT = {
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """How to resample.
+    """Settings of the bootstrap.
 
     Attributes:
-        seed: of all random numbers.
-        draws: how many.
+        seed: random seed.
+        draws: number of draws.
     """
 
     seed: int
@@ -65,10 +65,10 @@ class Resampling:
 
 @dataclass(frozen=True, slots=True)
 class ModelDrift:
-    """What is known of one model after.
+    """Drift of one model after.
 
     Attributes:
-        cells: of all metrics of the taxonomy, in its order.
+        cells: cells of all metrics of the taxonomy, in its order.
         levels: effects with their draws.
     """
 
@@ -83,7 +83,7 @@ def compare_metrics(
     pairs: Mapping[str, TaskPairs],
     how: Resampling,
 ) -> ModelDrift:
-    """Drift of every metric, and from their effects those of capabilities and groups."""
+    """Compute the drift of every metric, and from these that of capabilities and groups."""
     cells: dict[str, MetricCell] = {}
     effects: dict[str, Effect] = {}
     for task in dict.fromkeys(metric.task for metric in taxonomy.metrics):
@@ -101,7 +101,7 @@ def compare_metrics(
 
 
 class _MetricReading:
-    """The values of one metric on both sides, or why there are none."""
+    """The values of one metric on both sides, or the reason why there are none."""
 
     def __init__(
         self, metric: Metric, sides: tuple[TaxonomyRun, TaxonomyRun], pairs: TaskPairs | None
@@ -111,7 +111,7 @@ class _MetricReading:
         self.note = self._read(sides, pairs)
 
     def _read(self, sides: tuple[TaxonomyRun, TaxonomyRun], pairs: TaskPairs | None) -> str | None:
-        """Get the values; says why there are none, or why they do not count."""
+        """Read the values; return the reason if there are none or they do not count."""
         absent = [self.metric.task not in source.tasks for source in sides]
         if any(absent):
             return f"no data: its task is {_WHERE_ABSENT[absent[0], absent[1]]}"
@@ -229,7 +229,7 @@ def _std(effect: Effect, n: int) -> float | None:
 
 
 def _with_flips(cell: MetricCell, metric: Metric, before: Reals, after: Reals) -> MetricCell:
-    """Flips of a binary metric; with repeats, of all pairs of repeats of an item on average."""
+    """Add the flips of a binary metric; with repeats, averaged over all pairs of repeats."""
     if metric.scale != "binary":
         return cell
     lost = float((before * (1 - after)).sum())
@@ -275,7 +275,7 @@ def _distance(metric: Metric, before: Reals, after: Reals, how: Resampling) -> D
 
 
 def empty_cell(model: str, metric: Metric, note: str | None) -> MetricCell:
-    """What is known of a metric without any values."""
+    """Return the cell of a metric without values."""
     return MetricCell(
         model=model,
         id=metric.id,
@@ -298,7 +298,7 @@ def empty_cell(model: str, metric: Metric, note: str | None) -> MetricCell:
 
 
 def with_q(cells: Sequence[AnyCell]) -> tuple[AnyCell, ...]:
-    """The cells with their q-values over all of them."""
+    """Add q-values over all cells."""
     qs = false_discovery([np.nan if cell.p is None else cell.p for cell in cells])
     return tuple(
         replace(cell, q=None if np.isnan(q) else float(q))
@@ -307,7 +307,7 @@ def with_q(cells: Sequence[AnyCell]) -> tuple[AnyCell, ...]:
 
 
 def capability_cells(model: str, taxonomy: Taxonomy, compared: ModelDrift) -> tuple[Cell, ...]:
-    """Capabilities of one model, with q-values over all of them."""
+    """Return the capabilities of one model, with q-values over all of them."""
     cells = []
     for capability in taxonomy.capabilities:
         metrics = taxonomy.metrics_of(capability.id)
@@ -328,7 +328,7 @@ def capability_cells(model: str, taxonomy: Taxonomy, compared: ModelDrift) -> tu
 
 
 def group_cells(model: str, taxonomy: Taxonomy, compared: ModelDrift) -> tuple[Cell, ...]:
-    """Groups of one model."""
+    """Return the groups of one model."""
     cells = []
     for group in taxonomy.groups:
         members = taxonomy.capabilities_of(group.id)

@@ -1,7 +1,7 @@
 """Items behind a drift: those that changed, by metric, with both answers.
 
-Of binary metrics these are the flips; of gradual values those that moved farthest. The items of a
-task stand together, whatever the metric, so that texts that several metrics share are packed well.
+For binary metrics these are the flips; for gradual values the largest changes. The items of a task
+are together, whatever the metric, so that texts shared by several metrics compress well.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from forgetmap.records import Run, connection, fill_scores, fill_texts, literal,
 from forgetmap.stats import fair_cap
 
 EXAMPLES = 20
-"""Of a gradual metric, in each direction."""
+"""Number of items of a gradual metric in each direction."""
 _SIDE = ("task", "item", "repeat", "score", "outcome", "answer", "choice", "category", "k", "gold")
 _AGREEMENT = "agreement"
 _ANSWER_TEXTS = ("prompt", "response", "error")
@@ -31,11 +31,11 @@ _ORDER = [(name, "ascending") for name in ("task", "item", "repeat", "metric")]
 
 @dataclass(frozen=True, slots=True)
 class ChangedItems:
-    """The items of one model that changed.
+    """The changed items of one model.
 
     Attributes:
-        total: transition -> how many there are in all.
-        table: one row per item and metric, at most the limit; None where no metric has data.
+        total: transition -> total number.
+        table: one row per item and metric, at most the limit; None if no metric has data.
     """
 
     total: Mapping[str, int]
@@ -43,7 +43,7 @@ class ChangedItems:
 
 
 def changed_items(drifted: DriftWithRuns, *, texts: bool, limit: int) -> list[ChangedItems]:
-    """Of each model, at most `limit` in all, every metric with its share."""
+    """Return at most `limit` changed items of each model, divided among its metrics."""
     if not drifted.runs:
         return []
     sources = [TaxonomyRun(run, drifted.taxonomy) for run in drifted.runs]
@@ -84,7 +84,7 @@ def _of_model(
 
 
 def _item_limits(drifted: DriftWithRuns, index: int, limit: int) -> list[tuple[Metric, int]]:
-    """The metrics with data, and how many items of each there is room for."""
+    """Return the metrics with data, and the maximum number of items of each."""
     metrics = {metric.id: metric for metric in drifted.taxonomy.metrics}
     model = drifted.result.models[index]
     cells = [
@@ -125,7 +125,7 @@ def _table_of(
 
 
 def _measure(source: TaxonomyRun, metric: Metric) -> Measure:
-    """Who gives the values; agreement with another task goes by the id of the metric."""
+    """Return the source of the values; agreement with another task has the id of the metric."""
     measure = source.measure(metric, metric.field)
     assert measure is not None  # noqa: S101  # it has a value
     return measure if metric.agrees_with is None else Measure(metric.id, _AGREEMENT)
@@ -169,11 +169,11 @@ _CHANGED = """
             PARTITION BY metric, transition ORDER BY far DESC, item, repeat, item_after
         ) AS nr
     FROM changed QUALIFY nr <= greatest(most - others, (most + 1) // 2)"""
-"""Flips by name, of lengths the largest ratio first; each direction has half, or what is free."""
+"""Flips sorted by name, lengths by ratio; each direction has half of the rows, or what is free."""
 
 
 def _totals(changed: pa.Table) -> dict[str, int]:
-    """Transition -> how many there are in all, over all metrics."""
+    """Count each transition over all metrics."""
     kinds = changed.group_by(["metric", "transition"]).aggregate([("total", "max")]).to_pylist()
     total: Counter[str] = Counter()
     for kind in sorted(kinds, key=lambda kind: str(kind["transition"])):
@@ -182,7 +182,7 @@ def _totals(changed: pa.Table) -> dict[str, int]:
 
 
 def _answers(source: TaxonomyRun, metrics: Sequence[Metric]) -> duckdb.DuckDBPyRelation:
-    """One row per answer and measure, with the scores that count."""
+    """Return one row per answer and measure, with the scores that count."""
     rows = (
         relation_of(fill_scores(source.run.scores))
         .filter("score IS NOT NULL")
@@ -200,7 +200,7 @@ def _answers(source: TaxonomyRun, metrics: Sequence[Metric]) -> duckdb.DuckDBPyR
 def _agreement(
     source: TaxonomyRun, metric: Metric, rows: duckdb.DuckDBPyRelation
 ) -> duckdb.DuckDBPyRelation:
-    """Answers whose score is whether they agree with another, whatever each of them got."""
+    """Return answers scored by their agreement with the answers to another task."""
     measure = source.measure(metric, metric.field)
     assert measure is not None  # noqa: S101  # it has a value
     values = source.values(metric, measure)
@@ -217,7 +217,7 @@ def _agreement(
 
 
 def _with_texts(changed: pa.Table, before: TaxonomyRun, after: TaxonomyRun) -> pa.Table:
-    """These items with what was asked and said."""
+    """Add questions and responses to these items."""
     table = connection().from_arrow(changed)
     with reading(before.run, after.run):
         for side, run, own, with_question in (

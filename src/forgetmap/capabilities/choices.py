@@ -1,6 +1,6 @@
 """Choices and defaults of drift options.
 
-Imports nothing that computes: the command line needs it for every `--help`.
+Imports no computing library, because every `--help` imports it.
 """
 
 from typing import Literal
@@ -10,10 +10,10 @@ Aggregator = Literal["default", "captrack-relative"]
 AGGREGATORS: tuple[Aggregator, ...] = ("default", "captrack-relative")
 """Every aggregator."""
 Profile = Literal["quick", "full"]
-"""How much is measured: rules alone on few items, or everything."""
+"""What is measured: only rules on few items, or everything."""
 PROFILES: tuple[Profile, ...] = ("quick", "full")
 """Every profile."""
 BOOTSTRAP_DRAWS = 2000
-"""Bootstrap samples."""
+"""Number of bootstrap samples."""
 BOOTSTRAP_SEED = 20_261_116
 """Random seed of the bootstrap."""

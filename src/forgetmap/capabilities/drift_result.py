@@ -17,13 +17,13 @@ from forgetmap.stats import FDR
 from forgetmap.text import Blocks, Line, Sheet, blocks_to_html, blocks_to_text, counted, signed
 
 CellState = Literal["sure", "open", "noise", "none"]
-"""Beyond chance; perhaps chance; within the noise floor; no data."""
+"""Significant; not significant; within the noise floor; no data."""
 NO_DATA = "no data"
-"""What stands where there is no value."""
+"""Text of a cell without a value."""
 EITHER_WAY = "\N{UP DOWN ARROW}"
-"""After the name of what can move in either direction without being better or worse."""
+"""Mark after the name of a metric that is neither better nor worse when it changes."""
 STRONGEST: dict[Aggregator, float] = {"default": 0.3, "captrack-relative": 15.0}
-"""Drift that has the strongest colour."""
+"""Drift with the strongest colour."""
 _MOVED: dict[tuple[Direction, bool], str] = {
     ("better", False): "got worse",
     ("better", True): "got better",
@@ -89,7 +89,7 @@ class DriftResult(Presentable):
         return csv_of(self._rows())
 
     def to_table(self) -> Any:
-        """The same as a PyArrow table."""
+        """Return the same as a PyArrow table."""
         from forgetmap.capabilities.table import table_of
 
         return table_of(self._rows())
@@ -116,7 +116,7 @@ class DriftResult(Presentable):
                 }
 
     def base_of(self, model: str) -> str:
-        """The model that a model after is compared with."""
+        """Return the model that a model after is compared with."""
         return self.bases[self.models.index(model)] if self.bases else self.before
 
     def __repr__(self) -> str:
@@ -126,7 +126,7 @@ class DriftResult(Presentable):
         return blocks_to_html(self._summary())
 
     def opening(self) -> Blocks:
-        """What was compared, and for each model what drifted most and the data basis."""
+        """Return what was compared, and for each model the largest drift and the data basis."""
         title = f"Drift from {self.before} ({self.taxonomy}, {self.aggregator})"
         blocks: Blocks = [Line(title, "strong")]
         for model in self.models:
@@ -136,7 +136,7 @@ class DriftResult(Presentable):
         return blocks
 
     def comparison(self, ranking: DriftRanking) -> str:
-        """Which model drifted most, with its probability."""
+        """Return a sentence about the model that drifted most, with its probability."""
         first, second = ranking.models[:2]
         size = f"size {first.size:.2f}, 95% interval {first.low:.2f} to {first.high:.2f}"
         chance = f"probability {first.largest:.2f}"
@@ -149,7 +149,7 @@ class DriftResult(Presentable):
         )
 
     def cells(self, model: str) -> list[Cell]:
-        """The groups of a model, each before its capabilities."""
+        """Return the groups of a model, each before its capabilities."""
         return [
             cell
             for group in self.groups
@@ -165,7 +165,7 @@ class DriftResult(Presentable):
         ]
 
     def sheet(self) -> Sheet:
-        """A table with groups and capabilities in rows and models in columns."""
+        """Return a table with groups and capabilities in rows and models in columns."""
         columns = [self.cells(model) for model in self.models]
         rows = [
             (self.row_name(cells[0]), *(describe_cell(cell).drift for cell in cells))
@@ -179,19 +179,19 @@ class DriftResult(Presentable):
         return Sheet(("", *self.models), rows, shades=shades, whole_heads=True)
 
     def row_name(self, cell: Cell) -> str:
-        """The first cell of a row of a table: capabilities stand below their group."""
+        """Return the first cell of a row: capabilities are below their group."""
         indent = "  " if cell.group else ""
         either_way = cell.direction != "better" and self.aggregator == "default"
         return f"{indent}{_title(cell)}" + f" {EITHER_WAY}" * either_way
 
     def shade(self, cell: Cell | MetricCell) -> float:
-        """-1 to 1: how strong its colour is; 0 without data or within noise."""
+        """Return the strength of the colour from -1 to 1; 0 without data or within noise."""
         if cell.value is None or cell.within_noise:
             return 0.0
         return max(-1.0, min(cell.value / STRONGEST[self.aggregator], 1.0))
 
     def headline(self, model: str) -> str:
-        """What drifted most, with direction and uncertainty."""
+        """Return a sentence about the largest drift, with direction and uncertainty."""
         cells = self._measured(model)
         base = self.base_of(model)
         if base != self.before and not model.startswith(base):
@@ -216,7 +216,7 @@ class DriftResult(Presentable):
         )
 
     def lead(self, model: str) -> str:
-        """Number of capabilities that drifted, and coverage of the taxonomy."""
+        """Return the number of capabilities that drifted, and the coverage of the taxonomy."""
         cells = self._measured(model)
         known = {
             cell.id for cell in self.capabilities if cell.model == model and cell.group != TARGET
@@ -247,7 +247,7 @@ class DriftResult(Presentable):
         return f"{sure}{still}. {rests}"
 
     def sentence(self, cell: Cell) -> str:
-        """One capability of one model."""
+        """Return a sentence about one capability of one model."""
         if cell.value is None:
             return f"No result: {cell.note or NO_DATA}."
         how = {
@@ -264,7 +264,7 @@ class DriftResult(Presentable):
         )
 
     def _measured(self, model: str) -> list[Cell]:
-        """Capabilities with data; what a model was trained for is no side effect."""
+        """Return capabilities with data, without those that the model was trained for."""
         return [
             cell
             for cell in self.capabilities
@@ -285,13 +285,13 @@ class DriftResult(Presentable):
 
 
 class CellWords(NamedTuple):
-    """A cell as tables and figures write it.
+    """The texts of a cell in tables and figures.
 
     Attributes:
-        state: how much is known of it.
-        mark: whether its drift is beyond chance (*) or within the noise of the model before (~).
-        title: the id, and the name where the id does not say it.
-        drift: with its mark; no data is never a number.
+        state: significance of the cell.
+        mark: * for significant drift, ~ for drift within the noise of the model before.
+        title: the id, and the name if it differs.
+        drift: the value with its mark; no data is never a number.
     """
 
     state: CellState
@@ -301,7 +301,7 @@ class CellWords(NamedTuple):
 
 
 def describe_cell(cell: Cell | MetricCell) -> CellWords:
-    """What tables and figures write of a cell."""
+    """Return the texts of a cell in tables and figures."""
     state = _state_of(cell)
     mark = {"noise": "~", "sure": "*"}.get(state, "")
     drift = NO_DATA if cell.value is None else f"{signed(cell.value)}{mark or ' '}"
@@ -319,7 +319,7 @@ def _state_of(cell: Cell | MetricCell) -> CellState:
 
 
 def leaves_out_zero(value: float, low: float | None, high: float | None) -> bool:
-    """Whether an interval lies on the side of 0 on which the value is."""
+    """Return whether an interval is entirely on the side of its value, without 0."""
     if low is None or high is None:
         return False
     return low > 0 < value or high < 0 > value

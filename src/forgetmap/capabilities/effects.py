@@ -1,8 +1,8 @@
 """Effect sizes on scales that can be averaged.
 
-Relative change depends on which complement was stored and explodes near zero; these do not: every
-effect is bounded, turns its sign when before and after change places, and for shares also when
-right and wrong do.
+Relative change depends on which complement was stored and grows without bound near zero; these do
+not: every effect is bounded, changes its sign if before and after are exchanged, and for shares
+also if right and wrong are.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_EFFECT = math.pi
 
 
 def effect(metric: Metric, before: ArrayLike, after: ArrayLike) -> Reals:
-    """The effect of a change of the mean; positive is better, or more where any change is drift."""
+    """Return the effect of a changed mean; positive is better, or more for polarity `both`."""
     sign = -1.0 if metric.polarity == "down" else 1.0
     scale = metric.range
     if scale.high is None:
@@ -45,7 +45,7 @@ def effect(metric: Metric, before: ArrayLike, after: ArrayLike) -> Reals:
 
 
 def cohens_h(before: ArrayLike, after: ArrayLike) -> Reals:
-    """Difference of two shares in angles: 2 asin sqrt(after) - 2 asin sqrt(before).
+    """Return the difference of two shares in angles: 2 asin sqrt(after) - 2 asin sqrt(before).
 
     References:
         Cohen, Statistical power analysis for the behavioral sciences, 1988, chapter 6.
@@ -55,7 +55,7 @@ def cohens_h(before: ArrayLike, after: ArrayLike) -> Reals:
 
 
 def log_ratio(before: ArrayLike, after: ArrayLike) -> Reals:
-    """Logarithm of the ratio of two means that are not negative, cut off at `MOST`."""
+    """Return the logarithm of the ratio of two non-negative means, clipped at `MAX_EFFECT`."""
     before, after = np.asarray(before, float), np.asarray(after, float)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.log(after) - np.log(before)
@@ -66,14 +66,14 @@ def log_ratio(before: ArrayLike, after: ArrayLike) -> Reals:
 def relative_change(
     before: float, after: float, *, error: float, chance: float, low: float = 0.0
 ) -> float | None:
-    """Change in percent of the value before; None where that is no more than noise around nothing.
+    """Return the change in percent of the value before; None if that is within noise around chance.
 
     Args:
         before: mean before.
         after: mean after.
         error: standard error of the mean before.
-        chance: what guessing gives.
-        low: the least value the metric can have.
+        chance: value of guessing.
+        low: smallest possible value of the metric.
     """
     nothing = max(chance, low)
     if before == 0 or before - nothing <= 2 * error:
@@ -82,18 +82,18 @@ def relative_change(
 
 
 PSEUDO_UNIT_WEIGHT = 0.5
-"""Of a lost and of a gained unit in every draw, so that a task without flips has no interval of
-width zero (Agresti and Min 2005)."""
+"""Weight of a lost and of a gained unit in every draw, so that a task without flips has no interval
+of width zero (Agresti and Min 2005)."""
 ENOUGH_CLUSTERS = 20
-"""Clusters with a loss from which on their spread is trusted."""
+"""Number of clusters with a loss from which their spread is trusted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Values of one metric before and after, item by item; nan where one is missing.
+    """Values of one metric before and after, item by item; nan if one is missing.
 
     Attributes:
-        metric: which.
+        metric: the metric.
         before: values before.
         after: values after, of the same items in the same order.
     """
@@ -104,7 +104,7 @@ class Series:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Items that have a value on both sides."""
+        """Items with a value on both sides."""
         return np.asarray(~np.isnan(self.before) & ~np.isnan(self.after))
 
 
@@ -113,12 +113,12 @@ class Means:
     """Mean before and after, of all items and in each draw.
 
     Attributes:
-        n: items.
+        n: number of items.
         before: mean before.
         after: mean after.
         before_draws: mean before in each draw.
         after_draws: mean after in each draw.
-        widening: how much wider than the draws an interval must be; None for a single unit.
+        widening: factor by which an interval must be wider than the draws; None for a single unit.
     """
 
     n: int
@@ -134,7 +134,7 @@ class Means:
         return self.widen(self.after_draws - self.before_draws)
 
     def widen(self, draws: Reals) -> Reals:
-        """Draws as far apart as few units ask for."""
+        """Spread the draws by the factor for few units."""
         if self.widening is None or np.isnan(draws).all():
             return np.full_like(draws, np.nan)
         centre = np.nanmean(draws)
@@ -147,7 +147,7 @@ class Effect:
 
     Attributes:
         value: the effect.
-        draws: of the bootstrap.
+        draws: draws of the bootstrap.
     """
 
     value: float
@@ -160,12 +160,12 @@ class Effect:
 
     @property
     def limits(self) -> tuple[float, float] | None:
-        """95 % limits; None where there are too few items to say."""
+        """95 % interval; None with too few items."""
         return limits(self.draws)
 
     @property
     def p(self) -> float:
-        """Two-sided, that there is none; from the same draws as the limits."""
+        """Two-sided p-value of no effect; from the same draws as the interval."""
         return two_sided_p(self.draws)
 
 
@@ -178,15 +178,15 @@ def task_means(
     draws: int,
     shared: NDArray[np.uint64] | None = None,
 ) -> list[Means]:
-    """Means of all series of one task under the same weights.
+    """Return the means of all series of one task under the same weights.
 
     Args:
-        task: its name, from which its random numbers come.
+        task: name of the task, which determines its random numbers.
         series: values of its metrics.
-        cluster: of each item; None where every item is a unit of its own.
-        seed: of the random numbers.
-        draws: how many.
-        shared: of each item, the key of its unit where other tasks have that unit too, else 0.
+        cluster: cluster of each item; None if every item is a unit of its own.
+        seed: random seed.
+        draws: number of draws.
+        shared: for each item, the key of its unit if other tasks share it, else 0.
     """
     rng = generator(seed, task)
     rows = np.column_stack([_columns(values) for values in series])
@@ -205,12 +205,12 @@ def task_means(
 
 
 def _unit_keys(shared: NDArray[np.uint64], cluster: NDArray[np.intp] | None) -> NDArray[np.uint64]:
-    """The key of each unit: of a cluster that of its first item."""
+    """Return the key of each unit; for a cluster that of its first item."""
     return shared if cluster is None else shared[np.unique(cluster, return_index=True)[1]]
 
 
 def _columns(series: Series) -> Reals:
-    """Whether an item counts, and its values before and after."""
+    """Return whether each item counts, and its values before and after."""
     known = series.known
     values = [np.where(known, values, 0.0) for values in (series.before, series.after)]
     return np.column_stack([known.astype(float), *values])
@@ -219,7 +219,7 @@ def _columns(series: Series) -> Reals:
 def _pseudo_unit(
     series: Sequence[Series], cluster: NDArray[np.intp] | None, *, lost: bool
 ) -> Reals:
-    """A unit that goes from right to wrong in all metrics that know right and wrong."""
+    """Return a unit that goes from right to wrong, or back, in all metrics between 0 and 1."""
     cells: list[float] = []
     for values in series:
         scale = values.metric.range
@@ -231,9 +231,9 @@ def _pseudo_unit(
 
 
 def _pseudo_size(series: Series, cluster: NDArray[np.intp], *, lost: bool) -> float:
-    """Items of a pseudo cluster: a whole cluster while none has lost anything, one item later.
+    """Return the size of a pseudo cluster: a whole cluster if none has a loss, later one item.
 
-    Few clusters with a loss say little about how unequal losses are: with a single pseudo item the
+    Few clusters with a loss hardly show how unequal losses are: with a single pseudo item the
     interval missed the drift of 10 to 60 clusters of 20 items in up to .22 of all cases.
     """
     flipped = series.before > series.after if lost else series.before < series.after
@@ -253,7 +253,7 @@ def _means(total: Reals, drawn: Reals, wider: float | None) -> Means:
 
 
 def metric_effect(metric: Metric, means: Means) -> Effect:
-    """The effect of a metric, in all draws."""
+    """Return the effect of a metric, in all draws."""
     return Effect(
         float(effect(metric, means.before, means.after)),
         means.widen(effect(metric, means.before_draws, means.after_draws)),
@@ -261,7 +261,7 @@ def metric_effect(metric: Metric, means: Means) -> Effect:
 
 
 def average(effects: Sequence[tuple[Effect, float]]) -> Effect | None:
-    """Weighted mean, draw by draw; None of nothing."""
+    """Return the weighted mean, draw by draw; None without effects."""
     total = sum(weight for _, weight in effects)
     if not total:
         return None
@@ -272,9 +272,9 @@ def average(effects: Sequence[tuple[Effect, float]]) -> Effect | None:
 
 
 def size(effects: Sequence[tuple[Effect, float]]) -> float | None:
-    """How far effects are from zero in either direction: root mean square, noise taken off.
+    """Return the root mean square of effects, with their noise subtracted.
 
-    None of nothing, and where the noise of a part is not known.
+    None without effects, and if the noise of one is not known.
     """
     total = sum(weight for _, weight in effects)
     if not total or any(np.isnan(part.std) for part, _ in effects):
@@ -288,9 +288,9 @@ class Levels:
     """Effects of all levels.
 
     Attributes:
-        metrics: of metrics that have a value.
-        capabilities: of capabilities that have one.
-        groups: of groups that have one.
+        metrics: effects of the metrics that have a value.
+        capabilities: effects of the capabilities that have a value.
+        groups: effects of the groups that have a value.
     """
 
     metrics: Mapping[str, Effect]
@@ -299,7 +299,7 @@ class Levels:
 
 
 def levels(taxonomy: Taxonomy, metrics: Mapping[str, Effect]) -> Levels:
-    """A capability is the weighted mean of its metrics, a group the mean of its capabilities."""
+    """Average metrics by weight into capabilities, and capabilities into groups."""
     capabilities: dict[str, Effect] = {}
     for capability in taxonomy.capabilities:
         mean = average(weighted_effects(taxonomy, capability.id, metrics))
@@ -316,7 +316,7 @@ def levels(taxonomy: Taxonomy, metrics: Mapping[str, Effect]) -> Levels:
 def weighted_effects(
     taxonomy: Taxonomy, capability: str, metrics: Mapping[str, Effect]
 ) -> list[tuple[Effect, float]]:
-    """Effects of the metrics of a capability that have one, with their weights."""
+    """Return the effects of the metrics of a capability, with their weights."""
     return [
         (metrics[metric.id], metric.weight)
         for metric in taxonomy.metrics_of(capability)

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 from forgetmap.errors import UsageError
 
 ARROW = " \N{RIGHTWARDS ARROW} "
-"""Between two models where the name of the later one does not say what it is compared with."""
+"""Separator of two models if the name of the later one does not show its model before."""
 _PATH_SIGNS = ("/", "\\")
 
 
 class LabelledInput(NamedTuple):
-    """What was given for a model.
+    """An input for a model.
 
     Attributes:
-        label: what it is to be called; None leaves that to its files.
+        label: name of the model; None leaves it to its files.
         source: path, dataframe or run.
     """
 
@@ -29,7 +29,7 @@ class LabelledInput(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """Two places in the list of inputs: the model before and the model after."""
+    """Two indices in the list of inputs: the model before and the model after."""
 
     before: int
     after: int
@@ -37,12 +37,12 @@ class Compared(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DriftPlan:
-    """What is compared with what.
+    """The comparisons of a drift.
 
     Attributes:
         inputs: every model once.
-        comparisons: in the order of the columns.
-        chain: whether each model goes on from the one before it.
+        comparisons: comparisons in the order of the columns.
+        chain: whether each model was trained from the one before it.
     """
 
     inputs: tuple[LabelledInput, ...]
@@ -51,14 +51,14 @@ class DriftPlan:
 
     @property
     def bases(self) -> set[int]:
-        """The models that others are compared with."""
+        """Indices of the models that others are compared with."""
         return {compared.before for compared in self.comparisons}
 
 
 def read_label(given: Any) -> LabelledInput:
-    """NAME=PATH, or a pair of a name and a source, apart; anything else has no label.
+    """Split NAME=PATH, or a pair of a name and a source; anything else has no label.
 
-    A path that exists is one, whatever signs are in it, and no name has a slash in it.
+    An existing path is a path, whatever characters are in it, and a name has no slash.
     """
     if isinstance(given, LabelledInput):
         return given
@@ -75,15 +75,16 @@ def read_label(given: Any) -> LabelledInput:
 def plan_drift(
     inputs: Sequence[Any], pairs: Sequence[tuple[Any, Any]] = (), *, chain: bool = False
 ) -> DriftPlan:
-    """Every model after the first against it, or against the one before it; then the pairs.
+    """Compare every model with the first, or with the one before it; then the pairs.
 
     Args:
-        inputs: the model before and those after it; none, where there are pairs.
-        pairs: of a model before and its model after.
-        chain: whether each model goes on from the one before it.
+        inputs: the model before and those after it; may be empty if there are pairs.
+        pairs: pairs of a model before and its model after.
+        chain: whether each model was trained from the one before it.
 
     Raises:
-        UsageError: there is nothing to compare, not enough for a chain, or one label for two.
+        UsageError: there is nothing to compare, too few models for a chain, or one label for two
+            models.
     """
     given = [read_label(source) for source in inputs]
     many = len(given)
@@ -114,10 +115,10 @@ def _require_unique(names: Sequence[str]) -> None:
 
 
 def _place(given: list[LabelledInput], part: LabelledInput) -> int:
-    """Where this input stands in the list; it is added where it is new."""
+    """Return the index of this input in the list, to which a new one is added."""
     for place, other in enumerate(given):
         are_paths = all(isinstance(one.source, str | os.PathLike) for one in (part, other))
-        # What is no path is not compared: dataframes have an idea of their own of being equal.
+        # Only paths are compared, because dataframes define equality in their own way.
         is_same = part.source is other.source or (are_paths and part.source == other.source)
         if is_same and part.label == other.label:
             return place
@@ -126,7 +127,7 @@ def _place(given: list[LabelledInput], part: LabelledInput) -> int:
 
 
 def _chain(many: int) -> list[Compared]:
-    """Of every model its step, and where it stands against the first."""
+    """Return the step of every model, and its comparison with the first."""
     comparisons = [Compared(0, 1)]
     for place in range(2, many):
         comparisons += [Compared(place - 1, place), Compared(0, place)]
@@ -134,7 +135,7 @@ def _chain(many: int) -> list[Compared]:
 
 
 def column_names(plan: DriftPlan, labels: Sequence[str]) -> list[str]:
-    """What each comparison is called: the model after, with the one before where that is needed.
+    """Return the name of each comparison: the model after, with the one before if necessary.
 
     Raises:
         UsageError: two would have the same name.
@@ -152,7 +153,7 @@ def column_names(plan: DriftPlan, labels: Sequence[str]) -> list[str]:
 
 
 def base_name(plan: DriftPlan, labels: Sequence[str]) -> str:
-    """The model before; of several all, in the order in which they first occur."""
+    """Return the name of the model before; several in the order in which they first occur."""
     if plan.chain:
         return labels[0]
     return ", ".join(dict.fromkeys(labels[before] for before, _ in plan.comparisons))

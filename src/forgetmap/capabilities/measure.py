@@ -1,8 +1,8 @@
 """Application of the scorers of a taxonomy to the responses of a run.
 
-A unit of work is one scorer on one task. Its values are kept in the cache under the content of the
-task and the version of the scorer, so that an interrupted measurement resumes, and
-what has been measured once is never measured again. The result is a run like any other.
+A unit of work is one scorer on one task. Its values are cached by the content of the task and the
+version of the scorer, so that an interrupted measurement resumes, and nothing is scored twice. The
+result is an ordinary run.
 """
 
 from __future__ import annotations
@@ -60,28 +60,28 @@ QUICK_ITEMS = 200
 REPLIES = "judge/replies.sqlite"
 REPEATED_JUDGE_TEMPERATURE = 0.7
 ROWS_PER_BATCH_RANGE = 100, 2_000
-"""Responses per batch, at least and at most."""
+"""Minimum and maximum number of responses per batch."""
 PER_PROCESS = 12
-"""Batches of a task that each process should get, so that all end at about the same time."""
+"""Number of batches of a task per process, so that all end at about the same time."""
 COPIED_ROWS = 100_000
-"""Rows of a run that are copied at a time."""
+"""Number of rows of a run that are copied at a time."""
 MIN_ROWS_FOR_WORKERS = 20_000
-"""Responses that are not worth the start of other processes."""
+"""Minimum number of responses that justifies starting other processes."""
 _SCORE_COLUMNS = ("metric", "scorer", "score", "outcome", "answer", "choice")
 
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """How to measure.
+    """Settings of a measurement.
 
     Attributes:
         profile: `full`, or `quick`: rules only, on 200 items per task.
-        judge: for what only a judge can say, if there is one.
-        judge_repeats: how often it judges each response.
-        allow_exec: whether code of the model may be run in a sandbox.
-        processes: how many score; None is one per core.
-        cached: whether what was measured before is used.
-        progress: told now and then, in words, how far it is.
+        judge: LLM judge for the metrics that need one, if available.
+        judge_repeats: number of judgements of each response.
+        allow_exec: run model-written code in a sandbox.
+        processes: number of scoring processes; None means one per core.
+        cached: use cached values.
+        progress: called with progress messages.
     """
 
     profile: Profile = "full"
@@ -93,7 +93,7 @@ class Measuring:
     progress: Progress | None = None
 
     def allows(self, metric: Metric) -> bool:
-        """Whether what a metric needs is there."""
+        """Return whether the requirements of a metric are met."""
         if metric.needs == "rule":
             return True
         allowed = self.judge is not None if metric.needs == "judge" else self.allow_exec
@@ -101,13 +101,13 @@ class Measuring:
 
 
 def judge_at(url: str, model: str, *, cached: bool = True, repeats: int = 1) -> Judge:
-    """A judge whose replies are kept by what was asked, so that nothing is asked twice.
+    """Return a judge whose replies are cached by question, so that nothing is asked twice.
 
     Args:
-        url: of the server.
-        model: as the server calls it.
-        cached: whether replies are kept.
-        repeats: how often it judges; several judgements are sampled, or they would be the same.
+        url: address of the server.
+        model: name of the model on the server.
+        cached: whether replies are cached.
+        repeats: number of judgements; several are sampled, otherwise they would be equal.
     """
     parameters = {"temperature": REPEATED_JUDGE_TEMPERATURE} if repeats > 1 else None
     cache = cache_root() / REPLIES if cached else None
@@ -116,14 +116,14 @@ def judge_at(url: str, model: str, *, cached: bool = True, repeats: int = 1) -> 
 
 @dataclass(frozen=True, slots=True)
 class ScoringUnit:
-    """One scorer on one task, as the run calls it."""
+    """One scorer on one task, by its name in the run."""
 
     task: str
     scorer: str
 
 
 def plan(source: TaxonomyRun, taxonomy: Taxonomy, how: Measuring) -> list[ScoringUnit]:
-    """What is to be measured: whatever the run does not have yet and can be had."""
+    """Return the units to score: those that the run lacks and that can be computed."""
     units: dict[ScoringUnit, None] = {}
     for metric in taxonomy.metrics:
         if metric.scorer is None or not how.allows(metric):
@@ -138,7 +138,7 @@ def plan(source: TaxonomyRun, taxonomy: Taxonomy, how: Measuring) -> list[Scorin
 
 
 def _is_recorded(source: TaxonomyRun, task: str, metric: Metric, name: str) -> bool:
-    """Whether the records have this metric already; not if by rule where a judge can."""
+    """Return whether the records have this metric; values by rule do not count if a judge can."""
     rule = signature_of(find_scorer(str(metric.scorer))) if name != metric.scorer else None
     return any(
         measure.metric == metric.field
@@ -150,16 +150,16 @@ def _is_recorded(source: TaxonomyRun, task: str, metric: Metric, name: str) -> b
 
 
 def measure(run: Run, taxonomy: Taxonomy, how: Measuring | None = None) -> Run:
-    """The run with all scores the taxonomy asks for, as far as they can be had.
+    """Return the run with all scores of the taxonomy that can be computed.
 
-    Scores that it has already under a name of the taxonomy are used as they are.
+    Recorded scores under a name of the taxonomy are used as they are.
     """
     how = how or Measuring()
     units = plan(TaxonomyRun(run, taxonomy), taxonomy, how) if run.texts is not None else []
     if not units:
         return run
     for unit in units:
-        load_scorer(unit.scorer)  # a missing package ends it here, not after an hour
+        load_scorer(unit.scorer)  # a missing package fails here, not after an hour
     work = _Work(run, how)
     few = how.processes is None and work.size(units) < MIN_ROWS_FOR_WORKERS
     with WorkerPool(1 if few else how.processes) as pool:
@@ -184,7 +184,7 @@ def measure(run: Run, taxonomy: Taxonomy, how: Measuring | None = None) -> Run:
 
 
 def _tampering(parts: Mapping[ScoringUnit, Path]) -> Iterator[str]:
-    """How many programs tried to write their own verdict, task by task."""
+    """Report the number of programs that tried to write their own verdict, by task."""
     for unit, path in parts.items():
         if needs_of(find_scorer(unit.scorer)) != "sandbox":
             continue
@@ -197,7 +197,7 @@ def _tampering(parts: Mapping[ScoringUnit, Path]) -> Iterator[str]:
 
 
 def _cache_folder(how: Measuring, *key: str) -> Path:
-    """Where something is kept that is the same for the same key."""
+    """Return the cache folder of a key."""
     if not how.cached:
         return temporary_path()
     digest = blake2b("\n".join(key).encode(), digest_size=16).hexdigest()
@@ -209,12 +209,12 @@ def _is_judged(unit: ScoringUnit) -> bool:
 
 
 def _digest(content: str) -> str:
-    """Sums over hashes of rows that are the same in any order of the rows."""
+    """Return SQL for sums over hashes of rows that do not depend on their order."""
     return f"bit_xor({content}), sum({content}::HUGEINT % 1000000007)"
 
 
 class _Work:
-    """The responses of a run, and what has been made of them."""
+    """The responses of a run, and their scores so far."""
 
     def __init__(self, run: Run, how: Measuring) -> None:
         assert run.texts is not None  # noqa: S101  # asked before
@@ -224,11 +224,11 @@ class _Work:
         self._contents = self._fingerprints()
 
     def size(self, units: Sequence[ScoringUnit]) -> int:
-        """Responses to score."""
+        """Return the number of responses to score."""
         return sum(self._contents[unit.task][0] for unit in units if unit.task in self._contents)
 
     def place_of_all(self, parts: Mapping[ScoringUnit, Path]) -> Path:
-        """Where the run with all its scores is kept: the same only for the same run and parts."""
+        """Return the path of the run with all scores, the same only for the same run and parts."""
         if any(_is_judged(unit) for unit in parts):
             return temporary_path()
         content = _digest(f"hash({', '.join(SCORE_NAMES)})")
@@ -238,7 +238,7 @@ class _Work:
         return _cache_folder(self._how, "run", info, str(scores), *map(str, parts.values()))
 
     def _fingerprints(self) -> dict[str, tuple[int, str]]:
-        """Number of responses and a hash of the content of every task."""
+        """Return the number of responses and a hash of the content of every task."""
         texts = "hash(item, repeat, question, options::VARCHAR, response, material)"
         scores = "hash(item, repeat, gold, gold_index, finish_reason)"
         fingerprints: dict[str, tuple[int, str]] = {}
@@ -251,10 +251,10 @@ class _Work:
         return fingerprints
 
     def part(self, unit: ScoringUnit, pool: WorkerPool) -> Path:
-        """The file with the values of one unit, measured unless it is there."""
+        """Return the file with the values of one unit, which is scored unless it is cached."""
         scorer = find_scorer(unit.scorer)
         content = self._contents.get(unit.task, (0, ""))[1]
-        if _is_judged(unit):  # replies are kept already, and failures may pass
+        if _is_judged(unit):  # replies are already cached, and failures may be temporary
             path = temporary_path()
         else:
             path = _cache_folder(
@@ -291,7 +291,7 @@ class _Work:
     def _with_help(
         self, unit: ScoringUnit, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
-        """Values that a judge or a sandbox has to help with."""
+        """Return values that need a judge or a sandbox."""
         from forgetmap.capabilities.batches import judge_rows, run_rows  # rarely
 
         scorer = find_scorer(unit.scorer)
@@ -306,12 +306,12 @@ class _Work:
         )
 
     def _responses(self, task: str, rows: int) -> Iterator[pa.RecordBatch]:
-        """All responses to a task, or those to the items of the quick profile, in batches."""
+        """Return all responses to a task, or those of the quick profile, in batches."""
         here = f"task = {literal(task)}"
         texts, scores = self._texts.filter(here), self._scores.filter(here)
         chosen = ""
         if self._how.profile == "quick":
-            # The same items in every model, whatever they are called there.
+            # The same items for every model, whatever their ids.
             content = "md5(coalesce(any_value(question_hash)::VARCHAR, item))"
             chosen = (
                 "WHERE item IN (SELECT item FROM scores GROUP BY item "
@@ -328,10 +328,10 @@ class _Work:
             yield from sql(query, texts=texts, scores=scores).to_arrow_reader(rows)
 
     def merged(self, parts: Mapping[ScoringUnit, Path]) -> Iterator[pa.RecordBatch]:
-        """All scores: those the run had, then unit by unit those that were measured.
+        """Return all scores: those of the run, then the measured ones by unit.
 
-        Scores that were made on reading only to have some give way to measured ones, and so do
-        those that wait for a judge or a sandbox.
+        Provisional scores from reading are replaced by measured ones, as are those that wait for a
+        judge or a sandbox.
         """
         replaced = ", ".join(
             f"({literal(unit.task)}, {literal(scorer)})"
@@ -353,7 +353,7 @@ def _canonical(table: duckdb.DuckDBPyRelation) -> Iterator[pa.RecordBatch]:
 def _with_shared(
     scores: duckdb.DuckDBPyRelation, unit: ScoringUnit, path: Path
 ) -> duckdb.DuckDBPyRelation:
-    """What was measured, with what the run says of the same answers whatever the metric."""
+    """Return the measured values, with the columns of the run that do not depend on the metric."""
     shared = [
         f"any_value({name}) AS {name}"
         for name in SCORE_NAMES
@@ -378,7 +378,7 @@ def _column(name: str) -> str:
 
 
 def _describe(info: RunInfo, parts: dict[ScoringUnit, Path], taxonomy: Taxonomy) -> RunInfo:
-    """The manifest with the range of every measured value and the main metric of every task."""
+    """Return the manifest with the range of every value and the main metric of every task."""
     metrics, tasks = dict(info.metrics), dict(info.tasks)
     less = {metric.field for metric in taxonomy.metrics if metric.polarity == "down"}
     for unit in reversed(parts):

@@ -2,13 +2,14 @@
 
 A metric changes by 100 (after - before) / before percent. A capability is the mean of its metrics,
 with their population standard deviation; a group is the mean of its capabilities, with the root of
-the mean square of their deviations over the root of their number. Where the published code writes
-0.0 for what has no data, nothing is written here.
+the mean square of their deviations over the root of their number. Values without data are missing
+here; the published code writes 0.0.
 
-Averages of a known number of items also say how wide an interval can be at most. A value between
-two bounds varies most if it is always one of them, so that the variance of a mean m of n items is
-at most (m - low) (high - m) / n (Bhatia and Davis 2000), and 1 / n in the angles of Cohen's h. The
-models are taken as independent; answers to the same items are not, which makes the truth narrower.
+Averages of a known number of items also bound the width of an interval. A value between two bounds
+varies most if it is always one of them, so that the variance of a mean m of n items is at most (m -
+low) (high - m) / n (Bhatia and Davis 2000), and 1 / n in the angles of Cohen's h. The models are
+assumed to be independent; answers to the same items are not, which makes the true interval
+narrower.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ from forgetmap.stats import Reals
 
 MODEL = "model_name"
 ROUNDING = 1e-9
-"""By which a mean of shares may lie beyond its ends."""
+"""Tolerance by which a mean of shares may lie beyond its ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +64,10 @@ class MetricFile:
     """Averages of one model, one per metric.
 
     Attributes:
-        name: of the model.
-        origin: where they came from.
+        name: name of the model.
+        origin: path of the file.
         values: id of the metric -> its average; metrics without one are absent.
-        of_run: whether they were computed here, from the items of a run.
+        of_run: they were computed here, from the items of a run.
     """
 
     name: str
@@ -76,23 +77,24 @@ class MetricFile:
 
 
 def is_metric_file(source: Any, taxonomy: Taxonomy) -> bool:
-    """Whether this is a CSV whose columns are metrics of the taxonomy."""
+    """Return whether this is a CSV whose columns are metrics of the taxonomy."""
     if not isinstance(source, str | os.PathLike) or Path(source).suffix.lower() != ".csv":
         return False
     try:
         with Path(source).open(encoding="utf-8-sig", newline="") as stream:
             header = next(csv.reader(stream), [])
     except (OSError, UnicodeDecodeError, csv.Error):
-        return False  # whoever reads it as results will say what is wrong
+        return False  # reading it as results will report the problem
     return any(metric.column in header for metric in taxonomy.metrics if metric.column)
 
 
 def read_metric_file(path: Path, taxonomy: Taxonomy) -> MetricFile:
-    """Averages from the row of a metric file; of other columns nothing is read.
+    """Read averages from the row of a metric file; other columns are ignored.
 
     Raises:
         EmptyInputError: there is no row.
-        FieldError: there is another row, a column twice, or an average is no number or cannot be.
+        FieldError: there is a second row, a duplicate column, or an average is not a number or out
+            of range.
     """
     every = [metric for metric in with_deep_dive(taxonomy).metrics if metric.column]
     row = _only_row(path, {str(metric.column) for metric in every})
@@ -144,7 +146,7 @@ def _require_once(path: Path, names: Sequence[str], columns: Collection[str]) ->
 
 
 def _average(path: Path, metric: Metric, cell: str | None) -> float | None:
-    """The average in a cell; an empty one, and nan as dataframes write it, is none."""
+    """Return the average in a cell; None if it is empty or nan."""
     if cell is None or not cell.strip():
         return None
     try:
@@ -168,11 +170,11 @@ def _average(path: Path, metric: Metric, cell: str | None) -> float | None:
 
 
 def averages_of(run: Run, taxonomy: Taxonomy) -> MetricFile:
-    """The average of each metric over all items of a run, paired or not, as was published."""
+    """Average each metric over all items of a run, paired or not, as published."""
     source = TaxonomyRun(run, taxonomy)
     values = {}
     for metric in with_deep_dive(taxonomy).metrics:
-        # Published is accuracy on paraphrases, not agreement with what they paraphrase.
+        # The published metric is accuracy on paraphrases, not agreement with the original.
         plain = replace(metric, agrees_with=None)
         measure = source.measure(plain, plain.field)
         if measure is None:
@@ -190,14 +192,14 @@ def drift_of_averages(
     aggregator: Aggregator,
     how: Resampling,
 ) -> DriftResult:
-    """Drift of averages, without items: intervals are bounds, or there are none as published.
+    """Compute the drift of averages, without items: intervals are bounds, or missing as published.
 
     Args:
-        taxonomy: what was measured.
-        plan: what is compared with what.
-        averages: of every model.
+        taxonomy: the taxonomy of the metrics.
+        plan: the comparisons.
+        averages: averages of every model.
         aggregator: how metrics are averaged.
-        how: seed and number of draws of what the averages may be by chance.
+        how: seed and number of draws of the chance variation of the averages.
     """
     labels = _told_apart(averages)
     names = column_names(plan, labels)
@@ -241,13 +243,13 @@ def drift_of_averages(
 
 
 def _told_apart(averages: Sequence[MetricFile]) -> list[str]:
-    """Equal names give way to the names of the files."""
+    """Rename equal names by the names of their files."""
     names = [own.name for own in averages]
     return [Path(own.origin).stem if names.count(own.name) > 1 else own.name for own in averages]
 
 
 class _Chances:
-    """How far the averages of one model may be from what they stand for, in draws of effects."""
+    """Chance variation of the averages of one model, as draws of effects."""
 
     def __init__(
         self,
@@ -258,8 +260,8 @@ class _Chances:
     ) -> None:
         self._items = {task.name: task.items for task in taxonomy.tasks}
         self._averages, self._how = averages, how
-        # The same draws in any order, under any name and beside any deep dive, but not the same for
-        # two equal files.
+        # The draws do not depend on order, names or a deep dive, but differ between two equal
+        # files.
         counting = {metric.id for metric in taxonomy.metrics}
         known = [
             sorted((id_, value) for id_, value in own.values.items() if id_ in counting)
@@ -271,11 +273,11 @@ class _Chances:
         self._name = f"{place} {own}"
 
     def items(self, metric: Metric) -> int | None:
-        """Items behind the average; None where nobody says, or where nothing bounds its values."""
+        """Return the items behind the average; None if unknown, or if its values are unbounded."""
         return None if metric.range.high is None else self._items.get(metric.task)
 
     def draws(self, metric: Metric) -> Reals:
-        """What chance may have added to the effect; nan where there is no saying."""
+        """Return the chance variation of the effect; nan if it is unknown."""
         items = self.items(metric)
         if items is None:
             return np.full(self._how.draws, np.nan)
@@ -291,7 +293,7 @@ class _Chances:
 def _with_bounds(
     taxonomy: Taxonomy, cells: Sequence[MetricCell], before: _Chances, after: _Chances
 ) -> ModelDrift:
-    """Cells with the widest intervals that their numbers of items allow."""
+    """Return cells with the widest intervals that their numbers of items allow."""
     effects: dict[str, Effect] = {}
     filled = []
     for metric, cell in zip(taxonomy.metrics, cells, strict=True):
@@ -332,7 +334,7 @@ def _cautions(
 
 
 def _zero(metric: Metric, before: float | None, after: float | None, *, of_run: bool) -> str:
-    """What an average of exactly 0 may mean."""
+    """Return a sentence on the meaning of an average of exactly 0."""
     name = f"{metric.name} [{metric.id}]"
     mark = "CapTrack writes 0.0 for a task that failed; if it did, leave the cell empty"
     if of_run:

@@ -1,8 +1,8 @@
 """Ranking of models by drift with its uncertainty, and recovery by a later training.
 
-The size of a drift is the root mean square of the effects of capabilities, less their noise. A draw
-of the bootstrap scatters around an effect that scatters itself, so that a square of a draw holds
-the noise twice: both are taken off.
+The size of a drift is the root mean square of the effects of capabilities, without their noise. A
+draw of the bootstrap scatters around an estimated effect that scatters itself, so that the square
+of a draw contains the noise twice: both are subtracted.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from forgetmap.capabilities.taxonomy import TARGET, Taxonomy
 from forgetmap.stats import Reals
 
 CERTAIN = 0.95
-"""Probability from which on a model surely drifted most."""
+"""Probability from which the largest drift is called certain."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedModel:
-    """How far one model drifted in all.
+    """Overall drift of one model.
 
     Attributes:
         model: the model after.
-        size: root mean square of its effects, in either direction, less their noise.
-        low: lower 95 % limit.
-        high: upper 95 % limit.
+        size: root mean square of its effects, in either direction, without their noise.
+        low: lower bound of the 95 % interval.
+        high: upper bound of the 95 % interval.
         largest: probability that no other model drifted as far.
     """
 
@@ -47,8 +47,8 @@ class DriftRanking:
     """Models by the size of their drift, the largest first.
 
     Attributes:
-        models: with their sizes.
-        capabilities: ids of those that all models have intervals for; only these count.
+        models: models with their sizes.
+        capabilities: ids of the capabilities with intervals for all models; only these count.
     """
 
     models: tuple[RankedModel, ...]
@@ -56,24 +56,24 @@ class DriftRanking:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the first surely drifted most."""
+        """Whether the first certainly drifted most."""
         return self.models[0].largest >= CERTAIN
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What a later step of a chain did to the drift of a capability so far.
+    """Effect of a later step of a chain on the drift of a capability so far.
 
     Attributes:
         model: the model after the step.
         between: the model before the step.
-        id: of the capability.
-        name: in words.
+        id: id of the capability.
+        name: title of the capability.
         drift: effect from the first model to the one before the step.
         left: effect from the first model to the one after the step.
-        undone: share of the drift that the step undid; below 0 it went further.
-        low: lower 95 % limit.
-        high: upper 95 % limit.
+        undone: share of the drift that the step undid; below 0 it drifted further.
+        low: lower bound of the 95 % interval.
+        high: upper bound of the 95 % interval.
     """
 
     model: str
@@ -90,7 +90,7 @@ class Recovery:
 def rank_drifts(
     taxonomy: Taxonomy, plan: DriftPlan, names: Sequence[str], drifts: Sequence[Levels]
 ) -> DriftRanking | None:
-    """Models by the size of their drift; of a chain where each stands against the first."""
+    """Rank models by the size of their drift; in a chain, by their drift from the first model."""
     start = plan.comparisons[0].before
     return rank_models(
         {
@@ -102,7 +102,7 @@ def rank_drifts(
 
 
 def _side_effects(taxonomy: Taxonomy, levels: Levels) -> dict[str, Effect]:
-    """Effects on capabilities that the model was not trained for."""
+    """Return effects on capabilities that the model was not trained for."""
     return {
         capability.id: levels.capabilities[capability.id]
         for capability in taxonomy.capabilities
@@ -113,7 +113,7 @@ def _side_effects(taxonomy: Taxonomy, levels: Levels) -> dict[str, Effect]:
 def find_recoveries(
     taxonomy: Taxonomy, plan: DriftPlan, names: Sequence[str], drifts: Sequence[Levels]
 ) -> Iterator[Recovery]:
-    """Of every later step of a chain, what it did to the capabilities that had surely drifted."""
+    """Return the recovery by later steps of a chain, for capabilities with significant drift."""
     if not plan.chain:
         return
     start = plan.comparisons[0].before
@@ -133,11 +133,11 @@ def find_recoveries(
 
 
 def rank_models(effects: Mapping[str, Mapping[str, Effect]]) -> DriftRanking | None:
-    """Models by the size of their drift; None for a single one, or without common intervals.
+    """Rank models by the size of their drift; None for one model, or without common intervals.
 
     Args:
         effects: model -> capability -> its effect with the draws of the bootstrap. Draws of the
-            same number belong together, whatever the model.
+            same index belong together in all models.
     """
     if len(effects) == 1:
         return None
@@ -170,7 +170,7 @@ def _drawn_squares(effects: Sequence[Effect]) -> Reals:
 
 
 def _centred(effect: Effect) -> Reals:
-    """Draws around the effect: of few items the half items that are added pull them towards 0."""
+    """Centre draws on the effect: with few items, pseudo units pull them towards 0."""
     return np.asarray(effect.draws - np.nanmean(effect.draws) + effect.value)
 
 
@@ -186,12 +186,12 @@ def _root_limits(squares: Reals) -> tuple[float, float]:
 def recovery(
     names: tuple[str, str], id_: str, title: str, so_far: Effect, after: Effect
 ) -> Recovery | None:
-    """What a step undid; None where there was surely nothing to undo.
+    """Return the part of the drift that a step undid; None if there was no significant drift.
 
     Args:
-        names: of the models before and after the step.
-        id_: of the capability.
-        title: of the capability.
+        names: names of the models before and after the step.
+        id_: id of the capability.
+        title: title of the capability.
         so_far: effect from the first model to the one before the step.
         after: effect from the first model to the one after the step.
     """

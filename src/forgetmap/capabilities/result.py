@@ -10,12 +10,12 @@ from forgetmap.capabilities.taxonomy import ScaleName
 from forgetmap.scoring import Needs, Polarity
 
 Direction = Literal["better", "more", "mixed"]
-"""What a positive value means: better, more of it, or for some parts this and for some that."""
+"""Meaning of a positive value: better, more, or different for its parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricCoverage:
-    """How many of the metrics that count have a value; nothing is ever put in for the others."""
+    """Number of metrics with a value; missing values are never filled in."""
 
     have: int
     of: int
@@ -30,24 +30,24 @@ class Cell:
 
     Attributes:
         model: the model after.
-        id: of the capability or group in the taxonomy.
-        name: in words.
-        value: mean effect; None where there is no data.
-        low: lower 95 % limit.
-        high: upper 95 % limit.
+        id: id of the capability or group in the taxonomy.
+        name: title of the capability or group.
+        value: mean effect; None without data.
+        low: lower bound of the 95 % interval.
+        high: upper bound of the 95 % interval.
         std: standard error of the value; in `captrack-relative` the spread between metrics.
-        n: items behind it, each counted once per task.
-        coverage: how many of its metrics have a value.
-        code: of a capability the id that parts of it share.
-        group: of a capability the group it belongs to.
-        published: of a capability the name of its column in CapTrack's comparison files.
-        direction: what a positive value means.
-        size: how far its metrics moved in either direction, root mean square beyond noise.
-        p: that nothing changed.
+        n: number of items, each counted once per task.
+        coverage: number of its metrics with a value.
+        code: for a capability, the id that its parts share.
+        group: for a capability, its group.
+        published: for a capability, its column in the comparison files of CapTrack.
+        direction: meaning of a positive value.
+        size: root mean square change of its metrics in either direction, beyond noise.
+        p: p-value of no change.
         q: the same after Benjamini and Hochberg over all capabilities of the model.
         noise: largest |value| that a second run of the model before is compatible with.
         within_noise: whether the value is no larger than that.
-        note: why there is no value, where there is none.
+        note: why there is no value, if so.
     """
 
     model: str
@@ -73,15 +73,15 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class FormDrift:
-    """What changed only in the form of answers.
+    """Changes of the form of answers only.
 
     Attributes:
-        before: share of answers that are right in the demanded form, before.
+        before: share of answers before that are right in the required form.
         after: the same after.
         points: change of that share minus change of the share that is right in any form: below 0,
-            answers are still right but no longer where they should be.
-        low: lower 95 % limit.
-        high: upper 95 % limit.
+            answers are still right but not in the required form.
+        low: lower bound of the 95 % interval.
+        high: upper bound of the 95 % interval.
     """
 
     before: float
@@ -97,43 +97,43 @@ class MetricCell:
 
     Attributes:
         model: the model after.
-        id: of the metric in the taxonomy.
-        name: in words.
+        id: id of the metric in the taxonomy.
+        name: title of the metric.
         value: effect, positive is better (or more, if any change is drift); None without data.
-        low: lower 95 % limit.
-        high: upper 95 % limit.
+        low: lower bound of the 95 % interval.
+        high: upper bound of the 95 % interval.
         std: standard error.
-        n: items with a score on both sides.
+        n: number of items with a score on both sides.
         coverage: 1 of 1, or 0 of 1.
-        capability: it belongs to.
-        task: it was measured on.
-        scorer: who measured it, before and after.
+        capability: capability of the metric.
+        task: task of the metric.
+        scorer: scorers before and after.
         polarity: `up`, `down` or `both`.
-        scale: what its values are.
+        scale: kind of its values.
         needs: a rule, a judge or a sandbox.
-        weight: in the mean of its capability.
+        weight: weight in the mean of its capability.
         before: mean before.
         after: mean after.
-        points: after - before in the metric's own unit; of shares in percentage points.
-        points_low: lower 95 % limit.
-        points_high: upper 95 % limit.
-        relative: change in percent; None near zero or chance, where it says nothing.
-        chance: what guessing gives.
+        points: after - before in the unit of the metric; percentage points for shares.
+        points_low: lower bound of the 95 % interval.
+        points_high: upper bound of the 95 % interval.
+        relative: change in percent; None near zero or chance, where it is meaningless.
+        chance: value of guessing.
         lost: items that went from right to wrong, of binary metrics.
         gained: items that went from wrong to right.
-        mcnemar_p: exact test that as many were lost as gained; only without repeats.
-        p: that the mean did not change.
+        mcnemar_p: p-value of equally many lost and gained; only without repeats.
+        p: p-value of no change of the mean.
         q: the same after Benjamini and Hochberg over all metrics of the model.
-        form: strict beside lenient, where the metric has both.
-        distance: between the distributions before and after, where any change is drift.
-        failed_before: share of answers before that held no answer to judge.
+        form: change of form, if the metric has a strict field.
+        distance: distance between the distributions before and after, if any change is drift.
+        failed_before: share of responses before without an answer to judge.
         failed_after: the same after.
-        errors_before: share of answers before that could not be judged.
+        errors_before: share of responses before that could not be judged.
         errors_after: the same after.
         constant: whether every item of both models has the same value.
         noise: largest |value| that a second run of the model before is compatible with.
         within_noise: whether the value is no larger than that.
-        note: why there is no value, where there is none.
+        note: why there is no value, if so.
     """
 
     model: str
@@ -181,13 +181,13 @@ AnyCell = TypeVar("AnyCell", Cell, MetricCell)
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """Something a reader must know before believing the numbers.
+    """A limitation of the numbers.
 
     Attributes:
         code: stable name, for programs.
         message: one sentence, for people.
-        model: the model after it is about.
-        metric: the metric it is about, if it is about one.
+        model: the model after that is concerned.
+        metric: the metric that is concerned, if any.
     """
 
     code: str

@@ -1,7 +1,7 @@
 """The suite `capabilities`: a few items of our own for every capability and every scorer.
 
-Its taxonomy is `sample`. Every item has a reference, a response that gets the best value; texts to
-look something up in are made from a seed.
+Its taxonomy is `sample`. Every item has a reference, a response with the best value; long texts are
+generated from a seed.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Reference:
     """An item with the response that gets the best value.
 
     Attributes:
-        item: what is asked.
-        response: the best one.
-        first_response: of a second turn, what was said before.
+        item: the item.
+        response: the best response.
+        first_response: for a second turn, the response to the first.
     """
 
     item: Item
@@ -52,7 +52,7 @@ class Reference:
 
 
 def capabilities_suite(_: Path | None = None) -> Suite:
-    """All tasks of the sample; no data from elsewhere are needed."""
+    """Return all tasks of the sample; no other data are needed."""
     return Suite("capabilities", tasks_of(load_taxonomy("sample"), _items))
 
 
@@ -62,7 +62,7 @@ def _items(task: str) -> list[Item]:
 
 @cache
 def references() -> Mapping[str, Sequence[Reference]]:
-    """All items by task, each with its reference."""
+    """Return all items by task, each with its reference."""
     data = files("forgetmap.capabilities").joinpath("data", "sample.jsonl")
     by_task: dict[str, list[Reference]] = defaultdict(list)
     for line in data.read_text(encoding="utf-8").splitlines():
@@ -75,7 +75,7 @@ def references() -> Mapping[str, Sequence[Reference]]:
 
 
 def _item(row: Mapping[str, Any]) -> Item:
-    """An item; a right answer that is no text is part of its material."""
+    """Build an item; a right answer that is not a text becomes part of its material."""
     gold, material = row.get("gold", ""), row.get("material", {})
     if not isinstance(gold, str):
         material = {**material, "gold": gold}
@@ -90,12 +90,12 @@ def _item(row: Mapping[str, Any]) -> Item:
 
 
 def _first(gold: Any) -> str:
-    """A right answer to show, and to tell items apart by."""
+    """Return a right answer to show, and to distinguish items by."""
     return str(gold[0]) if isinstance(gold, list) else gold if isinstance(gold, str) else ""
 
 
 def _long_text(number: int, count: int) -> Reference:
-    """Codes of lockers hidden in idle talk; some of them are asked for."""
+    """Return a text with codes of lockers hidden in small talk; some of them are asked for."""
     dice = random.Random(SEED + number)  # noqa: S311  # not for secrets
     colours = dice.sample(_COLOURS, 4)
     codes = [str(dice.randrange(1_000_000, 10_000_000)) for _ in colours]

@@ -17,21 +17,21 @@ from forgetmap.sources import Sample, captrack_samples
 DATASET = "tri-fair-lab/captrack"
 SPLITS = ("test", "train")
 SECOND = ".turn2"
-"""Ending of the tasks that ask the second turns of conversations."""
+"""Suffix of the tasks with the second turns of conversations."""
 
 
 def captrack_suite(root: Path | None = None) -> Suite:
-    """All 37 tasks of CapTrack, each a subset of its data set."""
+    """Return all 37 tasks of CapTrack, each a subset of its data set."""
     return Suite("captrack", tasks_of(load_taxonomy("captrack"), partial(_items, root=root)))
 
 
 def tasks_of(taxonomy: Taxonomy, items: Callable[[str], Sequence[Item]]) -> tuple[Task, ...]:
-    """The tasks of a taxonomy for the runner.
+    """Return the tasks of a taxonomy as tasks of a suite.
 
     Args:
-        taxonomy: says who scores each task; one whose name ends in `.turn2` gets a task before it
-            that asks the first turns.
-        items: from the name of a task to its items; called when the task is run.
+        taxonomy: names the scorers of each task; a task whose name ends in `.turn2` gets a task
+            before it with the first turns.
+        items: returns the items of a task by name; called when the task is run.
     """
     tasks: list[Task] = []
     for name in (task.name for task in taxonomy.tasks):
@@ -47,7 +47,7 @@ def tasks_of(taxonomy: Taxonomy, items: Callable[[str], Sequence[Item]]) -> tupl
 
 
 def scorers_of(taxonomy: Taxonomy, task: str) -> tuple[str, ...]:
-    """Who scores a task, by name; those that need no help first."""
+    """Return the names of the scorers of a task; those by rule first."""
     names = [
         metric.scorer
         for metric in taxonomy.metrics
@@ -59,7 +59,7 @@ def scorers_of(taxonomy: Taxonomy, task: str) -> tuple[str, ...]:
 
 
 def _title(taxonomy: Taxonomy, task: str) -> str | None:
-    """The capability a task stands for first."""
+    """Return the first capability of a task."""
     titles = {capability.id: capability.title for capability in taxonomy.capabilities}
     return next(
         (titles[metric.capability] for metric in taxonomy.metrics if metric.task == task), None
@@ -72,7 +72,7 @@ def _items(task: str, *, root: Path | None) -> list[Item]:
 
 
 def _rows(task: str, root: Path | None) -> Sequence[HubRow]:
-    """The subset of a task, whether its name has a dot or a line below it."""
+    """Read the subset of a task, whether its name has a dot or an underscore."""
     refusals: list[InputError] = []
     for config in (task, task.replace(".", "_")):
         for split in SPLITS:
@@ -84,7 +84,7 @@ def _rows(task: str, root: Path | None) -> Sequence[HubRow]:
 
 
 def _plain(row: HubRow) -> dict[str, Any]:
-    """The row as if nobody had answered it."""
+    """Return the row without recorded outputs."""
     return {**row, "outputs": None}
 
 
@@ -104,7 +104,7 @@ def _item(sample: Sample) -> Item:
 
 
 def _first_turns(load: Callable[[], Sequence[Item]]) -> list[Item]:
-    """The conversations of a task, up to the first question."""
+    """Return the conversations of a task, up to the first question."""
     items = []
     for item in load():
         first = str((item.material.get("turns") or [item.question])[0])

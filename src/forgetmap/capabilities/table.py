@@ -25,13 +25,13 @@ _SCHEMA = pa.schema(
 
 
 def table_of(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Rows as a table whose columns are the same for every result."""
+    """Return rows as a table with the same columns for every result."""
     plain = [{name: row.get(name) for name in _SCHEMA.names} for row in rows]
     return pa.Table.from_pylist(plain, _SCHEMA)
 
 
 def csv_of(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Rows as CSV; no text in it is a formula to a spreadsheet."""
+    """Return rows as CSV; texts that spreadsheets would read as formulas are escaped."""
     stream = BytesIO()
     safe = pa.Table.from_arrays(quote_formulas(table_of(rows)), schema=_SCHEMA)
     pa.csv.write_csv(safe, stream)

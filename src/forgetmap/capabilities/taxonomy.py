@@ -26,26 +26,26 @@ from forgetmap.errors import FieldError, MissingInputError, UnreadableError
 from forgetmap.scoring import Needs, Polarity, Scale, find_scorer, needs_of, scorer_names
 
 NAMES = ("captrack", "knowledge", "sample")
-"""Those that are shipped."""
+"""Included taxonomies."""
 SUITE_OF_TAXONOMY = {"captrack": "captrack", "knowledge": "post-forget", "sample": "capabilities"}
-"""The suite that asks the tasks of a shipped taxonomy."""
+"""Taxonomy -> the suite with its tasks."""
 FIRST = ".first"
-"""Ending of the task that asks the first turns of another; nothing is measured on it."""
+"""Suffix of the task with the first turns of another; nothing is measured on it."""
 TARGET = "TARGET"
 """Group of the tasks a model was trained for."""
 ScaleName = Literal["binary", "share", "rating", "count"]
 SHARES: tuple[ScaleName, ...] = ("binary", "share")
-"""Scales whose means are shares, told in percent."""
+"""Scales whose means are shares, shown in percent."""
 _HINT = "see docs/capabilities.md for the fields of a taxonomy."
 
 
 @dataclass(frozen=True, slots=True)
 class CapabilityGroup:
-    """The widest circle.
+    """A group of capabilities.
 
     Attributes:
-        id: such as CAN.
-        title: in words.
+        id: id, such as CAN.
+        title: title in words.
     """
 
     id: str
@@ -54,14 +54,14 @@ class CapabilityGroup:
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """One line of the table.
+    """A capability, one row of the table.
 
     Attributes:
         id: unique.
         group: the group it belongs to.
-        title: in words.
-        code: id shared by parts of one capability that are shown apart; by default its own.
-        published: name of its column in CapTrack's comparison files.
+        title: title in words.
+        code: id shared by parts of one capability that are shown separately; by default its own.
+        published: its column in the comparison files of CapTrack.
         tasks: tasks whose main metric counts, whatever it is.
     """
 
@@ -78,9 +78,9 @@ class TaxonomyTask:
     """A set of items.
 
     Attributes:
-        name: as in the records.
-        items: how many the data set has; None where nobody says.
-        also: other names of it.
+        name: name in the records.
+        items: number of items of the data set; None if unknown.
+        also: other names of the task.
     """
 
     name: str
@@ -96,19 +96,19 @@ class Metric:
         id: unique.
         capability: the capability it belongs to.
         task: the task it is measured on.
-        name: in words.
-        scorer: who measures it from the response; None if only records can have it.
-        field: which value of the scorer, and the metric's name in records; None is the main one.
-        strict: field that counts only answers in the demanded form.
+        name: name in words.
+        scorer: scorer of the response; None if it is only in records.
+        field: value of the scorer, and name of the metric in records; None means the main one.
+        strict: field that counts only answers in the required form.
         polarity: `up` if more is better, `down` if less is, `both` if any change is drift.
-        scale: what values it has.
-        chance: what guessing gives; where records say how many options there are, these count.
-        weight: in the mean of its capability; 0 is shown and does not count.
+        scale: kind of its values.
+        chance: value of guessing; the recorded number of options takes precedence.
+        weight: weight in the mean of its capability; 0 is shown and does not count.
         needs: a rule, a judge or a sandbox.
-        column: its name in CapTrack's metric files.
-        agrees_with: task with the same items in other words; then the value is whether both
-            answers agree.
-        judge: scorer that takes over what the rule cannot decide, where there is a judge.
+        column: its column in the metric files of CapTrack.
+        agrees_with: task with the same items in other words; the value is then whether both answers
+            agree.
+        judge: scorer that replaces the rule if there is an LLM judge.
     """
 
     id: str
@@ -129,7 +129,7 @@ class Metric:
 
     @property
     def range(self) -> Scale:
-        """Least and greatest value."""
+        """Smallest and largest value."""
         if self.scorer is not None and self.field is not None:
             return find_scorer(self.scorer).fields[self.field]
         return _SCALES[self.scale]
@@ -145,15 +145,15 @@ _SCALES = {
 
 @dataclass(frozen=True, slots=True)
 class Taxonomy:
-    """Groups, capabilities, tasks and metrics that fit together.
+    """Consistent groups, capabilities, tasks and metrics.
 
     Attributes:
-        name: of the taxonomy.
-        title: in words.
-        groups: the widest circles.
-        capabilities: the lines of the table.
+        name: name of the taxonomy.
+        title: title in words.
+        groups: groups of capabilities.
+        capabilities: rows of the table.
         tasks: sets of items.
-        metrics: what capabilities are the mean of.
+        metrics: metrics that capabilities average.
         deep_dive: metrics that explain a capability: shown on demand, in no average.
     """
 
@@ -166,21 +166,21 @@ class Taxonomy:
     deep_dive: tuple[Metric, ...] = ()
 
     def capabilities_of(self, group: str) -> list[Capability]:
-        """Those of a group."""
+        """Return the capabilities of a group."""
         return [capability for capability in self.capabilities if capability.group == group]
 
     def metrics_of(self, capability: str) -> list[Metric]:
-        """Those of a capability."""
+        """Return the metrics of a capability."""
         return [metric for metric in self.metrics if metric.capability == capability]
 
 
 def load_taxonomy(source: str | Path | Taxonomy) -> Taxonomy:
-    """One that is shipped, by name, or a file.
+    """Load an included taxonomy by name, or a file.
 
     Raises:
         MissingInputError: there is no such name or file.
-        UnreadableError: the file is no TOML.
-        FieldError: something in it does not fit; file and key are named.
+        UnreadableError: the file is not TOML.
+        FieldError: an entry is invalid; file and key are named.
     """
     if isinstance(source, Taxonomy):
         return source
@@ -203,7 +203,7 @@ def _shipped(name: str) -> Taxonomy:
 
 
 def parse_taxonomy(data: bytes, *, origin: str) -> Taxonomy:
-    """A taxonomy from TOML, checked."""
+    """Parse a taxonomy from TOML, and check it."""
     try:
         raw = tomllib.loads(data.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -226,7 +226,7 @@ def parse_taxonomy(data: bytes, *, origin: str) -> Taxonomy:
 
 
 def with_targets(taxonomy: Taxonomy, tasks: Sequence[str]) -> Taxonomy:
-    """The same with these tasks as target domain: what was to be learnt beside what was lost."""
+    """Add these tasks as the target domain, to show learning beside losses."""
     capabilities = tuple(
         Capability(id=f"target.{task}", group=TARGET, title=task, code=f"target.{task}")
         for task in tasks
@@ -241,17 +241,17 @@ def with_targets(taxonomy: Taxonomy, tasks: Sequence[str]) -> Taxonomy:
 
 
 def only_deep_dive(taxonomy: Taxonomy) -> Taxonomy:
-    """The same with the metrics of its deep dive in the place of those that count."""
+    """Return the taxonomy with the metrics of its deep dive in place of the others."""
     return replace(taxonomy, metrics=taxonomy.deep_dive, deep_dive=())
 
 
 def with_deep_dive(taxonomy: Taxonomy) -> Taxonomy:
-    """The same with both kinds of metrics in one list: what is to be scored and read."""
+    """Return the taxonomy with both kinds of metrics in one list, to score and read them."""
     return replace(taxonomy, metrics=(*taxonomy.metrics, *taxonomy.deep_dive), deep_dive=())
 
 
 def _with_metrics(taxonomy: Taxonomy, metrics: Sequence[Metric]) -> Taxonomy:
-    """The same with these metrics, and with their tasks where it does not have them yet."""
+    """Return the taxonomy with further metrics and their tasks."""
     names = {task.name for task in taxonomy.tasks}
     new = dict.fromkeys(metric.task for metric in metrics if metric.task not in names)
     return replace(
@@ -265,23 +265,23 @@ Entry = TypeVar("Entry", CapabilityGroup, Capability, TaxonomyTask, Metric)
 
 
 class _TaxonomyReader:
-    """Turns tables of TOML into objects; whatever does not fit is an error with file and key."""
+    """Converts tables of TOML into objects; invalid entries are errors with file and key."""
 
     def __init__(self, origin: str) -> None:
         self.origin = origin
 
     def fault(self, key: str, message: str) -> FieldError:
-        """The error for this key."""
+        """Return the error for this key."""
         return FieldError(message, file=self.origin, field=key, hint=_HINT)
 
     def all(self, rows: Any, key: str, kind: type[Entry]) -> tuple[Entry, ...]:
-        """A list of tables as objects of one kind."""
+        """Convert a list of tables to objects of one kind."""
         if not isinstance(rows, list):
             raise self.fault(key, f"expected a list of tables, not {rows!r:.40}")
         return tuple(self.one(row, f"{key}[{index}]", kind) for index, row in enumerate(rows))
 
     def one(self, row: Any, key: str, kind: type[Entry]) -> Entry:
-        """One table."""
+        """Convert one table."""
         if not isinstance(row, Mapping):
             raise self.fault(key, f"expected a table, not {row!r:.40}")
         known = {field.name: str(field.type) for field in fields(kind)}
@@ -309,7 +309,7 @@ _PLAIN: dict[str, type | tuple[type, ...]] = {"str": str, "int": int, "float": (
 
 
 def _fits(value: Any, kind: str) -> bool:
-    """Whether a value of TOML has the type a field is declared with."""
+    """Return whether a value of TOML has the declared type of a field."""
     base = kind.removesuffix(" | None")
     if base in _ALLOWED:
         return value in _ALLOWED[base]
@@ -321,7 +321,7 @@ def _fits(value: Any, kind: str) -> bool:
 
 
 def _expand(taxonomy: Taxonomy) -> Taxonomy:
-    """With the codes of capabilities, and the metrics and tasks that they only list."""
+    """Add the codes of capabilities, and the metrics and tasks that they only list."""
     entries = [
         Metric(f"{capability.id}.{task}", capability.id, task, name=task)
         for capability in taxonomy.capabilities
@@ -337,7 +337,7 @@ def _expand(taxonomy: Taxonomy) -> Taxonomy:
 
 
 def _check(taxonomy: Taxonomy, read: _TaxonomyReader) -> None:
-    """Refuse duplicates, orphans, and whatever the scorers do not know."""
+    """Refuse duplicates, unknown references, and names that the scorers do not have."""
     groups = _unique([group.id for group in taxonomy.groups], "groups", read)
     capabilities = _unique([part.id for part in taxonomy.capabilities], "capabilities", read)
     tasks = _unique([task.name for task in taxonomy.tasks], "tasks", read)

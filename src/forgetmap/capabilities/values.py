@@ -44,16 +44,16 @@ from forgetmap.stats import Reals
 _FAILED = ", ".join(literal(outcome) for outcome in FAILED)
 _CARRIED = (*CONTENT_HASHES, "k", "cluster")
 _FACTS = ("k_before", "cluster_before", "question_hash_before")
-"""Of a pair, besides its task and ids."""
+"""Columns of a pair besides its task and ids."""
 
 
 def relation_of(frame: Frame) -> duckdb.DuckDBPyRelation:
-    """A frame of any library as a table of the embedded engine."""
+    """Return a frame of any library as a relation of DuckDB."""
     if frame.implementation.is_duckdb():
         native = nw.to_native(frame)
         try:
             return connection().sql("FROM native")
-        except duckdb.InvalidInputException:  # it lives in another connection
+        except duckdb.InvalidInputException:  # it belongs to another connection
             return connection().from_arrow(native.arrow())
     if is_spark(frame):
         return connection().from_parquet(str(_spilled(frame)))
@@ -61,7 +61,7 @@ def relation_of(frame: Frame) -> duckdb.DuckDBPyRelation:
 
 
 def _spilled(frame: Frame) -> Path:
-    """The rows of a cluster as a file here: they may be more than fit into memory."""
+    """Write the rows of a cluster to a local file: they may not fit into memory."""
     path = temporary_path(".parquet")
     batches = arrow_batches(frame)
     first = next(batches, None)
@@ -75,7 +75,7 @@ def _spilled(frame: Frame) -> Path:
 
 
 def sql(query: str, **tables: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
-    """A query over tables under these names."""
+    """Run a query over tables under these names."""
     for name, table in tables.items():
         query = re.sub(rf"\b(FROM|JOIN) {name}\b", rf"\1 {_view(table)}", query)
     return connection().sql(query)
@@ -88,11 +88,11 @@ def _view(table: duckdb.DuckDBPyRelation) -> str:
 
 
 class TaxonomyRun:
-    """A run as a taxonomy sees it.
+    """A run in the terms of a taxonomy.
 
     Args:
-        run: with the scores to use.
-        taxonomy: whose tasks are looked for.
+        run: a run with the scores to use.
+        taxonomy: the taxonomy of the tasks.
     """
 
     def __init__(self, run: Run, taxonomy: Taxonomy) -> None:
@@ -100,7 +100,7 @@ class TaxonomyRun:
         self._table = relation_of(run.scores)
         self._columns = frozenset(self._table.columns)
         self.offered: dict[str, dict[Measure, int]] = defaultdict(dict)
-        """Task as the run calls it -> measure -> number of scores."""
+        """Task as named in the run -> measure -> number of scores."""
         for task, metric, scorer, scored in self._counted():
             self.offered[task][Measure(metric, scorer)] = scored
         self.tasks = known_tasks(taxonomy, self.offered)
@@ -109,7 +109,7 @@ class TaxonomyRun:
 
     @property
     def strangers(self) -> list[str]:
-        """Tasks that the taxonomy does not know; first turns of one that it knows are none."""
+        """Return tasks that are not in the taxonomy, without first turns of its tasks."""
         known = set(self.tasks.values())
         return sorted(self.offered.keys() - known - {f"{task}{FIRST}" for task in known})
 
@@ -130,9 +130,9 @@ class TaxonomyRun:
         return "coalesce(scorer, 'default')" if "scorer" in self._columns else "'default'"
 
     def measure(self, metric: Metric, field: str | None) -> Measure | None:
-        """Who and what gives the values of this metric, None where nothing does.
+        """Return the source of the values of this metric, None if there is none.
 
-        The taxonomy's own scorer first; else whatever was recorded under the name.
+        Scorers of the taxonomy first; else any recorded values under the name.
 
         Raises:
             MetricError: several scorers recorded it.
@@ -170,13 +170,13 @@ class TaxonomyRun:
         )
 
     def values(self, metric: Metric, measure: Measure) -> Values:
-        """One value per item, its repeats averaged."""
+        """Return one value per item, its repeats averaged."""
         if metric.agrees_with is not None:
             return self._agreement(metric, measure)
         return self._of_task(metric.task)[measure]
 
     def _of_task(self, task: str) -> dict[Measure, Values]:
-        """All values of a task that metrics may ask for; those of the last task are kept."""
+        """Return all values of a task for its metrics; those of the last task are cached."""
         if task not in self._kept:
             where = f"task = {literal(self.tasks[task])}"
             fields = self._asked[task]
@@ -198,9 +198,9 @@ class TaxonomyRun:
         return self._table.filter(where).project(", ".join(["item", *columns, outcome]))
 
     def _agreement(self, metric: Metric, measure: Measure) -> Values:
-        """Whether an item and its paraphrase, which share an id, get the same answer.
+        """Return whether an item and its paraphrase, which share an id, get the same answer.
 
-        Both right is agreement, one of them right is none; two wrong answers must be the same.
+        Both right is agreement, only one right is not; two wrong answers must be equal.
         """
         other = self.tasks.get(str(metric.agrees_with))
         if other is None or measure not in self.offered[other]:
@@ -225,7 +225,7 @@ class TaxonomyRun:
         return _values(rows, self.run).get(measure, Values.none())
 
     def count(self, task: str) -> int:
-        """Items of a task."""
+        """Return the number of items of a task."""
         return self._sizes.get(task, 0)
 
     @cached_property
@@ -235,7 +235,7 @@ class TaxonomyRun:
 
     @cached_property
     def items(self) -> Run:
-        """One row per item of the taxonomy's tasks, to pair."""
+        """Return one row per item of the tasks of the taxonomy, to pair."""
         names = ", ".join(
             f"({literal(own_task)}, {literal(known_task)})"
             for known_task, own_task in self.tasks.items()
@@ -252,18 +252,18 @@ class TaxonomyRun:
 
     @cached_property
     def side(self) -> Side:
-        """The items, checked once for all the models they are paired with."""
+        """The items as a side, checked once for all models that they are paired with."""
         return prepare(self.items)
 
 
 def task_names(run: Run) -> list[str]:
-    """The tasks of a run, as it calls them."""
+    """Return the names of the tasks of a run."""
     with reading(run):
         return [name for (name,) in relation_of(run.scores).project("task").distinct().fetchall()]
 
 
 def known_tasks(taxonomy: Taxonomy, offered: Iterable[str]) -> dict[str, str]:
-    """Task of the taxonomy -> what the run calls it: by its very name, never by a similar one."""
+    """Return the name in the run of each task of the taxonomy; names must match exactly."""
     plain = {plain_name(name): name for name in offered}
     known = {}
     for task in taxonomy.tasks:
@@ -275,7 +275,7 @@ def known_tasks(taxonomy: Taxonomy, offered: Iterable[str]) -> dict[str, str]:
 
 
 def _fields_of(taxonomy: Taxonomy) -> dict[str, set[str | None]]:
-    """Task -> names of the metrics that may be asked for; None among them is any."""
+    """Return the metrics of each task that may be read; None means any."""
     fields: dict[str, set[str | None]] = defaultdict(set)
     for metric in taxonomy.metrics:
         fields[metric.task].add(metric.field)
@@ -285,7 +285,7 @@ def _fields_of(taxonomy: Taxonomy) -> dict[str, set[str | None]]:
 
 
 def is_provisional(measure: Measure, metric: Metric) -> bool:
-    """Whether a score was made on reading a log only to have one."""
+    """Return whether a score is a provisional one from reading a log."""
     return measure.scorer == PROVISIONAL_SCORER and metric.scorer is not None
 
 
@@ -294,11 +294,11 @@ class Values:
     """Values of one metric on one side.
 
     Attributes:
-        items: ids.
-        mean: mean over the repeats of an item; nan where all are missing.
-        answers: how many answers there are.
-        failed: how many of them held no answer to judge.
-        errors: how many could not be judged.
+        items: ids of the items.
+        mean: mean over the repeats of an item; nan if all are missing.
+        answers: number of responses.
+        failed: number of responses without an answer to judge.
+        errors: number of responses that could not be judged.
     """
 
     items: pa.Array
@@ -309,12 +309,12 @@ class Values:
 
     @classmethod
     def none(cls) -> Values:
-        """No values at all."""
+        """Return empty values."""
         return cls(pa.array([], pa.string()), np.empty(0), 0, 0, 0)
 
 
 def _values(rows: duckdb.DuckDBPyRelation, run: Run) -> dict[Measure, Values]:
-    """Rows of item, score, metric, scorer and outcome as values, measure by measure."""
+    """Convert rows of item, score, metric, scorer and outcome to values by measure."""
     with reading(run):
         table = rows.aggregate(
             "item, metric, scorer, avg(score) AS mean, count(*) AS answers, "
@@ -342,15 +342,15 @@ def _of_measure(table: pa.Table) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class TaskPairs:
-    """The items of one task that both sides have.
+    """The items of one task that are on both sides.
 
     Attributes:
         before: ids on the side before.
         after: ids of the same items on the side after.
-        cluster: number of the cluster of each item, or None where there are none.
-        shared: of each item, a key where other tasks have its cluster or its question too, else 0;
-            None where none do.
-        chance: what guessing gives on average, where items say how many options they have.
+        cluster: number of the cluster of each item; None if there are none.
+        shared: for each item, a key if other tasks share its cluster or its question, else 0; None
+            if none do.
+        chance: mean value of guessing, if items have a number of options.
     """
 
     before: pa.Array
@@ -364,7 +364,7 @@ class TaskPairs:
 
 
 def pair_items(before: TaxonomyRun, after: TaxonomyRun, pair_by: PairBy) -> dict[str, TaskPairs]:
-    """The items that both sides have, task by task: by content where both have it, else by id."""
+    """Pair the items of each task: by content if both sides have it, else by id."""
     if not before.tasks.keys() & after.tasks.keys():
         return {}
     sides = before.side, after.side
@@ -392,7 +392,7 @@ def _paired(frame: Frame, columns: frozenset[str]) -> pa.Table:
 
 
 def _with_shared_units(table: pa.Table) -> pa.Table:
-    """The table with a key of every unit that several tasks have: a cluster, or a question."""
+    """Add a key of every unit that several tasks share: a cluster, or a question."""
     units = [
         pc.binary_join_element_wise(prefix, table[name].cast(pa.string()), "")
         for prefix, name in (("cluster ", "cluster_before"), ("question ", "question_hash_before"))
@@ -440,7 +440,7 @@ def _task_pairs(table: pa.Table) -> TaskPairs:
 
 
 def _numbered(clusters: pa.ChunkedArray | None) -> NDArray[np.intp] | None:
-    """Clusters as numbers from 0; an item without one is its own."""
+    """Number clusters from 0; an item without one is its own."""
     if clusters is None or clusters.null_count == len(clusters):
         return None
     own = pa.array([f"\0{index}" for index in range(len(clusters))])
@@ -449,7 +449,7 @@ def _numbered(clusters: pa.ChunkedArray | None) -> NDArray[np.intp] | None:
 
 
 def align(values: Values, items: pa.Array) -> Reals:
-    """Values in the order of these items; nan where there is none."""
+    """Return values in the order of these items; nan if missing."""
     indices = pc.index_in(items, value_set=values.items)
     aligned = np.full(len(items), np.nan)
     known = pc.is_valid(indices).to_numpy(zero_copy_only=False)
