@@ -1,6 +1,6 @@
 """Why post-training forgets: a two-mode model, its claims, and estimators on log-probabilities.
 
-Uses numpy and scipy only and knows nothing of the rest of the package but its errors.
+Uses only numpy, scipy and the errors of the package.
 """
 
 from __future__ import annotations

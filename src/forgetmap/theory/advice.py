@@ -12,15 +12,15 @@ from forgetmap.theory import formulas, mixtures
 
 @dataclass(frozen=True)
 class TrainingAdvice:
-    """An answer with its conditions.
+    """An answer with its assumptions.
 
     Attributes:
-        question: what was asked.
-        answer: in a sentence.
+        question: the question.
+        answer: the answer in a sentence.
         values: the numbers.
-        assumes: what must hold.
+        assumes: the assumptions.
         not_for: when it does not apply.
-        claims: which verified claims it rests on.
+        claims: ids of the verified claims behind it.
     """
 
     question: str
@@ -32,11 +32,11 @@ class TrainingAdvice:
 
 
 def batch_size(old_weight: float, chance: float = 0.01, replay: float = 0.0) -> TrainingAdvice:
-    """How large a batch must be to contain old behaviour.
+    """Compute how large a batch must be to contain old behaviour.
 
     Args:
-        old_weight: probability that one sample shows the old behaviour.
-        chance: of a batch without any that is accepted.
+        old_weight: probability that one sample is old behaviour.
+        chance: accepted probability of a batch without any.
         replay: fraction of the batch drawn from old data.
     """
     mixtures.check_share(old_weight, "old_weight")
@@ -72,12 +72,12 @@ REPLAY_NOT_FOR = (
 
 
 def replay_fraction(keep: float, base: float | None = None) -> TrainingAdvice:
-    """How much old data supervised fine-tuning needs.
+    """Compute how much old data supervised fine-tuning needs.
 
     Args:
-        keep: old mass to be kept; 0 needs no replay.
-        base: probability of the old behaviour in what is replayed, if that is sampled from the
-            model before rather than from pure old data.
+        keep: old mass to keep; 0 needs no replay.
+        base: probability of old behaviour in the replayed data, if they are sampled from the model
+            before rather than pure old data.
     """
     mixtures.check_part(keep, "keep")
     pure = _old_in_replay(base)
@@ -101,10 +101,10 @@ def replay_fraction(keep: float, base: float | None = None) -> TrainingAdvice:
 
 
 def replay_mass(fraction: float, base: float | None = None) -> TrainingAdvice:
-    """How much old mass a replayed fraction keeps.
+    """Compute how much old mass a replayed fraction keeps.
 
     Args:
-        fraction: of the training data; 0 is none.
+        fraction: replayed fraction of the training data; 0 means none.
         base: as for `replay_fraction`.
     """
     mixtures.check_part(fraction, "fraction")
@@ -134,11 +134,11 @@ def _old_in_replay(base: float | None) -> float:
 def kl_strength(
     start: float, floor: float, gap: float = 1.0, eta: float | None = None
 ) -> TrainingAdvice:
-    """How strong a KL penalty must be to keep a floor of old mass.
+    """Compute how strong a KL penalty must be to keep a floor of old mass.
 
     Args:
         start: old mass of the model before.
-        floor: to be kept.
+        floor: old mass to keep.
         gap: mean reward of new minus that of old behaviour.
         eta: inverse temperature of an entropic utility (TTT-Discover); None for expected reward.
     """
@@ -175,13 +175,13 @@ def kl_strength(
 def oapl_refreshes(
     start: float, floor: float, gap: float, temperature: float = 1.0
 ) -> TrainingAdvice:
-    """How often OAPL's lagged policy may be refreshed.
+    """Compute how often the lagged policy of OAPL may be refreshed.
 
     Args:
         start: old mass of the model before.
-        floor: to be kept.
+        floor: old mass to keep.
         gap: mean reward of new minus that of old behaviour; at 0 refreshes cost nothing.
-        temperature: both of OAPL's, if equal.
+        temperature: both temperatures of OAPL, if equal.
     """
     _check_floor(start, floor)
     _check_gap(gap)
@@ -212,13 +212,13 @@ def oapl_refreshes(
 
 
 def sdft_anchor(shown: int, tried: int, keep: float, level: float = 0.95) -> TrainingAdvice:
-    """Whether the demonstration-conditioned teacher keeps enough old behaviour.
+    """Check whether the demonstration-conditioned teacher keeps enough old behaviour.
 
     Args:
-        shown: completions of that teacher on old prompts that showed the old behaviour.
-        tried: completions sampled.
-        keep: old mass to be kept.
-        level: of the one-sided lower limit.
+        shown: number of completions of that teacher on old prompts with old behaviour.
+        tried: number of sampled completions.
+        keep: old mass to keep.
+        level: level of the one-sided lower bound.
     """
     mixtures.check_share(keep, "keep")
     if not 0 <= shown <= tried or tried < 1:
@@ -247,7 +247,7 @@ def sdft_anchor(shown: int, tried: int, keep: float, level: float = 0.95) -> Tra
 
 
 def _lower_limit(shown: int, tried: int, level: float) -> float:
-    """Wilson's one-sided lower limit."""
+    """Return Wilson's one-sided lower bound."""
     z = NormalDist().inv_cdf(level)
     share, spread = shown / tried, z * z / tried
     middle = share + spread / 2

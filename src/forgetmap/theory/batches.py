@@ -1,10 +1,10 @@
 """Every method from finite batches, in any dimension and with any number of old modes.
 
-The modes lie on the first axis of the space: the new one at the separation, the old ones at 0,
-minus the separation, minus twice it, and so on, so that neighbours are always equally far apart. A
-state is one array: log-odds of each old component against the new one, then the means of all
-components. With two modes on a line it is the state (b, m_o, m_n) of the flows, and large batches
-follow their paths.
+The modes are on the first axis of the space: the new one at the separation, the old ones at 0,
+minus the separation, minus twice the separation, and so on, so that neighbours are always equally
+far apart. A state is one array: log-odds of each old component against the new one, then the means
+of all components. With two modes on a line it is the state (b, m_o, m_n) of the flows, and large
+batches follow their paths.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ MOST_MODES, MOST_DIMENSIONS = 50, 1000
 
 @dataclass(frozen=True)
 class ModeSpace:
-    """Where the modes are.
+    """Positions of the modes.
 
     Attributes:
-        dimension: of the space.
-        modes: how many; the last is the new one, all others are old.
+        dimension: dimension of the space.
+        modes: number of modes; the last is the new one, all others are old.
     """
 
     dimension: int = 1
@@ -54,31 +54,31 @@ class ModeSpace:
 
     @property
     def old(self) -> int:
-        """How many modes are old."""
+        """Number of old modes."""
         return self.modes - 1
 
     def centres(self, separation: float) -> Floats:
-        """Where the modes lie, one row each."""
+        """Return the positions of the modes, one row each."""
         places = np.zeros((self.modes, self.dimension))
         places[:, 0] = [-separation * k for k in range(self.old)] + [separation]
         return places
 
     def state(self, old_weight: float, means: Floats) -> Floats:
-        """Old weight shared evenly by the old components, and where all of them lie."""
+        """Build a state with the old weight divided evenly among the old components."""
         odds = np.full(self.old, logit(old_weight) - np.log(self.old))
         return np.concatenate([odds, means.ravel()])
 
     def log_weights(self, state: Floats) -> Floats:
-        """Of all components, the last that of the new one."""
+        """Return the log-weights of all components, the new one last."""
         odds = np.append(state[: self.old], 0.0)
         return np.asarray(odds - np.logaddexp.reduce(odds))
 
     def means(self, state: Floats) -> Floats:
-        """Of all components, one row each."""
+        """Return the means of all components, one row each."""
         return state[self.old :].reshape(self.modes, self.dimension)
 
     def mask(self, trained: Mask) -> Floats:
-        """1 for parameters that move."""
+        """Return 1 for parameters that are trained, else 0."""
         moves = np.zeros((self.modes, self.dimension))
         if trained == "joint":
             moves[:] = 1.0
@@ -89,16 +89,16 @@ class ModeSpace:
     # ------------------------------------------------------------------------------- densities
 
     def log_parts(self, x: Floats, state: Floats) -> Floats:
-        """Weighted log-densities of the components at points (n, d), up to a constant."""
+        """Return weighted log-densities of the components at points (n, d), up to a constant."""
         away = x[:, None, :] - self.means(state)
         return np.asarray(self.log_weights(state) - 0.5 * (away**2).sum(axis=-1))
 
     def log_density(self, x: Floats, state: Floats) -> Floats:
-        """Of the model at points (n, d), up to a constant."""
+        """Return the log-density of the model at points (n, d), up to a constant."""
         return np.asarray(np.logaddexp.reduce(self.log_parts(x, state), axis=1))
 
     def score(self, x: Floats, state: Floats) -> Floats:
-        """Gradient of the log-density in the parameters, one row for each point."""
+        """Return the gradient of the log-density in the parameters, one row for each point."""
         parts = self.log_parts(x, state)
         shares = np.exp(parts - np.logaddexp.reduce(parts, axis=1, keepdims=True))
         moved = shares[:, :, None] * (x[:, None, :] - self.means(state))
@@ -106,7 +106,7 @@ class ModeSpace:
         return np.concatenate([on_weights, moved.reshape(len(x), -1)], axis=1)
 
     def sample(self, state: Floats, count: int, random: np.random.Generator) -> Floats:
-        """Points of the model."""
+        """Sample points from the model."""
         which = random.choice(self.modes, count, p=np.exp(self.log_weights(state)))
         noise = random.standard_normal((count, self.dimension))
         return np.asarray(self.means(state)[which] + noise)
@@ -114,13 +114,13 @@ class ModeSpace:
 
 @dataclass(frozen=True)
 class BatchRun(TrainingRun):
-    """A run from finite batches; the states of its path are those of a `ModeSpace`."""
+    """A run from finite batches; the states of its path belong to a `ModeSpace`."""
 
     space: ModeSpace
 
     @property
     def weight(self) -> Floats:
-        """Weight of all old components together, over time."""
+        """Total weight of all old components, over time."""
         return np.array([1 - np.exp(self.space.log_weights(each)[-1]) for each in self._states])
 
     @property
@@ -136,7 +136,7 @@ class BatchRun(TrainingRun):
 
     @property
     def drift(self) -> Floats:
-        """Largest distance of an old mode from its component, once these are matched, over time."""
+        """Largest distance of an old mode from its matched component, over time."""
         places = self.space.centres(self.separation)
         return np.array([_old_drift(self.space.means(each), places) for each in self._states])
 
@@ -150,11 +150,11 @@ class BatchRun(TrainingRun):
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Where the outermost modes lie."""
+        """Positions of the outermost modes."""
         return -self.separation * (self.space.old - 1), self.separation
 
     def density(self, x: Floats, step: int) -> Floats:
-        """Of the model along the axis of the modes, at one of the times."""
+        """Return the density of the model along the axis of the modes, at one of the times."""
         state = self._states[step]
         weights = np.exp(self.space.log_weights(state))
         model = Mixture(weights, self.space.means(state)[:, 0])
@@ -180,10 +180,11 @@ def simulate_batches(
     """Run a method from batches of `parameters.batch` samples.
 
     Args:
-        method: its name, any that `simulate` knows.
-        setting: where it starts; the old weight is shared evenly by the old modes.
-        parameters: the method's own parameters, size of a batch and seed.
-        until: the last time; a step takes a tenth of a unit. OAPL's refreshes are spread over it.
+        method: name of a method, as for `simulate`.
+        setting: the start; the old weight is divided evenly among the old modes.
+        parameters: parameters of the method, batch size and seed.
+        until: the last time; a step takes a tenth of a unit. The refreshes of OAPL are spread over
+            it.
         space: dimension and number of modes.
     """
     if method not in TRAININGS:
@@ -218,7 +219,7 @@ def simulate_batches(
 
 @dataclass(frozen=True)
 class _Problem:
-    """Everything a method needs: samples, targets and rewards."""
+    """The problem of a method: samples, targets and rewards."""
 
     setting: Setting
     parameters: Hyperparameters
@@ -252,7 +253,7 @@ class _Problem:
         return self.space.mask(self.setting.trained)
 
     def reward(self, x: Floats) -> Floats:
-        """For new behaviour: gap times the target's share of the new mode."""
+        """Return the reward for new behaviour: gap times the target's share of the new mode."""
         parts = self.space.log_parts(x, self.target)
         share = np.exp(parts[:, -1] - np.logaddexp.reduce(parts, axis=1))
         return np.asarray(self.parameters.gap * share)
@@ -267,7 +268,7 @@ class _Problem:
         return np.asarray(self.centres[which] + noise)
 
     def log_old(self, x: Floats) -> Floats:
-        """Log-density of replayed data, up to the constant of all densities here."""
+        """Return the log-density of replayed data, up to the constant of all densities here."""
         away = x[:, None, :] - self.centres[:-1]
         parts = -0.5 * (away**2).sum(axis=-1) - np.log(self.space.old)
         return np.asarray(np.logaddexp.reduce(parts, axis=1))
@@ -276,11 +277,11 @@ class _Problem:
         return np.asarray(-0.5 * ((x - self.centres[-1]) ** 2).sum(axis=-1))
 
     def own(self, state: Floats) -> Floats:
-        """What the model writes in a batch."""
+        """Sample a batch from the model."""
         return self.space.sample(state, self.parameters.batch, self.random)
 
     def reverse(self, state: Floats, log_target: Callable[[Floats], Floats]) -> Floats:
-        """Of KL(model||target) from the model's own samples, against the mean of the others."""
+        """Return the gradient of KL(model||target) from samples of the model, with a baseline."""
         x = self.own(state)
         excess = self.space.log_density(x, state) - log_target(x)
         return _mean_pull(_beside_others(excess), self.space.score(x, state))
@@ -297,7 +298,7 @@ class _Problem:
 
 
 def _beside_others(values: Floats) -> Floats:
-    """Each value minus the mean of the others: the mean pull stays, its noise falls."""
+    """Subtract the mean of the others from each value: same mean gradient, less noise."""
     count = len(values)
     if count == 1:
         return values
@@ -348,7 +349,7 @@ def _penalise(problem: _Problem, steps: int) -> Iterator[Floats]:
 
 
 def _weigh(problem: _Problem, steps: int) -> Iterator[Floats]:
-    """Reverse KL with replayed samples under importance weights."""
+    """Minimise reverse KL with replayed samples under importance weights."""
     part, space = problem.parameters.fraction, problem.space
     mixtures.check_part(part, "fraction")
 
@@ -367,7 +368,7 @@ def _weigh(problem: _Problem, steps: int) -> Iterator[Floats]:
 
 
 def _distil(problem: _Problem, steps: int) -> Iterator[Floats]:
-    """A student that follows its own moving average, which demonstrations pull."""
+    """Train a student on its own moving average, which is pulled towards demonstrations."""
     given = problem.parameters
     how = methods.Distillation(given.anchor, given.refresh)
     goal = problem.space.state(given.demo_weight, problem.centres)
@@ -382,7 +383,7 @@ def _distil(problem: _Problem, steps: int) -> Iterator[Floats]:
 
 
 def _discover(problem: _Problem, steps: int) -> Iterator[Floats]:
-    """Entropic advantages within each batch, and a KL penalty to the model before."""
+    """Use entropic advantages within each batch, and a KL penalty to the model before."""
     given = problem.parameters
     if given.batch < 2:
         raise UsageError("advantages need at least 2 samples", hint="use --batch 16, for example.")
@@ -400,9 +401,10 @@ def _discover(problem: _Problem, steps: int) -> Iterator[Floats]:
 
 
 def _regress(problem: _Problem, steps: int) -> Iterator[Floats]:
-    """Rounds of regression on samples of a lagged policy, refreshed after each.
+    """Run rounds of regression on samples of a lagged policy, refreshed after each.
 
-    Steps are shortened by the curvature of the loss in log-densities, so that t2 does not set them.
+    Steps are scaled by the curvature of the loss in log-densities, so that they do not depend on
+    t2.
     """
     given, space = problem.parameters, problem.space
     mixtures.check_positive([given.t1, given.t2], "temperature")

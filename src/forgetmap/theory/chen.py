@@ -3,7 +3,7 @@
 Two Gaussian modes of different width, an old one that the model nearly has and a new one to be
 reached. "RL" samples only the new component and is rewarded for the new mode alone; everything of
 the old mode learns `slow` times as fast as the new. How much is forgotten when 0.9 of the new mode
-is gained depends on that factor and on finite samples more than on the direction of KL.
+is gained depends more on that factor and on finite samples than on the direction of KL.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ TINY = 1e-12
 
 @dataclass(frozen=True)
 class ChenToy:
-    """One way to train the toy.
+    """Settings for training the toy model.
 
     Attributes:
         method: `sft` on samples of the new mode, or `rl` on samples of the new component.
         rate: learning rate of the new component.
         slow: factor of the rate for the old component and the weight.
-        samples: per step; None integrates exactly instead.
+        samples: number of samples per step; None integrates exactly instead.
         normalised: whiten rewards within the batch, as GRPO does.
-        gain: stop once the new mode is gained by so much.
+        gain: stop once the new mode is gained by this much.
     """
 
     method: Literal["sft", "rl"]
@@ -53,7 +53,7 @@ class ChenToy:
             )
 
     def drops(self, seeds: int = 5, seed: int = 0, most: int = 20_000) -> Floats:
-        """How much of the old mode each run lost when it had gained the new one.
+        """Return the loss of the old mode of each run, when it had gained the new one.
 
         Raises:
             ConvergenceError: a run did not gain enough within `most` steps.
@@ -109,7 +109,7 @@ class ChenToy:
 
 
 def scores(x: Floats, model: Floats) -> Floats:
-    """Derivatives of the model's log-density in its five parameters."""
+    """Return the derivatives of the log-density of the model in its five parameters."""
     weight, old_mean, old_width, new_mean, new_width = (part[:, None] for part in model)
     old, new = _bell(x, old_mean, old_width), _bell(x, new_mean, new_width)
     density = weight * old + (1 - weight) * new + TINY
@@ -126,7 +126,7 @@ def scores(x: Floats, model: Floats) -> Floats:
 
 
 def accuracies(model: Floats) -> tuple[Floats, Floats]:
-    """Share of each target mode that the model's component covers."""
+    """Return the share of each target mode that the component of the model covers."""
     weight, old_mean, old_width, new_mean, new_width = (part[:, None] for part in model)
     parts = (
         weight * _bell(FIELD, old_mean, old_width),

@@ -10,11 +10,11 @@ from forgetmap.errors import FieldError
 from forgetmap.theory import mixtures
 
 ConditionMethod = Literal["sdft", "ttt-discover", "oapl", "rl", "sft"]
-"""Ways of post-training that have conditions."""
+"""Post-training methods with conditions."""
 METHODS_WITH_CONDITIONS: Final[tuple[ConditionMethod, ...]] = get_args(ConditionMethod)
-"""Their names."""
+"""Names of these methods."""
 NUMBERS_OF_ALL: Final = ("start", "floor", "separation", "tolerance", "offset", "measured")
-"""Numbers that every method uses."""
+"""Numbers of every method."""
 NUMBERS_OF_METHOD: Final[dict[ConditionMethod, tuple[str, ...]]] = {
     "sft": ("fraction", "bias"),
     "rl": ("old_share", "temperature", "gap", "slope"),
@@ -22,40 +22,41 @@ NUMBERS_OF_METHOD: Final[dict[ConditionMethod, tuple[str, ...]]] = {
     "ttt-discover": ("eta", "strength", "gap", "slope"),
     "oapl": ("gap", "t1", "t2", "refreshes", "slope"),
 }
-"""Which numbers each method uses, beyond those that all do."""
+"""Further numbers of each method."""
 MOST_REFRESHES: Final = 400
 LEAST, MOST = 1e-9, 1e9
-"""Temperatures, rewards and distances beyond these are no numbers of any training, and overflow."""
+"""Range of temperatures, rewards and distances; numbers beyond it are unrealistic and overflow."""
 ROUNDING: Final = 1e-12
-"""Relative difference of two sides that counts as none."""
+"""Relative difference of two sides that counts as rounding."""
 
 
 @dataclass(frozen=True)
 class ConditionNumbers:
-    """The numbers that conditions are about.
+    """Parameters of the conditions.
 
     Attributes:
         start: old mass of the model before.
-        floor: old mass to be kept.
+        floor: old mass to keep.
         separation: distance of old and new behaviour, in standard deviations of one mode.
-        tolerance: drift that is accepted, in standard deviations.
+        tolerance: acceptable drift, in standard deviations.
         offset: how far the new component starts from the new mode, towards the old one.
-        measured: old mass that was measured in the model after, if it was.
-        fraction: of replayed old data (sft).
-        bias: how far replayed data lie from the old mode (sft).
-        old_share: weight of the old mode in the target; 0 where it does not contain it (rl).
-        temperature: of a KL penalty to the model before, which makes the target; None for the true
-            target (rl).
+        measured: measured old mass of the model after, if available.
+        fraction: fraction of replayed old data (sft).
+        bias: distance of replayed data from the old mode (sft).
+        old_share: weight of the old mode in the target; 0 if the target does not contain it (rl).
+        temperature: temperature of a KL penalty to the model before, which defines the target; None
+            for the true target (rl).
         gap: reward of new minus reward of old behaviour (rl, ttt-discover, oapl).
-        slope: of the rewards on old behaviour, per standard deviation (rl, ttt-discover, oapl).
-        anchor: of the teacher to the demonstrations, 0 to 1 (sdft).
-        demo_weight: old mass of the teacher that has seen demonstrations (sdft).
-        demo_shift: how far that teacher's old behaviour lies from the old mode (sdft).
+        slope: slope of the rewards on old behaviour, per standard deviation (rl, ttt-discover,
+            oapl).
+        anchor: strength of the anchor of the teacher to the demonstrations, 0 to 1 (sdft).
+        demo_weight: old mass of the demonstration-conditioned teacher (sdft).
+        demo_shift: distance of the old behaviour of that teacher from the old mode (sdft).
         eta: inverse temperature of the utility (ttt-discover).
-        strength: of the KL penalty (ttt-discover).
+        strength: strength of the KL penalty (ttt-discover).
         t1: temperature of the soft maximum (oapl).
         t2: temperature of the regression (oapl).
-        refreshes: of the lagged policy (oapl).
+        refreshes: number of refreshes of the lagged policy (oapl).
     """
 
     start: float = 0.5
@@ -108,12 +109,12 @@ class ConditionNumbers:
 
     @property
     def nearest(self) -> float:
-        """How near the components are at the start or the end."""
+        """Smallest distance of the components at the start or the end."""
         return self.separation - max(self.offset, 0.0)
 
     @property
     def farthest(self) -> float:
-        """How far apart they are at the start or the end."""
+        """Largest distance of the components at the start or the end."""
         return self.separation - min(self.offset, 0.0)
 
 
@@ -137,6 +138,6 @@ def _check_offset(offset: float, separation: float) -> None:
 
 
 def _example_of(name: str) -> str:
-    """The default, as a number that can be given."""
+    """Return the default as an example value."""
     default = ConditionNumbers.__dataclass_fields__[name].default
     return "0.3" if default is None else f"{default:g}"

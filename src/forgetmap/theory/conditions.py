@@ -1,8 +1,8 @@
 """Conditions under which a method keeps old mass and bounds drift.
 
-Every condition is an inequality with its two sides. An exact one decides: beyond its boundary the
-old is lost or moved. A sufficient one only protects: where it fails nothing follows. Drift is
-counted in standard deviations of one mode, weights and means in the logit flow.
+Every condition is an inequality with its two sides. An exact one is decisive: beyond its boundary
+old behaviour is lost or moved. A sufficient one only protects: if it fails, nothing follows. Drift
+is in standard deviations of one mode, weights and means in the logit flow.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from forgetmap.theory.quadrature import nodes
 
 Secured = Literal["mass", "drift", "learning"]
 FAR: Final = 1e-6
-"""How far below the largest separation an overlap of next to nothing is taken to lie."""
+"""Distance below the largest separation that stands for almost no overlap."""
 MOST_EXPONENT: Final = 600.0
-"""Where the exponential of a reward is cut, as it would overflow."""
+"""Largest exponent of a reward; beyond it the exponential overflows."""
 MOST_ROUNDS: Final = 400
 PLACES: Final = 9
-"""On the way of the new component, at which a pull is looked at."""
+"""Number of positions of the new component at which a pull is evaluated."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,14 @@ class MethodCondition:
     """One inequality.
 
     Attributes:
-        name: what stands on the left.
+        name: name of the left side.
         secures: `mass`, `drift`, or `learning` of the new.
-        left: side, None where there is no bound.
-        sign: between the sides.
-        right: side.
-        holds: whether the inequality does.
-        exact: whether the old is lost or moved where it fails; else it is sufficient only.
-        claims: which verified claims it rests on.
+        left: left side; None if there is no bound.
+        sign: relation between the sides.
+        right: right side.
+        holds: whether the inequality holds.
+        exact: whether old behaviour is lost or moved if it fails; otherwise it is only sufficient.
+        claims: ids of the verified claims behind it.
     """
 
     name: str
@@ -69,12 +69,12 @@ class ConditionReport:
     """All conditions of a method for some numbers.
 
     Attributes:
-        method: its name.
-        numbers: those that the conditions used.
-        mass: old mass in the long run; None where nothing is guaranteed.
-        drift: no more than this on the way and at the end; None where there is no bound.
+        method: name of the method.
+        numbers: numbers used by the conditions.
+        mass: old mass in the long run; None if nothing is guaranteed.
+        drift: upper bound of the drift during and after training; None if there is none.
         conditions: the inequalities.
-        assumes: what must hold beyond them.
+        assumes: further assumptions.
     """
 
     method: ConditionMethod
@@ -86,12 +86,12 @@ class ConditionReport:
 
     @property
     def keeps_mass(self) -> bool:
-        """Whether every exact condition of the mass holds."""
+        """Whether all exact conditions of the mass hold."""
         return all(each.holds for each in self.conditions if each.secures == "mass" and each.exact)
 
     @property
     def bounds_drift(self) -> bool:
-        """Whether every condition of the drift holds."""
+        """Whether all conditions of the drift hold."""
         return all(each.holds for each in self.conditions if each.secures == "drift")
 
 
@@ -112,15 +112,15 @@ ASSUMES_OF: Final[dict[ConditionMethod, tuple[str, ...]]] = {
 def check_conditions(
     method: ConditionMethod, numbers: ConditionNumbers | None = None
 ) -> ConditionReport:
-    """Every condition of a method, with both sides.
+    """Check every condition of a method, with both sides.
 
     Args:
         method: `sdft`, `ttt-discover`, `oapl`, `rl` or `sft`.
-        numbers: what the conditions are about.
+        numbers: parameters of the conditions.
 
     Raises:
-        FieldError: a number lies outside its range, or the floor is not below the start where a
-            method can only lose mass.
+        FieldError: a number is out of range, or the floor is not below the start for a method that
+            can only lose mass.
     """
     if method not in CHECKS:
         raise UsageError(
@@ -146,7 +146,7 @@ def check_conditions(
 
 
 def separation_of_overlap(overlap: float) -> float:
-    """The separation that goes with a Bhattacharyya coefficient, within what can be computed."""
+    """Return the separation for a Bhattacharyya coefficient, within the computable range."""
     if not 0 <= overlap < 1:
         raise FieldError(
             f"overlap is {overlap:g}, but must be at least 0 and below 1",
@@ -174,10 +174,10 @@ def _check_sft(given: ConditionNumbers) -> Checked:
 
 
 def _replay_drift(given: ConditionNumbers) -> float | None:
-    """How far data that are taken for the other mode's can pull the old component.
+    """Return how far misassigned data can pull the old component.
 
-    Toward the new by new data, away from it by old ones; old data also pull the new component
-    nearer, which makes both larger: the three are found together.
+    New data pull it towards the new mode, old data away from it; old data also pull the new
+    component nearer, which increases both: the three are solved together.
     """
     many, few = (float(logit(choose(given.start, given.fraction))) for choose in (max, min))
     weight, bias = (1 - given.fraction) / given.fraction, abs(given.bias)
@@ -199,7 +199,7 @@ def _replay_drift(given: ConditionNumbers) -> float | None:
 
 
 def _pull(data: float, log_odds: float, means: tuple[float, float], origin: float) -> float:
-    """E[r (x - origin)] of data around a point, r the share of the first of two components."""
+    """Return E[r (x - origin)] of data around a point, r the share of the first component."""
     at = nodes()
     x, (mean, other) = data + at.z, means
     share = sigmoid(log_odds + (mean - other) * (x - (mean + other) / 2))
@@ -222,7 +222,7 @@ def _check_rl(given: ConditionNumbers) -> Checked:
 
 
 def _check_penalty(given: ConditionNumbers, warmth: float) -> Checked:
-    """Expected reward with a KL penalty: the target is the model before, tilted."""
+    """Check expected reward with a KL penalty: the target is the model before, tilted."""
     _check_below_start(given)
     mass = float(formulas.anchored_weight(given.start, given.gap, warmth))
     needed = formulas.temperature_for(given.start, given.gap, given.floor)
@@ -248,7 +248,7 @@ def _good_start(given: ConditionNumbers) -> MethodCondition:
 
 
 def _mixture_drift(given: ConditionNumbers) -> float | None:
-    """The larger of both misassignments that pull the old mean, toward the new and away."""
+    """Return the larger misassignment that pulls the old mean, towards the new mode or away."""
     lowest = min(given.start, given.old_share)
     ahead = _fixed_point(
         lambda moved: _misassigned_pull(given.separation, given.old_share, moved), given.nearest
@@ -259,7 +259,7 @@ def _mixture_drift(given: ConditionNumbers) -> float | None:
 def _tilted_drift(
     given: ConditionNumbers, lowest: float, force: Callable[[float], float]
 ) -> float | None:
-    """The same toward the model before, tilted by a reward that adds a force of its own."""
+    """Return the same towards the tilted model before; the reward adds a force."""
     ahead = _fixed_point(
         lambda moved: _misassigned_pull(given.nearest, given.start, moved) + force(moved),
         given.nearest,
@@ -269,19 +269,19 @@ def _tilted_drift(
 
 
 def _misassigned_pull(apart: float, old_weight: float, moved: float) -> float:
-    """Distance times the chance that samples around `moved` are taken for the new mode's."""
+    """Return distance times the probability of assigning samples around `moved` to the new mode."""
     odds = -float(logit(old_weight)) + moved * apart
     return apart * float(formulas.misassignment(apart, odds))
 
 
 def _largest_pull(given: ConditionNumbers, old_weight: float) -> float:
-    """The largest of it on the way of the new component."""
+    """Return the largest such pull on the path of the new component."""
     ways = np.linspace(given.nearest, given.farthest + 1, 5 * PLACES).tolist()
     return max(_misassigned_pull(apart, old_weight, 0.0) for apart in ways)
 
 
 def _gate(separation: float, moved: float) -> float:
-    """E[s_o s_n] around the old component: where a reward for the new has a slope."""
+    """Return E[s_o s_n] around the old component, where a reward for the new mode has a slope."""
     at = nodes()
     line = separation * (moved + at.z - separation / 2)
     return float(at.mean(sigmoid(line) * sigmoid(-line)))
@@ -304,7 +304,7 @@ def _check_sdft(given: ConditionNumbers) -> Checked:
 
 
 def _teacher_drift(given: ConditionNumbers) -> float | None:
-    """The demonstrator's shift, and the misassignment that the anchor alone pulls back."""
+    """Return the shift of the demonstrator, plus misassignment that only the anchor counteracts."""
     lowest = min(given.start, given.demo_weight)
     lag = _fixed_point(
         lambda moved: max(
@@ -346,7 +346,7 @@ def _entropic_mass(given: ConditionNumbers, ratio: float) -> float:
 
 
 def _sloped_drift(given: ConditionNumbers, ratio: float, mass: float) -> float | None:
-    """Where the old mean comes to rest on a slope: it moves up, which raises its own rewards."""
+    """Return the fixed point of the old mean on a slope: moving up raises its own rewards."""
     steep = given.eta * abs(given.slope)
 
     def rest(moved: float) -> float:
@@ -362,11 +362,11 @@ def _entropic_drift(given: ConditionNumbers, mass: float) -> float | None:
     apart, eta, gap = given.separation, given.eta, given.gap
 
     def tilt(x: Floats) -> tuple[Floats, Floats]:
-        """The utility of a point and its slope."""
+        """Return the utility of a point and its slope."""
         new = sigmoid(apart * (x - apart / 2))
         reward = gap * new + (1 - new) * abs(given.slope) * x
         rise = apart * new * (1 - new) * (gap + abs(given.slope * x)) + (1 - new) * abs(given.slope)
-        # Seen from a reward of the new, as all that counts is a ratio.
+        # Relative to the reward of the new mode, because only a ratio counts.
         utility = np.exp(np.minimum(eta * (reward - gap), MOST_EXPONENT))
         return utility, eta * rise * utility
 
@@ -398,7 +398,7 @@ def _check_oapl(given: ConditionNumbers) -> Checked:
 
 
 def _oapl_log_odds(given: ConditionNumbers) -> list[float]:
-    """Log-odds of the old before the first refresh and after each."""
+    """Return the log-odds of the old mode before the first refresh and after each."""
     odds = [float(logit(given.start))]
     for _ in range(given.refreshes):
         if given.t1 == given.t2:
@@ -409,7 +409,7 @@ def _oapl_log_odds(given: ConditionNumbers) -> list[float]:
 
 
 def mode_regression(log_odds: float, gap: float, t1: float, t2: float) -> float:
-    """Log-odds of the old that solve OAPL's regression on two flat modes, from those of the lag."""
+    """Return the log-odds of the old mode that solve OAPL's regression on two flat modes."""
     old, new = -np.logaddexp(0, -log_odds), -np.logaddexp(0, log_odds)
     value = t1 * float(np.logaddexp(old, new + gap / t1))
 
@@ -425,7 +425,7 @@ def mode_regression(log_odds: float, gap: float, t1: float, t2: float) -> float:
 
 
 def _refresh_drift(given: ConditionNumbers, odds: list[float]) -> float | None:
-    """What each refresh adds: rewards step at the border of the modes, the model at its own."""
+    """Return the drift by refreshes; rewards and model step at different borders of the modes."""
     moved, apart = 0.0, given.nearest
     for after in odds[1:]:
         taken = float(formulas.misassignment(apart, -after + moved * apart))
@@ -453,7 +453,7 @@ def _measured_mass(given: ConditionNumbers) -> MethodCondition:
 
 
 def _fixed_point(force: Callable[[float], float], most: float) -> float | None:
-    """The smallest drift that its own force does not exceed; None where there is none below."""
+    """Return the smallest drift that its own force does not exceed; None if there is none."""
     moved = 0.0
     for _ in range(MOST_ROUNDS):
         pulled = force(moved)

@@ -1,11 +1,11 @@
 """Estimators of overlap, divergence and retained mass from log-probabilities.
 
-P is the model before (or the old behaviour), Q the model after; `ratio` is always
-log P(y) - log Q(y) of one completion y, summed over its tokens, with the same tokenisation, at
-temperature 1 and with the end token scored. Each quantity is a mean of terms, one per completion:
-the functions named `..._terms` give the terms, to be averaged here (`mean`), in a stream
-(`Running`) or over prompts (`over_prompts`). A completion that one of the two models cannot write
-has an infinite ratio, which is allowed; NaN and probabilities above 1 are errors.
+P is the model before (or the old behaviour), Q the model after; `ratio` is always log P(y) - log
+Q(y) of one completion y, summed over its tokens, with the same tokenisation, at temperature 1 and
+with the end token scored. Each quantity is a mean of terms, one per completion: the functions named
+`..._terms` return the terms, to be averaged here (`mean`), in a stream (`Running`) or over prompts
+(`over_prompts`). A completion that one of the two models cannot write has an infinite ratio, which
+is allowed; NaN and probabilities above 1 are errors.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Floats = NDArray[np.float64]
 Kind = Literal["k1", "k2", "k3"]
 
 ROUNDING = 1e-4
-"""How far above 0 a log-probability summed in single precision may lie."""
+"""Largest excess above 0 of a log-probability summed in single precision."""
 RATIO_LIMIT = 700.0
-"""Beyond it exp overflows; no term differs there from its limit."""
+"""Ratio beyond which exp overflows; every term equals its limit there."""
 CHUNK = 4_000_000
-"""Numbers drawn at once in a bootstrap."""
+"""Random numbers drawn at once in a bootstrap."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class SampleEstimate:
 
     Attributes:
         value: the mean.
-        standard_error: of the mean; NaN from a single sample.
-        samples: how many terms (or prompts) it is a mean of.
-        effective: effective sample size, (sum w)^2 / sum w^2, of the terms; where it is far below
-            `samples`, few completions decide, and neither value nor error can be trusted.
+        standard_error: standard error of the mean; NaN for a single sample.
+        samples: number of terms (or prompts).
+        effective: effective sample size, (sum w)^2 / sum w^2, of the terms; if it is far below
+            `samples`, few completions dominate, and neither value nor error is reliable.
     """
 
     value: float
@@ -64,11 +64,11 @@ class OldMass:
     """The weight of the old model in a mixture of two.
 
     Attributes:
-        value: the estimate of largest likelihood, in [0, 1].
-        standard_error: from the information at the estimate; infinite where the two models cannot
-            be told apart.
-        samples: how many completions.
-        overlap: mean product of the two responsibilities, what overlap costs in information.
+        value: maximum likelihood estimate, in [0, 1].
+        standard_error: from the information at the estimate; infinite if the two models are
+            indistinguishable.
+        samples: number of completions.
+        overlap: mean product of the two responsibilities: the information lost by overlap.
     """
 
     value: float
@@ -86,17 +86,17 @@ def log_ratio(
     tokens_p: ArrayLike | None = None,
     tokens_q: ArrayLike | None = None,
 ) -> Floats:
-    """Give log P - log Q per completion, once both are fit for it.
+    """Return log P - log Q per completion, and check both.
 
     Args:
         log_p: log-probability of each completion under P.
         log_q: the same completions under Q.
-        tokens_p: number of tokens that were scored under P, to notice another tokenisation.
+        tokens_p: number of tokens scored under P, to detect another tokenisation.
         tokens_q: the same under Q.
 
     Raises:
-        FieldError: a value is NaN or above 0, both models give probability 0, or the two were
-            counted over other tokens.
+        FieldError: a value is NaN or above 0, both models give probability 0, or the two have
+            different numbers of tokens.
     """
     p, q = check_log_probs(log_p, "log_p"), check_log_probs(log_q, "log_q")
     if p.shape != q.shape:
@@ -118,11 +118,11 @@ def log_ratio(
 
 
 def check_log_probs(values: ArrayLike, name: str) -> Floats:
-    """The values as an array, if they can be log-probabilities.
+    """Return the values as an array, and check that they can be log-probabilities.
 
     Args:
         values: log-probabilities of sequences or tokens; minus infinity is a probability of 0.
-        name: what they are called in an error.
+        name: their name in an error.
 
     Raises:
         FieldError: there are none, one is NaN, or one is above 0.
@@ -170,7 +170,7 @@ def _first(mask: NDArray[np.bool_]) -> int:
 
 
 def overlap_terms(ratio: ArrayLike) -> Floats:
-    """Terms of the Bhattacharyya coefficient, the integral of sqrt(P Q): sech(ratio / 2).
+    """Return terms of the Bhattacharyya coefficient, the integral of sqrt(P Q): sech(ratio / 2).
 
     Over samples half from P and half from Q; the variance is at most BC (1 - BC) / n.
     """
@@ -178,15 +178,15 @@ def overlap_terms(ratio: ArrayLike) -> Floats:
 
 
 def one_sided_overlap_terms(ratio: ArrayLike) -> Floats:
-    """Terms of the Bhattacharyya coefficient over samples from P alone: exp(-ratio / 2).
+    """Return terms of the Bhattacharyya coefficient over samples from P alone: exp(-ratio / 2).
 
-    To be used where Q cannot be sampled; the variance is (1 - BC^2) / n.
+    For use if Q cannot be sampled; the variance is (1 - BC^2) / n.
     """
     return np.exp(-_limited(ratio) / 2)
 
 
 def total_variation_terms(ratio: ArrayLike) -> Floats:
-    """Terms of the total variation distance, over samples half from P and half from Q.
+    """Return terms of the total variation distance, over samples half from P and half from Q.
 
     1 minus their mean is the overlap coefficient.
     """
@@ -194,25 +194,25 @@ def total_variation_terms(ratio: ArrayLike) -> Floats:
 
 
 def misassignment_terms(ratio: ArrayLike, new_share: float = 0.5) -> Floats:
-    """Probability that a completion of the old model P is taken for one of the new model Q.
+    """Return the probability that a completion of the old model P is assigned to the new model Q.
 
     Args:
-        ratio: of completions sampled from P.
-        new_share: weight of Q before anything is seen.
+        ratio: ratio of completions sampled from P.
+        new_share: prior weight of Q.
     """
     _check_share(new_share, "new_share")
     return sigmoid(math.log(new_share / (1 - new_share)) - _limited(ratio))
 
 
 def pooled(terms: ArrayLike, from_p: ArrayLike) -> SampleEstimate:
-    """The mean under (P + Q) / 2 of terms of samples from either, whatever their numbers.
+    """Return the mean under (P + Q) / 2 of terms of samples from either, whatever their numbers.
 
     Args:
         terms: one per completion, such as `overlap_terms`.
         from_p: whether P (rather than Q) wrote it.
 
     Raises:
-        FieldError: one of the two wrote nothing.
+        FieldError: one of the two has no completions.
     """
     values, first = np.asarray(terms, dtype=np.float64), np.asarray(from_p, dtype=bool)
     if values.shape != first.shape or first.all() or not first.any():
@@ -229,10 +229,10 @@ def pooled(terms: ArrayLike, from_p: ArrayLike) -> SampleEstimate:
 
 
 def classifier_overlap_terms(new_probability: ArrayLike) -> Floats:
-    """2 sqrt(c (1 - c)) of a calibrated classifier c(y) = P(new | y) on pooled completions.
+    """Return 2 sqrt(c (1 - c)) of a calibrated classifier c(y) = P(new | y) on pooled completions.
 
-    For fine-tuning data without a model. What the classifier does not see it cannot separate: the
-    mean is an upper bound of the overlap. Report `calibration_error` with it.
+    For fine-tuning data without a model. Differences that the classifier does not detect are
+    ignored, so the mean is an upper bound of the overlap. Report `calibration_error` with it.
     """
     chance = np.asarray(new_probability, dtype=np.float64)
     if not ((chance >= 0) & (chance <= 1)).all():
@@ -245,7 +245,7 @@ def classifier_overlap_terms(new_probability: ArrayLike) -> Floats:
 
 
 def calibration_error(new_probability: ArrayLike, is_new: ArrayLike, bins: int = 10) -> float:
-    """Mean distance, over bins of equal size, between said and observed frequency of `new`."""
+    """Return the mean distance, over bins of equal size, of predicted and observed frequency."""
     chance, truth = np.asarray(new_probability, float), np.asarray(is_new, float)
     order = np.argsort(chance, kind="stable")
     parts = [part for part in np.array_split(order, bins) if part.size]
@@ -254,12 +254,12 @@ def calibration_error(new_probability: ArrayLike, is_new: ArrayLike, bins: int =
 
 
 def effective_separation(overlap: float) -> float:
-    """The separation, in standard deviations, of two Gaussians that overlap as much."""
+    """Return the separation, in standard deviations, of two Gaussians with this overlap."""
     return math.inf if overlap <= 0 else math.sqrt(max(0.0, -8 * math.log(overlap)))
 
 
 def misassignment_bound(overlap: float, new_share: float = 0.5) -> float:
-    """Largest misassignment of old completions that goes with this Bhattacharyya coefficient."""
+    """Return the largest misassignment of old completions for this Bhattacharyya coefficient."""
     _check_share(new_share, "new_share")
     return 0.5 * math.sqrt(new_share / (1 - new_share)) * overlap
 
@@ -268,7 +268,7 @@ def misassignment_bound(overlap: float, new_share: float = 0.5) -> float:
 
 
 def kl_terms(ratio: ArrayLike, kind: Kind = "k1") -> Floats:
-    """Terms of KL(P||Q) over samples from P; with minus the ratio, of KL(Q||P) over those of Q.
+    """Return terms of KL(P||Q) over samples from P; with minus the ratio, KL(Q||P) over Q.
 
     Args:
         ratio: log P - log Q.
@@ -285,7 +285,7 @@ def kl_terms(ratio: ArrayLike, kind: Kind = "k1") -> Floats:
 
 
 def token_kl(log_p: ArrayLike, log_q: ArrayLike) -> Floats:
-    """KL between the next-token distributions at every position.
+    """Return the KL between the next-token distributions at every position.
 
     Summed over the positions of a completion of P it is a Rao-Blackwellised term of KL(P||Q):
     unbiased, and of far smaller variance than `kl_terms`.
@@ -310,11 +310,11 @@ def token_kl(log_p: ArrayLike, log_q: ArrayLike) -> Floats:
 
 
 def top_token_kl(log_p: ArrayLike, log_q: ArrayLike) -> Floats:
-    """A lower bound of `token_kl` from some tokens only (the same under both): all others are one.
+    """Return a lower bound of `token_kl` from the same tokens under both; all others count as one.
 
     Args:
         log_p: log-probabilities of the listed tokens under P, tokens last.
-        log_q: of the same tokens under Q.
+        log_q: log-probabilities of the same tokens under Q.
     """
     p, q = check_log_probs(log_p, "log_p"), check_log_probs(log_q, "log_q")
     return _kl_of_rows(_with_rest(p), _with_rest(q))
@@ -347,7 +347,7 @@ def _check_sums_to_one(logs: Floats, name: str) -> None:
 
 
 def bernoulli_kl(first: ArrayLike, second: ArrayLike) -> Floats:
-    """KL between two coins; what is left of a divergence when only one event is looked at."""
+    """Return the KL between two coins: the part of a divergence that one event shows."""
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         heads = np.where(a > 0, a * np.log(a / b), 0.0)
@@ -356,9 +356,9 @@ def bernoulli_kl(first: ArrayLike, second: ArrayLike) -> Floats:
 
 
 def retention_floor(base_mass: ArrayLike, kl: ArrayLike) -> Floats:
-    """Least probability that the model after still gives a behaviour, by data processing.
+    """Return the smallest probability of a behaviour after, by the data processing inequality.
 
-    Holds for any models and any behaviour. Plug in an upper confidence limit of KL(P||Q) on that
+    Holds for any models and any behaviour. Use an upper confidence bound of KL(P||Q) on that
     prompt, not the mean.
 
     Args:
@@ -375,7 +375,7 @@ def retention_floor(base_mass: ArrayLike, kl: ArrayLike) -> Floats:
 
 
 def simple_retention_floor(base_mass: ArrayLike, kl: ArrayLike) -> Floats:
-    """A closed form below `retention_floor`: it shows that retention falls like exp(-KL / mass)."""
+    """Return a closed form below `retention_floor`, which decreases like exp(-KL / mass)."""
     mass, budget = _checked_budget(base_mass, kl)
     safe = np.maximum(mass, 1e-300)
     kept = np.where(mass < 1, (1 - safe) * np.log1p(-np.minimum(safe, 1 - 1e-16)), 0.0)
@@ -383,7 +383,7 @@ def simple_retention_floor(base_mass: ArrayLike, kl: ArrayLike) -> Floats:
 
 
 def reverse_retention_floor(base_mass: ArrayLike, kl: ArrayLike) -> Floats:
-    """The same from KL(after||before): 0, and blind, once that exceeds -log(1 - base_mass)."""
+    """Return the same from KL(after||before): 0 once that exceeds -log(1 - base_mass)."""
     mass, budget = _checked_budget(base_mass, kl)
     low, high = np.zeros(mass.shape), mass.copy()
     for _ in range(80):
@@ -411,7 +411,7 @@ def _checked_budget(base_mass: ArrayLike, kl: ArrayLike) -> tuple[Floats, Floats
 
 
 def old_mass(log_old: ArrayLike, log_new: ArrayLike) -> OldMass:
-    """Weight of the old model in a mixture of an old and a new one, of largest likelihood.
+    """Return the maximum likelihood weight of the old model in a mixture of an old and a new one.
 
     Args:
         log_old: log-probability (or density) of each completion of the mixed model under the old.
@@ -430,7 +430,7 @@ def old_mass(log_old: ArrayLike, log_new: ArrayLike) -> OldMass:
 
 
 def _root_of_score(odds: Floats) -> float:
-    """Where the derivative of the concave log-likelihood is 0, by bisection."""
+    """Return the root of the derivative of the concave log-likelihood, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -454,7 +454,7 @@ def _information(odds: Floats, mass: float) -> tuple[float, int, float]:
 
 
 def mean(terms: ArrayLike) -> SampleEstimate:
-    """The mean of independent terms."""
+    """Return the mean of independent terms."""
     values = np.asarray(terms, dtype=np.float64).ravel()
     if values.size == 0:
         raise FieldError("no terms to average", field="terms", hint="pass at least one completion.")
@@ -475,7 +475,7 @@ class Running:
     total_squares: float = 0.0
 
     def add(self, terms: ArrayLike) -> Self:
-        """Take more terms in."""
+        """Add further terms."""
         values = np.asarray(terms, dtype=np.float64).ravel()
         if values.size:
             centre = float(values.mean())
@@ -485,7 +485,7 @@ class Running:
         return self
 
     def merge(self, other: Running) -> Self:
-        """Take in what another has seen."""
+        """Add the terms of another."""
         together = self.samples + other.samples
         if together == 0:
             return self
@@ -498,7 +498,7 @@ class Running:
         return self
 
     def estimate(self) -> SampleEstimate:
-        """The mean so far."""
+        """Return the mean so far."""
         if self.samples == 0:
             raise FieldError("no terms to average", field="terms", hint="add terms first.")
         many = self.samples > 1
@@ -515,14 +515,14 @@ def over_prompts(
     replicates: int = 2_000,
     seed: int = 0,
 ) -> SampleInterval:
-    """The mean over prompts of each prompt's mean, with a cluster-bootstrap interval.
+    """Return the mean over prompts of the means of prompts, with a cluster-bootstrap interval.
 
     Args:
         terms: one per completion.
-        prompts: which prompt it belongs to: any labels.
-        level: of the interval.
-        replicates: how many times prompts are drawn anew.
-        seed: of the draws.
+        prompts: label of the prompt of each completion.
+        level: confidence level of the interval.
+        replicates: number of bootstrap samples of prompts.
+        seed: seed of the draws.
     """
     values = np.asarray(terms, dtype=np.float64).ravel()
     _, groups = np.unique(np.asarray(prompts).ravel(), return_inverse=True)
@@ -548,7 +548,7 @@ def _resampled_means(means: Floats, replicates: int, random: np.random.Generator
 
 
 def effective_size(weights: ArrayLike) -> float:
-    """(sum w)^2 / sum w^2: how many equal weights are worth as much."""
+    """Return (sum w)^2 / sum w^2, the equivalent number of equal weights."""
     values = np.asarray(weights, dtype=np.float64)
     largest = float(values.max(initial=0.0))
     if largest == 0 or not np.isfinite(largest):
@@ -558,13 +558,13 @@ def effective_size(weights: ArrayLike) -> float:
 
 
 def effective_size_of_logs(log_weights: ArrayLike) -> float:
-    """The same from logarithms of importance weights."""
+    """Return the same from logarithms of importance weights."""
     logs = np.asarray(log_weights, dtype=np.float64)
     return effective_size(np.exp(logs - logs.max()))
 
 
 def sigmoid(value: ArrayLike) -> Floats:
-    """1 / (1 + exp(-value)), without overflow and precise where it is small."""
+    """Return 1 / (1 + exp(-value)), without overflow and precise for small values."""
     return np.asarray(1 / (1 + np.exp(np.minimum(-np.asarray(value, float), RATIO_LIMIT))))
 
 

@@ -1,8 +1,8 @@
 """Optimisation of an objective: ordinary differential equations, EM, SGD.
 
-How fast mass is lost depends on the geometry the weight moves in: `logit` is a softmax head,
-`euclid` moves beta itself, `natural` follows the Fisher metric, `em` is the map of expectation
-maximisation. Which parameters move is the mask; every claim states its own.
+The speed of losing mass depends on the geometry in which the weight moves: `logit` is a softmax
+head, `euclid` moves beta itself, `natural` follows the Fisher metric, `em` is the map of
+expectation maximisation. The mask defines which parameters move; every claim states its own.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ MASKS: dict[Mask, tuple[float, float, float]] = {
 }
 GEOMETRIES: tuple[Geometry, ...] = ("logit", "euclid", "natural", "em")
 MAX_DENSE_UNKNOWNS = 12
-"""Unknowns up to which a solver with a dense Jacobian is the faster one."""
+"""Number of unknowns up to which a solver with a dense Jacobian is faster."""
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """Where a flow went.
+    """The path of a flow.
 
     Attributes:
-        times: when it was looked at.
+        times: times of the states.
         states: (b, m_o, m_n), then cells, then times.
-        stopped: when the event that ends it happened; None where it did not.
+        stopped: time of the event that ended it; None if it did not happen.
     """
 
     times: Floats
@@ -59,24 +59,24 @@ class Trajectory:
         return np.asarray(self.states[..., -1])
 
     def drift(self, separation: ArrayLike) -> Floats:
-        """How far the old component is from the old mode, once components are matched to modes."""
+        """Return the distance of the old mode from its matched component."""
         apart = np.asarray(separation, float)[..., None]
         return np.asarray(np.abs(mixtures.match_components(self.states, apart)[1]))
 
     def old_mass(self, separation: ArrayLike) -> Floats:
-        """Mass nearer to the old mode over time: what a user would notice."""
+        """Return the mass nearer to the old mode over time, which a user would notice."""
         return mixtures.region_mass(self.states, np.asarray(separation, float)[..., None])
 
 
 def mask_of(trained: Mask, axes: int) -> Floats:
-    """1 for parameters that move and 0 for the others, shaped for states of so many axes."""
+    """Return 1 for parameters that move, else 0, shaped for states with this many axes."""
     return np.reshape(MASKS[_known(trained, MASKS, "trained")], (3, *[1] * (axes - 1)))
 
 
 def velocity(
     objective: Objective, trained: Mask = "joint", geometry: Geometry = "logit"
 ) -> Velocity:
-    """Minus the gradient, seen through a mask and a geometry."""
+    """Return minus the gradient, under a mask and a geometry."""
     _known(trained, MASKS, "trained")
     _known(geometry, GEOMETRIES, "geometry")
     if geometry == "em":
@@ -112,16 +112,16 @@ def follow(
     """Follow the gradient flow of an objective.
 
     Args:
-        objective: what to descend.
+        objective: objective to minimise.
         start: (b, m_o, m_n), with or without cells.
-        times: when to look; the last one is the end.
-        trained: which parameters move.
-        geometry: in which metric.
-        stop: ends the flow where this falls through 0; only without cells.
+        times: times of the states; the last one is the end.
+        trained: parameters that move.
+        geometry: metric of the flow.
+        stop: ends the flow when this falls below 0; only without cells.
         precision: relative tolerance of the solver.
 
     Raises:
-        ConvergenceError: the flow blew up or the solver gave in.
+        ConvergenceError: the flow diverged or the solver failed.
     """
     return solve(velocity(objective, trained, geometry), start, times, stop, precision)
 
@@ -133,7 +133,7 @@ def solve(
     stop: Callable[[Floats], float] | None = None,
     precision: float = 1e-9,
 ) -> Trajectory:
-    """Follow any velocity; all cells together, with steps that the most restless one needs."""
+    """Follow any velocity; all cells together, with the steps of the fastest one."""
     moments = np.atleast_1d(np.asarray(times, dtype=np.float64))
     _check_times(moments)
     shape = start.shape
@@ -166,7 +166,7 @@ def solve(
 def em_steps(
     objective: Objective, start: Floats, steps: int, trained: Mask = "weight"
 ) -> Trajectory:
-    """The map of expectation maximisation, read off the gradient of a forward KL."""
+    """Iterate expectation maximisation, from the gradient of a forward KL."""
     moves = mask_of(trained, start.ndim) > 0
     states = [start]
     for _ in range(steps):
@@ -188,14 +188,14 @@ def descend(
     seed: int,
     every: int = 1,
 ) -> Trajectory:
-    """Stochastic gradient descent; runs that differ only in their samples are cells.
+    """Run stochastic gradient descent; runs that differ only in their samples are cells.
 
     Args:
-        gradient: an estimate at a state, from samples it draws.
+        gradient: estimate at a state, from samples that it draws.
         start: the state of every run.
-        steps: how many.
+        steps: number of steps.
         rate: step size; below 2 it is locally stable in whitened coordinates.
-        seed: of the samples.
+        seed: seed of the samples.
         every: keep every n-th state.
     """
     mixtures.check_positive(rate, "rate")

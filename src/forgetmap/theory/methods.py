@@ -1,8 +1,8 @@
 """Post-training methods in the two-mode model, for one setting or a grid of settings.
 
-A `Setting` says where training starts and what moves; a method adds its own parameters and gives
-the path of the model. Numbers of a setting and of a method may be arrays: every cell of their
-broadcast shape is followed at once.
+A `Setting` defines the start of training and the trained parameters; a method adds its own
+parameters and returns the path of the model. Numbers of a setting and of a method may be arrays:
+all cells of their broadcast shape are followed at once.
 """
 
 from __future__ import annotations
@@ -33,24 +33,25 @@ from forgetmap.theory.objectives import (
 from forgetmap.theory.quadrature import Nodes, nodes
 
 FLAT = 1e-5
-"""Part of the first gradient that may be left at a minimum."""
+"""Part of the first gradient that may remain at a minimum."""
 ETA_CAP = 1e6
-"""Where the adaptive temperature of TTT-Discover stops when its budget cannot be spent."""
+"""Maximum of the adaptive temperature of TTT-Discover, if its budget cannot be spent."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Where training starts and what moves.
+    """Start of training and trained parameters.
 
     Attributes:
         separation: distance of the two modes in standard deviations.
         old_share: weight of the old mode in the true target.
-        start_weight: the model's weight on the old mode before training.
-        start_offset: how far the new component starts from the new mode, towards the old one.
+        start_weight: weight of the model on the old mode before training.
+        start_offset: distance of the new component from the new mode at the start, towards the old
+            one.
         trained: `weight`, `weight+new` or `joint`.
         geometry: `logit`, `euclid` or `natural`.
         precision: relative tolerance of the solver.
-        nodes: of the quadrature.
+        nodes: nodes of the quadrature.
     """
 
     separation: ArrayLike = 5.0
@@ -71,7 +72,7 @@ class Setting:
 
     @property
     def start(self) -> Floats:
-        """The model before: its old component is right."""
+        """The model before, whose old component is right."""
         new = np.asarray(self.separation, float) - np.asarray(self.start_offset, float)
         return mixtures.state(self.start_weight, 0.0, new)
 
@@ -91,12 +92,12 @@ class Setting:
         return Mixture.of_state(self.start)
 
     def reward(self, gap: ArrayLike) -> NewMembership:
-        """A reward for new behaviour that is flat on both modes."""
+        """Return a reward for new behaviour that is flat on both modes."""
         shape = np.broadcast_shapes(np.shape(gap), self.start.shape[1:])
         return NewMembership(self.target, np.broadcast_to(np.asarray(gap, float), shape))
 
     def follow(self, objective: Objective, times: ArrayLike, *cells: ArrayLike) -> Trajectory:
-        """Descend an objective from the start; `cells` are further parameters of the grid."""
+        """Minimise an objective from the start; `cells` are further parameters of the grid."""
         start = np.stack([np.broadcast_arrays(value, *cells)[0] for value in self.start])
         return flows.follow(
             objective,
@@ -109,20 +110,20 @@ class Setting:
 
 
 def sft(setting: Setting, times: ArrayLike) -> Trajectory:
-    """Supervised fine-tuning on new data only: forward KL."""
+    """Run supervised fine-tuning on new data only: forward KL."""
     return setting.follow(ForwardKL(setting.new_only, setting.nodes), times)
 
 
 def replay(
     setting: Setting, times: ArrayLike, fraction: ArrayLike, old_mean: ArrayLike = 0.0
 ) -> Trajectory:
-    """Supervised fine-tuning with a fraction of old data mixed in.
+    """Run supervised fine-tuning with a fraction of old data mixed in.
 
     Args:
-        setting: where it starts.
-        times: when to look.
-        fraction: of old data, below 1; 0 is fine-tuning on new data only.
-        old_mean: where the replayed data lie; 0 is an unbiased buffer.
+        setting: the start.
+        times: times of the states.
+        fraction: fraction of old data, below 1; 0 is fine-tuning on new data only.
+        old_mean: position of the replayed data; 0 is an unbiased buffer.
     """
     mixtures.check_part(fraction, "fraction")
     mix = np.asarray(fraction, float)
@@ -131,19 +132,19 @@ def replay(
 
 
 def rl(setting: Setting, times: ArrayLike, *, sees_old: bool = True) -> Trajectory:
-    """Reinforcement learning toward the true mixture, or toward the new mode alone: reverse KL."""
+    """Run reinforcement learning towards the true mixture, or the new mode alone: reverse KL."""
     target = setting.target if sees_old else setting.new_only
     return setting.follow(ReverseKL(target, setting.nodes), times)
 
 
 def kl_rl(setting: Setting, times: ArrayLike, gap: ArrayLike, temperature: ArrayLike) -> Trajectory:
-    """Expected reward minus temperature times KL to the model before.
+    """Maximise expected reward minus temperature times KL to the model before.
 
-    Time is counted in units of 1/temperature: the flow is that of the equivalent reverse KL.
+    Time is in units of 1/temperature: the flow is that of the equivalent reverse KL.
 
     Args:
-        setting: where it starts.
-        times: when to look.
+        setting: the start.
+        times: times of the states.
         gap: reward of new minus reward of old behaviour.
         temperature: strength of the KL penalty, positive.
     """
@@ -153,7 +154,7 @@ def kl_rl(setting: Setting, times: ArrayLike, gap: ArrayLike, temperature: Array
 
 
 def policy_gradient(setting: Setting, times: ArrayLike, gap: ArrayLike) -> Trajectory:
-    """Expected reward with nothing that points back."""
+    """Maximise expected reward without any anchor."""
     return setting.follow(MinusReward(setting.reward(gap), setting.nodes), times, gap)
 
 
@@ -162,11 +163,11 @@ def policy_gradient(setting: Setting, times: ArrayLike, gap: ArrayLike) -> Traje
 
 @dataclass(frozen=True)
 class Demonstrator:
-    """What the teacher would do that has seen demonstrations.
+    """The demonstration-conditioned teacher.
 
     Attributes:
         old_weight: its weight on the old mode.
-        old_mean: where its old component lies.
+        old_mean: position of its old component.
     """
 
     old_weight: float = 0.5
@@ -175,13 +176,13 @@ class Demonstrator:
 
 @dataclass(frozen=True)
 class Distillation:
-    """Self-distillation with a moving-average teacher that is pulled toward demonstrations.
+    """Self-distillation with a moving-average teacher that is pulled towards demonstrations.
 
     Attributes:
         anchor: strength of the pull, 0 (none) to 1 (the demonstrator is the teacher); may be a
             grid.
         refresh: rate at which the moving average follows the student.
-        demonstrator: what it is pulled to.
+        demonstrator: the demonstration-conditioned teacher.
         anchor_kind: `parameters` mixes log-odds and means, `mixture` mixes densities.
         direction: `reverse` or `forward` KL from student to teacher.
     """
@@ -202,13 +203,13 @@ class Distillation:
 def sdft(
     setting: Setting, times: ArrayLike, how: Distillation, student: Floats | None = None
 ) -> tuple[Trajectory, Trajectory]:
-    """The paths of student and moving average.
+    """Return the paths of student and moving average.
 
     Args:
-        setting: where both start.
-        times: when to look.
-        how: of the distillation.
-        student: where the student starts, if elsewhere.
+        setting: the start of both.
+        times: times of the states.
+        how: settings of the distillation.
+        student: start of the student, if it differs.
     """
     first = setting.start if student is None else student
     cells = np.broadcast_shapes(first.shape[1:], np.shape(how.anchor))
@@ -244,12 +245,12 @@ def _teacher(setting: Setting, how: Distillation) -> Callable[[Floats], Mixture]
 
 
 def anchored_parameters(average: Floats, demonstrated: Floats, anchor: Floats) -> Floats:
-    """The teacher between the moving average and the demonstrator, parameter by parameter."""
+    """Interpolate the parameters of the moving average and the demonstrator."""
     return (1 - anchor) * average + anchor * demonstrated
 
 
 def kept_weight(average: Floats, anchor: Floats) -> Floats:
-    """What the moving average's old mass is worth in a teacher that mixes demonstrations in."""
+    """Return the part of the old mass of the moving average in a teacher with demonstrations."""
     return (1 - anchor) * average
 
 
@@ -263,13 +264,13 @@ def ttt_discover(
     strength: ArrayLike,
     gap: ArrayLike = 1.0,
 ) -> Trajectory:
-    """The entropic objective with a KL penalty to the model before.
+    """Minimise the entropic objective with a KL penalty to the model before.
 
     Args:
-        setting: where it starts.
-        times: when to look.
+        setting: the start.
+        times: times of the states.
         eta: inverse temperature of the utility; `adaptive` spends log 2 nats at every moment.
-        strength: of the KL penalty; 0 is the published code's default.
+        strength: strength of the KL penalty; 0 is the default of the published code.
         gap: reward of new minus reward of old behaviour.
     """
     reward = setting.reward(gap)
@@ -295,7 +296,7 @@ def _adaptive(setting: Setting, times: ArrayLike, reward: NewMembership, tie: fl
 
 
 def adaptive_eta_of_share(new_share: float, gap: float, most: float = 50.0) -> float:
-    """Population version of `adaptive_eta` for two flat modes; capped where exp would overflow."""
+    """Return `adaptive_eta` for two flat modes; capped before exp overflows."""
     share = formulas.tilted_share(new_share)
     if share >= 1:
         return most / gap
@@ -303,7 +304,7 @@ def adaptive_eta_of_share(new_share: float, gap: float, most: float = 50.0) -> f
 
 
 def adaptive_eta(rewards: ArrayLike, budget: float = np.log(2)) -> float:
-    """The eta at which the tilted group is `budget` nats from uniform; the cap if none is."""
+    """Return the eta that tilts the group `budget` nats from uniform; the cap if none does."""
     values = np.asarray(rewards, dtype=np.float64)
 
     def spent(eta: float) -> float:
@@ -318,7 +319,7 @@ def adaptive_eta(rewards: ArrayLike, budget: float = np.log(2)) -> float:
 
 
 def leave_one_out_advantages(rewards: ArrayLike, eta: float) -> Floats:
-    """exp(eta r_i) over the mean of the others', minus 1."""
+    """Return exp(eta r_i) over the mean of the others, minus 1."""
     values = np.asarray(rewards, dtype=np.float64)
     tilts = np.exp(eta * (values - values.max(axis=-1, keepdims=True)))
     others = (tilts.sum(axis=-1, keepdims=True) - tilts) / (values.shape[-1] - 1)
@@ -332,11 +333,11 @@ def leave_one_out_advantages(rewards: ArrayLike, eta: float) -> Floats:
 def oapl(
     setting: Setting, refreshes: int, gap: float, t1: float = 1.0, t2: float = 1.0
 ) -> Trajectory:
-    """Off-policy regression on a lagged policy, each round solved to its optimum.
+    """Run off-policy regression on a lagged policy, each round solved to its optimum.
 
     Args:
-        setting: where it starts.
-        refreshes: how often the lagged policy is replaced by the trained one.
+        setting: the start.
+        refreshes: number of times the lagged policy is replaced by the trained one.
         gap: reward of new minus reward of old behaviour.
         t1: temperature of the soft maximum.
         t2: temperature of the regression.
@@ -350,7 +351,7 @@ def oapl(
 
 
 def minimiser(objective: Objective, start: Floats, trained: Mask = "joint") -> Floats:
-    """Where an objective is smallest near a start."""
+    """Return the minimiser of an objective near a start."""
     free = np.flatnonzero(flows.MASKS[trained])
 
     def full_model(part: Floats) -> Floats:
@@ -381,17 +382,17 @@ def minimiser(objective: Objective, start: Floats, trained: Mask = "joint") -> F
 
 @dataclass(frozen=True)
 class Sampled:
-    """Gradients from batches, as training sees them; identity covariance in any dimension.
+    """Gradients from batches, as in training; identity covariance in any dimension.
 
-    States are (b, m_o ..., m_n ...), behind them the runs that differ in their samples.
+    States are (b, m_o ..., m_n ...), followed by the runs that differ in their samples.
 
     Attributes:
         separation: distance of the modes, along the first axis.
-        dimension: of the space.
+        dimension: dimension of the space.
         old_share: weight of the old mode in the true target.
-        batch: samples per gradient.
+        batch: number of samples per gradient.
         replay: fraction of the batch drawn from the old mode instead of the model.
-        weighted: multiply by model over sampler density, which keeps the objective what it is.
+        weighted: multiply by model over sampler density, which keeps the objective unchanged.
     """
 
     separation: float
@@ -411,11 +412,11 @@ class Sampled:
             )
 
     def reverse(self, model: Floats, random: np.random.Generator) -> Floats:
-        """Of KL(model||target), from the model's own samples and replayed ones."""
+        """Return the gradient of KL(model||target), from samples of the model and replayed ones."""
         return np.asarray(self.reverse_terms(model, random).mean(axis=-1))
 
     def reverse_terms(self, model: Floats, random: np.random.Generator) -> Floats:
-        """The same, sample by sample."""
+        """Return the same for each sample."""
         b, old, new = self._parts(model)
         x = self.samples(model, random)
         log_q = self._log(x, sigmoid(b), old, new)
@@ -426,7 +427,7 @@ class Sampled:
         return excess * self._score(x, b, old, new)
 
     def weights(self, x: Floats, model: Floats) -> Floats:
-        """Importance weights of samples; at most 1 / (1 - replay)."""
+        """Return the importance weights of samples; at most 1 / (1 - replay)."""
         b, old, new = self._parts(model)
         return self._weights(x, self._log(x, sigmoid(b), old, new))
 
@@ -436,14 +437,14 @@ class Sampled:
         return formulas.importance_weight(log_q, both)
 
     def forward(self, model: Floats, random: np.random.Generator) -> Floats:
-        """Of KL(new||model), from new data."""
+        """Return the gradient of KL(new||model), from new data."""
         b, old, new = self._parts(model)
         shape = (self.dimension, *model.shape[1:], self.batch)
         x = random.standard_normal(shape) + self._far(new)
         return np.asarray(-self._score(x, b, old, new).mean(axis=-1))
 
     def samples(self, model: Floats, random: np.random.Generator) -> Floats:
-        """What the sampler draws."""
+        """Draw samples from the sampler."""
         b, old, new = self._parts(model)
         shape = (*model.shape[1:], self.batch)
         is_old = random.random(shape) < sigmoid(b)

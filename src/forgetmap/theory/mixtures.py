@@ -1,10 +1,10 @@
 """Two-mode mixtures: an old and a new behaviour, each a Gaussian of the same covariance.
 
-The target is `old_share` p_o + (1 - old_share) p_n, the model beta q_o + (1 - beta) q_n with
-beta = sigmoid(b). In whitened coordinates only the axis through both modes matters, so everything
-that moves is computed on that axis: a state is an array (b, m_o, m_n), the old mode lies at 0 and
-the new one at the separation. A state may hold many cells of a parameter grid at once: its first
-axis is always the parameter, points of a quadrature are always the last axis.
+The target is `old_share` p_o + (1 - old_share) p_n, the model beta q_o + (1 - beta) q_n with beta =
+sigmoid(b). In whitened coordinates only the axis through both modes matters, so everything that
+moves is computed on that axis: a state is an array (b, m_o, m_n), the old mode is at 0 and the new
+one at the separation. A state may hold many cells of a parameter grid at once: its first axis is
+always the parameter, points of a quadrature are always the last axis.
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ from forgetmap.theory.estimators import Floats, sigmoid
 
 HALF_LOG_TWO_PI = 0.5 * np.log(2 * np.pi)
 MOST_SEPARATION = 30.0
-"""Beyond it nothing overlaps in double precision, and quadrature would need finer steps."""
+"""Maximum separation; beyond it there is no overlap in double precision, and quadrature would need
+finer steps."""
 
 
 def logit(share: ArrayLike) -> Floats:
-    """Log-odds of a share."""
+    """Return the log-odds of a share."""
     value = np.asarray(share, dtype=np.float64)
     return np.log(value) - np.log1p(-value)
 
 
 def state(old_weight: ArrayLike, old_mean: ArrayLike, new_mean: ArrayLike) -> Floats:
-    """A model as the array (b, m_o, m_n), cells broadcast."""
+    """Build a model as the array (b, m_o, m_n), cells broadcast."""
     parts = (logit(old_weight), np.asarray(old_mean, float), np.asarray(new_mean, float))
     return np.stack(np.broadcast_arrays(*parts))
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Unit Gaussians on the axis.
+    """A mixture of unit Gaussians on the axis.
 
     Attributes:
-        weights: one row per component, cells behind; they add up to 1.
+        weights: one row per component, then cells; they add up to 1.
         means: the same shape.
     """
 
@@ -51,22 +52,22 @@ class Mixture:
 
     @classmethod
     def of(cls, weights: list[ArrayLike], means: list[ArrayLike]) -> Self:
-        """From components, cells broadcast."""
+        """Build a mixture from components, cells broadcast."""
         together = np.broadcast_arrays(*(np.asarray(part, float) for part in (*weights, *means)))
         return cls(np.stack(together[: len(weights)]), np.stack(together[len(weights) :]))
 
     @classmethod
     def of_state(cls, model: Floats) -> Self:
-        """The model that a state describes."""
+        """Build the mixture of a state."""
         old = sigmoid(model[0])
         return cls(np.stack([old, 1 - old]), model[1:3])
 
     def log_density(self, x: Floats) -> Floats:
-        """At points whose last axis is the quadrature's."""
+        """Return the log-density at points, whose last axis is that of the quadrature."""
         return np.asarray(reduce(np.logaddexp, self._parts(x)) - HALF_LOG_TWO_PI)
 
     def log_and_score(self, x: Floats) -> tuple[Floats, Floats]:
-        """Log-density and its derivative."""
+        """Return the log-density and its derivative."""
         if len(self.weights) == 2:  # one exponential and one logarithm
             old, new = self.means[..., None]
             log, share = _split(x, self.log_odds[..., None], old, new)
@@ -77,11 +78,11 @@ class Mixture:
 
     @cached_property
     def log_odds(self) -> Floats:
-        """Of the first component against the second."""
+        """Log-odds of the first component against the second."""
         return np.asarray(np.log(self.weights[0]) - np.log(self.weights[1]))
 
     def shares(self, x: Floats) -> Floats:
-        """Responsibility of every component."""
+        """Return the responsibility of every component."""
         parts = self._parts(x)
         if len(parts) == 2:
             return np.stack([sigmoid(parts[0] - parts[1]), sigmoid(parts[1] - parts[0])])
@@ -94,21 +95,21 @@ class Mixture:
         return [log - 0.5 * (x - mean) ** 2 for log, mean in zip(logs, means, strict=True)]
 
     def sample(self, count: int, random: np.random.Generator) -> Floats:
-        """Points of a mixture without cells."""
+        """Sample points from a mixture without cells."""
         which = random.choice(self.weights.size, count, p=self.weights)
         return np.asarray(self.means[which] + random.standard_normal(count))
 
 
 def log_density_and_new(x: Floats, model: Floats) -> tuple[Floats, Floats]:
-    """Log-density of a model and its responsibility r_n(x), together."""
+    """Return the log-density of a model and its responsibility r_n(x), together."""
     b, old, new = (part[..., None] for part in model)
     return _split(x, b, old, new)
 
 
 def _split(x: Floats, log_odds: Floats, old: Floats, new: Floats) -> tuple[Floats, Floats]:
-    """Log-density of two unit Gaussians and the share of the second, by one exponential.
+    """Return the log-density of two unit Gaussians and the share of the second.
 
-    Log-odds of old against new are a straight line in x; all else follows from exp(-|line|).
+    Log-odds of old against new are linear in x; everything else follows from a single exp(-|line|).
     """
     line = log_odds + (old - new) * (x - (old + new) / 2)
     small = np.exp(-np.abs(line))
@@ -118,28 +119,28 @@ def _split(x: Floats, log_odds: Floats, old: Floats, new: Floats) -> tuple[Float
 
 
 def old_responsibility(x: Floats, model: Floats) -> Floats:
-    """r_o(x): how much of the model's density at x comes from its old component."""
+    """Return r_o(x), the share of the old component in the density at x."""
     b, old, new = (part[..., None] for part in model)
     return sigmoid(b + (old - new) * (x - (old + new) / 2))
 
 
 def new_responsibility(x: Floats, model: Floats) -> Floats:
-    """r_n(x) = 1 - r_o(x), precise where it is small."""
+    """Return r_n(x) = 1 - r_o(x), precise for small values."""
     b, old, new = (part[..., None] for part in model)
     return sigmoid(-b - (old - new) * (x - (old + new) / 2))
 
 
 def region_mass(model: Floats, separation: ArrayLike) -> Floats:
-    """Mass the model puts nearer to the old mode than to the new one, by distribution functions."""
+    """Return the mass nearer to the old mode than to the new one, by distribution functions."""
     border = np.asarray(separation, float) / 2
     old = sigmoid(model[0])
     return np.asarray(old * ndtr(border - model[1]) + (1 - old) * ndtr(border - model[2]))
 
 
 def match_components(model: Floats, separation: ArrayLike) -> Floats:
-    """The state with its components named after the modes they are nearer to.
+    """Return the state with each component assigned to the nearest mode.
 
-    Labels can be exchanged on the way; without this that would count as a huge drift.
+    Labels can be exchanged during training; without matching this would count as a huge drift.
     """
     distance = np.asarray(separation, float)
     kept = np.abs(model[1]) + np.abs(model[2] - distance)
@@ -158,13 +159,13 @@ def match_components(model: Floats, separation: ArrayLike) -> Floats:
 
 
 def target_mixture(old_share: ArrayLike, separation: ArrayLike) -> Mixture:
-    """The true target on the axis: old mode at 0, new one at the separation."""
+    """Return the true target on the axis: old mode at 0, new one at the separation."""
     share = np.asarray(old_share, float)
     return Mixture.of([share, 1 - share], [0.0, separation])
 
 
 def log_gaussian(x: Floats, mean: Floats, covariance: Floats) -> Floats:
-    """Log-density at points (n, d)."""
+    """Return the log-density at points (n, d)."""
     factor = np.linalg.cholesky(covariance)
     white = np.linalg.solve(factor, (x - mean).T)
     constant = np.log(np.diag(factor)).sum() + len(mean) * HALF_LOG_TWO_PI
@@ -172,7 +173,7 @@ def log_gaussian(x: Floats, mean: Floats, covariance: Floats) -> Floats:
 
 
 def overlap(mean: Floats, covariance: Floats, other_mean: Floats, other: Floats) -> float:
-    """Bhattacharyya coefficient of two Gaussians, equal covariance or not."""
+    """Return the Bhattacharyya coefficient of two Gaussians, of equal covariance or not."""
     middle = (covariance + other) / 2
     apart = mean - other_mean
     determinants = np.linalg.slogdet(np.stack([covariance, other, middle]))[1]
@@ -184,26 +185,26 @@ def overlap(mean: Floats, covariance: Floats, other_mean: Floats, other: Floats)
 
 
 def check_share(value: ArrayLike, name: str) -> None:
-    """Raise where a share is not strictly between 0 and 1."""
+    """Raise an error if a share is not strictly between 0 and 1."""
     hint = "use a number such as 0.5; 0 or 1 would leave nothing to learn."
     _check(value, name, (0.0, 1.0), "strictly between 0 and 1", hint)
 
 
 def check_part(value: ArrayLike, name: str) -> None:
-    """Raise where a part is not at least 0 and below 1."""
+    """Raise an error if a part is not at least 0 and below 1."""
     none, hint = np.nextafter(0.0, -1.0), "use 0 for none."
     _check(value, name, (none, 1.0), "at least 0 and below 1", hint)
 
 
 def check_separation(value: ArrayLike, name: str = "separation") -> None:
-    """Raise where a separation is not between 0 and what double precision can tell apart."""
+    """Raise an error if a separation is not between 0 and the limit of double precision."""
     hint = "use a number such as 5, in standard deviations of one mode."
     limits = f"above 0 and below {MOST_SEPARATION:g}"
     _check(value, name, (0.0, MOST_SEPARATION), limits, hint)
 
 
 def check_positive(value: ArrayLike, name: str) -> None:
-    """Raise where a temperature, rate or time is not positive and finite."""
+    """Raise an error if a temperature, rate or time is not positive and finite."""
     _check(value, name, (0.0, np.inf), "above 0 and finite", "use a positive number such as 1.")
 
 

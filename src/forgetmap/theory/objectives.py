@@ -1,6 +1,6 @@
 """Objectives of the methods, with exact gradients in (b, m_o, m_n) over any number of cells.
 
-Every objective has `value(state)` and `gradient(state)`, expectations being sums over quadrature
+Every objective has `value(state)` and `gradient(state)`; expectations are sums over quadrature
 nodes around each component. Gradients of divergences from the model use Stein's lemma, so that the
 pull on a mean is an expectation of slopes under that component alone.
 """
@@ -24,34 +24,34 @@ Reward = Callable[[Floats], Floats]
 
 
 class Objective(Protocol):
-    """Something to be made small."""
+    """An objective to minimise."""
 
     def value(self, model: Floats) -> Floats:
-        """At a state."""
+        """Return the value at a state."""
         ...
 
     def gradient(self, model: Floats) -> Floats:
-        """In (b, m_o, m_n)."""
+        """Return the gradient in (b, m_o, m_n)."""
         ...
 
 
 class Target(Protocol):
-    """A density, up to a constant, whose slope is known."""
+    """A density, up to a constant, with a known derivative."""
 
     def log_and_score(self, x: Floats) -> tuple[Floats, Floats]:
-        """Log-density at points and its derivative."""
+        """Return the log-density at points and its derivative."""
         ...
 
 
 @dataclass(frozen=True)
 class ForwardKL:
-    """KL(target||model): fitting the target's samples, as supervised fine-tuning does."""
+    """KL(target||model): fitting samples of the target, as supervised fine-tuning does."""
 
     target: Mixture
     nodes: Nodes = field(default_factory=nodes)
 
     def value(self, model: Floats) -> Floats:
-        """In nats."""
+        """Return the value in nats."""
         total: Floats = np.zeros(model.shape[1:])
         q = Mixture.of_state(model)
         for weight, mean in zip(self.target.weights, self.target.means, strict=True):
@@ -60,7 +60,7 @@ class ForwardKL:
         return total
 
     def gradient(self, model: Floats) -> Floats:
-        """(beta - R, -E[r_o (x - m_o)], -E[r_n (x - m_n)]), R the data's responsibility on old."""
+        """Return (beta - R, -E[r_o (x - m_o)], -E[r_n (x - m_n)]), R the mean r_o of the data."""
         b, old, new = model
         data, on_old, pull_old = np.zeros((3, *model.shape[1:]))
         for weight, mean in zip(self.target.weights, self.target.means, strict=True):
@@ -81,19 +81,19 @@ class ForwardKL:
 
 @dataclass(frozen=True)
 class ReverseKL:
-    """KL(model||target): what rewards do that are the log of a target density."""
+    """KL(model||target): the effect of rewards that are the log of a target density."""
 
     target: Target
     nodes: Nodes = field(default_factory=nodes)
 
     def value(self, model: Floats) -> Floats:
-        """In nats, up to the target's constant."""
+        """Return the value in nats, up to the constant of the target."""
         beta = sigmoid(model[0])
         old, new = self.nodes.mean(self._excess_and_slope(model)[0])
         return np.asarray(beta * old + (1 - beta) * new)
 
     def gradient(self, model: Floats) -> Floats:
-        """By Stein's lemma: beta E_{q_o}[slope of log q/target], and the same for the new."""
+        """Return beta E_{q_o}[slope of log q/target] by Stein's lemma; likewise for the new one."""
         beta = sigmoid(model[0])
         excess, slope = self._excess_and_slope(model)
         of_old, of_new = self.nodes.mean(excess)
@@ -103,7 +103,7 @@ class ReverseKL:
         )
 
     def _excess_and_slope(self, model: Floats) -> tuple[Floats, Floats]:
-        """Log q/target and its derivative, at points around both components."""
+        """Return log q/target and its derivative, at points around both components."""
         x = self.nodes.around(model[1:])
         old, new = model[1][..., None], model[2][..., None]
         log_q, r_new = mixtures.log_density_and_new(x, model)
@@ -112,15 +112,16 @@ class ReverseKL:
 
 
 def model_log_density(x: Floats, model: Floats) -> Floats:
-    """Log-density of a model."""
+    """Return the log-density of a model."""
     return mixtures.log_density_and_new(x, model)[0]
 
 
 def overlap_gated_gradient(model: Floats, target: Mixture, at: Nodes | None = None) -> Floats:
-    """Pulls of KL(model||target) on both means in closed form: restoring force and misassignment.
+    """Return the pulls of KL(model||target) on both means: restoring force and misassignment.
 
     (m_o - mu_o) + eps_q (m_n - m_o) - eps_p (mu_n - mu_o), times beta; the new one mirrored. All
-    but the first term carry a probability that one component's samples are taken for the other's.
+    but the first term have a factor that is the probability of assigning samples of one component
+    to the other.
     """
     at = at or nodes()
     beta, old, new = sigmoid(model[0]), model[1], model[2]
@@ -139,7 +140,7 @@ def overlap_gated_gradient(model: Floats, target: Mixture, at: Nodes | None = No
 
 
 def misassigned(responsibility: Floats, at: Nodes) -> Floats:
-    """Probability that a component's samples are taken for the other's."""
+    """Return the probability that samples of a component are assigned to the other."""
     return at.mean(responsibility)
 
 
@@ -155,7 +156,7 @@ class Tilted:
     scale: Floats
 
     def log_and_score(self, x: Floats) -> tuple[Floats, Floats]:
-        """Up to the constant."""
+        """Return log-density and derivative, up to the constant."""
         log, score = self.base.log_and_score(x)
         reward, slope = self.reward.with_slope(x)
         scale = self.scale[..., None]
@@ -170,11 +171,11 @@ class NewMembership:
     gap: Floats
 
     def __call__(self, x: Floats) -> Floats:
-        """The reward."""
+        """Return the reward."""
         return np.asarray(self.gap[..., None] * self._new(x))
 
     def with_slope(self, x: Floats) -> tuple[Floats, Floats]:
-        """The reward and its derivative."""
+        """Return the reward and its derivative."""
         share, gap = self._new(x), self.gap[..., None]
         apart = (self.target.means[1] - self.target.means[0])[..., None]
         return gap * share, gap * apart * share * (1 - share)
@@ -188,7 +189,7 @@ class NewMembership:
 
 
 def kl_regularised(base: Mixture, reward: NewMembership, temperature: ArrayLike) -> Tilted:
-    """The target of expected reward minus temperature times KL(model||base)."""
+    """Return the target of expected reward minus temperature times KL(model||base)."""
     mixtures.check_positive(temperature, "temperature")
     return Tilted(base, reward, 1 / np.asarray(temperature, float))
 
@@ -201,19 +202,19 @@ class MinusReward:
     nodes: Nodes = field(default_factory=nodes)
 
     def value(self, model: Floats) -> Floats:
-        """At a state."""
+        """Return the value at a state."""
         beta = sigmoid(model[0])
         old, new = (self.nodes.mean(self.reward(self.nodes.around(mean))) for mean in model[1:])
         return np.asarray(-beta * old - (1 - beta) * new)
 
     def gradient(self, model: Floats) -> Floats:
-        """The score-function gradient."""
+        """Return the score-function gradient."""
         of_old, of_new = (self.reward(self.nodes.around(mean)) for mean in model[1:])
         return -_gradient_of_mean(model, of_old, of_new, self.nodes)
 
 
 def _gradient_of_mean(model: Floats, of_old: Floats, of_new: Floats, at: Nodes) -> Floats:
-    """Of E_model[f] by the score function, from f at nodes around both components."""
+    """Return the gradient of E_model[f] by the score function, from f at both sets of nodes."""
     beta = sigmoid(model[0])
     return np.stack(
         [
@@ -226,7 +227,7 @@ def _gradient_of_mean(model: Floats, of_old: Floats, of_new: Floats, at: Nodes) 
 
 @dataclass(frozen=True)
 class Entropic:
-    """Minus log E[exp(eta R)], plus strength times KL(model||base): TTT-Discover's population."""
+    """Minus log E[exp(eta R)], plus strength times KL(model||base): TTT-Discover in expectation."""
 
     reward: Reward
     eta: Floats
@@ -235,14 +236,14 @@ class Entropic:
     nodes: Nodes = field(default_factory=nodes)
 
     def value(self, model: Floats) -> Floats:
-        """At a state."""
+        """Return the value at a state."""
         beta = sigmoid(model[0])
         old, new = (self.nodes.mean(self._tilt(mean)) for mean in model[1:])
         pull = ReverseKL(self.base, self.nodes).value(model)
         return np.asarray(-np.log(beta * old + (1 - beta) * new) + self.strength * pull)
 
     def gradient(self, model: Floats) -> Floats:
-        """A forward pull toward the tilted model, and the KL's pull back."""
+        """Return a forward pull towards the tilted model, and the pull of KL back."""
         beta = sigmoid(model[0])
         tilt_old, tilt_new = (self._tilt(mean) for mean in model[1:])
         both = beta * self.nodes.mean(tilt_old) + (1 - beta) * self.nodes.mean(tilt_new)
@@ -255,7 +256,7 @@ class Entropic:
 
 @dataclass(frozen=True)
 class OffPolicyRegression:
-    """E_lag[(t2 log(q/q_lag) - (R - V))^2] with V = t1 log E_lag[exp(R/t1)]: OAPL's population."""
+    """E_lag[(t2 log(q/q_lag) - (R - V))^2], V = t1 log E_lag[exp(R/t1)]: OAPL in expectation."""
 
     reward: Reward
     lagged: Floats
@@ -264,11 +265,11 @@ class OffPolicyRegression:
     nodes: Nodes = field(default_factory=nodes)
 
     def value(self, model: Floats) -> Floats:
-        """At a state."""
+        """Return the value at a state."""
         return self._expect(lambda x: self._gap(x, model) ** 2)
 
     def gradient(self, model: Floats) -> Floats:
-        """By the chain rule through log q."""
+        """Return the gradient by the chain rule through log q."""
         b, old, new = model
 
         def pull(x: Floats) -> Floats:
@@ -294,7 +295,7 @@ class OffPolicyRegression:
         return np.asarray(self.t2 * moved - (self.reward(x) - self.baseline[..., None]))
 
     def lagged_log_density(self, x: Floats) -> Floats:
-        """Of the policy that wrote the samples."""
+        """Return the log-density of the policy that wrote the samples."""
         return model_log_density(x, self.lagged)
 
     def _expect(self, function: Callable[[Floats], Floats]) -> Floats:
@@ -315,26 +316,26 @@ class Pair:
     covariances: tuple[Floats, Floats]
 
     def logs(self, x: Floats) -> tuple[Floats, Floats]:
-        """Weighted log-density of both at points (n, d)."""
+        """Return the weighted log-density of both at points (n, d)."""
         shares = self.old_weight, 1 - self.old_weight
         parts = zip(shares, self.means, self.covariances, strict=True)
         old, new = (np.log(w) + mixtures.log_gaussian(x, m, c) for w, m, c in parts)
         return old, new
 
     def slopes(self, x: Floats) -> tuple[Floats, Floats]:
-        """Gradient of the log-density of each component."""
+        """Return the gradient of the log-density of each component."""
         parts = zip(self.means, self.covariances, strict=True)
         old, new = (np.asarray(np.linalg.solve(c, (m - x).T).T, np.float64) for m, c in parts)
         return old, new
 
     def new_share(self, x: Floats) -> Floats:
-        """Responsibility of the new component."""
+        """Return the responsibility of the new component."""
         old, new = self.logs(x)
         return sigmoid(new - old)
 
 
 def pair_kl(model: Pair, target: Pair, rule: Quadrature) -> float:
-    """KL(model||target)."""
+    """Return KL(model||target)."""
     total = 0.0
     shares = model.old_weight, 1 - model.old_weight
     for share, mean, covariance in zip(shares, model.means, model.covariances, strict=True):
@@ -349,9 +350,10 @@ def pair_kl(model: Pair, target: Pair, rule: Quadrature) -> float:
 
 
 def pair_pull(model: Pair, target: Pair, rule: Quadrature) -> Floats:
-    """Gradient of KL(model||target) in the model's old mean, for unequal covariances too.
+    """Return the gradient of KL(model||target) in the model's old mean, for any covariances.
 
-    Apart from the restoring slope of the target's own old mode every term carries a responsibility.
+    Except for the restoring slope of the target's own old mode every term has a responsibility as a
+    factor.
     """
 
     def terms(x: Floats) -> Floats:

@@ -22,30 +22,30 @@ PHASE_PARAMETERS: dict[PhaseParameter, str] = {
     "temperature": "temperature of the KL penalty",
     "anchor": "anchor of the teacher",
 }
-"""Parameters of a phase diagram beside the separation, as people call them."""
+"""Parameters of a phase diagram beside the separation, with their titles."""
 PHASE_VALUES: dict[PhaseParameter, Floats] = {
     "replay": np.linspace(0.01, 0.5, 60),
     "temperature": np.geomspace(0.2, 5.0, 60),
     "anchor": np.linspace(0.01, 1.0, 60),
 }
-"""What a diagram shows if nothing else is asked for."""
+"""Default values of a diagram."""
 PRECISION: dict[PhaseParameter, float] = {"replay": 3e-5, "temperature": 3e-6, "anchor": 1e-5}
-"""Of the solver, on average over cells; masses are right to 1e-4 in each."""
+"""Mean tolerance of the solver over cells; masses are right to 1e-4 in each."""
 CELLS = 500
-"""Followed together: more would not fit the cache of a processor."""
+"""Number of cells followed together; more would not fit the cache of a processor."""
 GAP, OLD_SHARE = 1.0, 0.2
 STEP, REACH = COARSE
 
 
 @dataclass(frozen=True)
 class Phase:
-    """What is left of the old behaviour in every cell.
+    """Remaining old behaviour in every cell.
 
     Attributes:
-        parameter: what varies along the second axis.
-        separations: along the first axis.
-        values: of the parameter.
-        weight: the model's old weight at the end.
+        parameter: parameter along the second axis.
+        separations: separations along the first axis.
+        values: values of the parameter.
+        weight: old weight of the model at the end.
         mass: mass nearer to the old mode at the end.
         drift: distance of the old component from the old mode.
     """
@@ -70,10 +70,10 @@ def phase_diagram(
     Args:
         parameter: `replay` (SFT with a replayed fraction), `temperature` (reward with a KL penalty;
             reward gap 1) or `anchor` (self-distillation toward a demonstrator of old weight 0.2).
-        separations: along the first axis.
-        values: of the parameter, along the second.
-        until: the time.
-        setting: where training starts; its separation is replaced.
+        separations: separations along the first axis.
+        values: values of the parameter, along the second axis.
+        until: the end time.
+        setting: the start of training; its separation is replaced.
     """
     if parameter not in PHASE_PARAMETERS:
         raise UsageError(
@@ -107,14 +107,14 @@ def _follow_distillation(cells: Setting, along: Floats, until: float) -> Traject
 
 @dataclass(frozen=True)
 class ReverseKLOnField:
-    """KL(model||target) on points that stay where they are, so that the target is computed once.
+    """KL(model||target) on fixed points, so that the target is computed once.
 
-    Precise to about 1e-5, which is enough for a picture, and several times as fast as following
-    the components with nodes of their own.
+    Precise to about 1e-5, which is enough for a figure, and several times as fast as nodes that
+    move with the components.
 
     Attributes:
         x: points of every cell, last axis.
-        log_target: there, up to a constant.
+        log_target: log-density of the target there, up to a constant.
     """
 
     x: Floats
@@ -122,19 +122,19 @@ class ReverseKLOnField:
 
     @classmethod
     def of(cls, target: Target, separation: Floats) -> Self:
-        """On even points that reach beyond both modes of the widest cell."""
+        """Use evenly spaced points that reach beyond both modes of the widest cell."""
         points = np.arange(-REACH, float(np.max(separation)) + REACH + STEP, STEP)
         x = np.broadcast_to(points, (*np.shape(separation), points.size))
         return cls(x, target.log_and_score(x)[0])
 
     def value(self, model: Floats) -> Floats:
-        """Up to the target's constant."""
+        """Return the value, up to the constant of the target."""
         beta = sigmoid(model[0])
         old, new, excess = self._parts(model, beta)
         return np.asarray(beta * _dot(old, excess) + (1 - beta) * _dot(new, excess))
 
     def gradient(self, model: Floats) -> Floats:
-        """By the score function: one excess serves weight and means."""
+        """Return the gradient by the score function: one excess serves weight and means."""
         beta = sigmoid(model[0])
         old, new, excess = self._parts(model, beta)
         old *= excess

@@ -2,8 +2,8 @@
 
 `Grid` is the trapezoid rule in one dimension, exact to rounding for smooth functions;
 `GaussHermite` a tensor rule for one or two dimensions with any covariance; `MonteCarlo` works in
-any dimension and says its standard error. `Nodes` is the grid as the flows use it: points in
-standard deviations around whatever mean a component has at that moment.
+any dimension and returns its standard error. `Nodes` is the grid for the flows: points in standard
+deviations around the current mean of a component.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from forgetmap.errors import UsageError
 from forgetmap.theory.estimators import Floats
 
 Function = Callable[[Floats], Floats]
-"""Takes points (n, d), gives values (n, ...)."""
+"""Maps points (n, d) to values (n, ...)."""
 
 
 class Quadrature(Protocol):
-    """Anything that can average a function over a Gaussian."""
+    """A method to average a function over a Gaussian."""
 
     def expect(self, function: Function, mean: Floats, covariance: Floats) -> Floats:
-        """The mean of function(x) for Gaussian x."""
+        """Return the mean of function(x) for Gaussian x."""
         ...
 
 
@@ -38,7 +38,7 @@ class Grid:
     points: int = 6001
 
     def expect(self, function: Function, mean: Floats, covariance: Floats) -> Floats:
-        """The mean of function(x) for Gaussian x."""
+        """Return the mean of function(x) for Gaussian x."""
         if len(mean) != 1:
             raise UsageError(
                 f"a grid supports one dimension, not {len(mean)}",
@@ -56,7 +56,7 @@ class GaussHermite:
     nodes: int = 120
 
     def expect(self, function: Function, mean: Floats, covariance: Floats) -> Floats:
-        """The mean of function(x) for Gaussian x."""
+        """Return the mean of function(x) for Gaussian x."""
         if len(mean) > 2:
             raise UsageError(
                 f"{self.nodes} nodes to the power of {len(mean)} are too many points",
@@ -78,13 +78,13 @@ class MonteCarlo:
     seed: int = 0
 
     def expect(self, function: Function, mean: Floats, covariance: Floats) -> Floats:
-        """The mean of function(x) for Gaussian x."""
+        """Return the mean of function(x) for Gaussian x."""
         return self.expect_with_error(function, mean, covariance)[0]
 
     def expect_with_error(
         self, function: Function, mean: Floats, covariance: Floats
     ) -> tuple[Floats, Floats]:
-        """The same with its standard error."""
+        """Return the same with its standard error."""
         white = np.random.default_rng(self.seed).standard_normal((self.samples, len(mean)))
         values = function(mean + white @ np.linalg.cholesky(covariance).T)
         error = values.std(axis=0, ddof=1) / np.sqrt(self.samples)
@@ -104,7 +104,7 @@ class Nodes:
     weights: Floats
 
     def around(self, mean: Floats) -> Floats:
-        """Points for every cell, as a new last axis."""
+        """Return points for every cell, as a new last axis."""
         return np.asarray(mean)[..., None] + self.z
 
     def mean(self, values: Floats) -> Floats:
@@ -114,14 +114,14 @@ class Nodes:
 
 @lru_cache(maxsize=16)
 def nodes(step: float = 0.05, reach: float = 14.0) -> Nodes:
-    """An even grid; steps of 0.05 are exact to rounding up to a separation of about 12."""
+    """Return an even grid; steps of 0.05 are exact to rounding up to a separation of about 12."""
     count = round(2 * reach / step) + 1
     z = np.linspace(-reach, reach, count)
     return Nodes(z, _bell(z))
 
 
 COARSE = (0.35, 5.6)
-"""Step and reach that keep masses precise to about 1e-5: for grids of many cells."""
+"""Step and reach with a precision of masses of about 1e-5, for grids of many cells."""
 
 
 def _bell(z: Floats) -> Floats:

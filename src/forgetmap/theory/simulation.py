@@ -23,22 +23,22 @@ Method = Literal[
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """What methods can be told, beyond where training starts.
+    """Parameters of the methods, besides the start of training.
 
     Attributes:
-        fraction: of replayed old data (replay, iw-replay).
+        fraction: fraction of replayed old data (replay, iw-replay).
         gap: reward of new minus reward of old behaviour (kl-rl, ttt-discover, oapl).
-        temperature: of the KL penalty (kl-rl).
+        temperature: temperature of the KL penalty (kl-rl).
         eta: inverse temperature of the utility; None adapts it (ttt-discover).
-        strength: of the KL penalty (ttt-discover).
-        anchor: of the teacher to the demonstrations (sdft).
-        refresh: rate of the teacher's moving average (sdft).
+        strength: strength of the KL penalty (ttt-discover).
+        anchor: strength of the anchor of the teacher to the demonstrations (sdft).
+        refresh: rate of the moving average of the teacher (sdft).
         demo_weight: old weight of the demonstrator (sdft).
         t1: temperature of the soft maximum (oapl).
         t2: temperature of the regression (oapl).
-        refreshes: of the lagged policy (oapl).
-        batch: samples per step (iw-replay, and every method in `simulate_batches`).
-        seed: of the samples.
+        refreshes: number of refreshes of the lagged policy (oapl).
+        batch: number of samples per step (iw-replay, and every method in `simulate_batches`).
+        seed: seed of the samples.
     """
 
     fraction: float = 0.1
@@ -58,13 +58,13 @@ class Hyperparameters:
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """A path with what is seen on it.
+    """The path of a method, with the quantities of a plot.
 
     Attributes:
-        method: its name.
-        setting: where it started.
-        path: where it went; the start is part of it.
-        unit: what time counts.
+        method: name of the method.
+        setting: the start of training.
+        path: the path, including the start.
+        unit: unit of time.
     """
 
     method: Method
@@ -74,7 +74,7 @@ class TrainingRun:
 
     @property
     def separation(self) -> float:
-        """Of the modes."""
+        """Separation of the modes."""
         return float(np.asarray(self.setting.separation))
 
     @property
@@ -99,11 +99,11 @@ class TrainingRun:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Where the outermost modes lie."""
+        """Positions of the outermost modes."""
         return 0.0, self.separation
 
     def density(self, x: Floats, step: int) -> Floats:
-        """Of the model at one of the times."""
+        """Return the density of the model at one of the times."""
         return np.exp(Mixture.of_state(self.path.states[:, step]).log_density(x))
 
 
@@ -113,11 +113,11 @@ def simulate(
     """Run a method.
 
     Args:
-        method: its name.
-        setting: where it starts.
-        parameters: the method's own parameters.
+        method: name of the method.
+        setting: the start of training.
+        parameters: parameters of the method.
         until: the last time; OAPL counts refreshes instead, `iw-replay` steps.
-        count: how many times to look.
+        count: number of times.
     """
     if method not in RUNS:
         raise UsageError(f"there is no method {method!r}", hint=f"choose one of {', '.join(RUNS)}.")
@@ -146,7 +146,7 @@ def _distil(setting: Setting, parameters: Hyperparameters, times: Floats) -> Tra
 
 
 def _weighted(setting: Setting, parameters: Hyperparameters, times: Floats) -> Trajectory:
-    """Reverse KL from batches, a part of them replayed old data under importance weights."""
+    """Run reverse KL from batches with replayed old data under importance weights."""
     apart, share = (float(np.asarray(value)) for value in (setting.separation, setting.old_share))
     sampled = Sampled(apart, 1, share, parameters.batch, parameters.fraction)
     mask = flows.mask_of(setting.trained, 2)
@@ -185,7 +185,7 @@ RUNS: dict[Method, Callable[[Setting, Hyperparameters, Floats], Trajectory]] = {
 
 
 def two_by_two(setting: Setting, until: float) -> dict[tuple[str, str], TrainingRun]:
-    """Either direction of KL to either target: new behaviour alone, or both."""
+    """Return both directions of KL to both targets: new behaviour alone, or old and new."""
     runs: dict[tuple[str, str], TrainingRun] = {}
     targets = {"new only": setting.new_only, "old and new": setting.target}
     for name, target in targets.items():

@@ -14,7 +14,7 @@ from typing import Any
 from forgetmap.theory.claims.registry import ClaimOutcome, TheoryClaim, find_claims, verify
 
 OUTCOME_COLUMNS = ("check nearest to failing", "measured", "expected", "checks", "control")
-"""Heads of the cells that `outcome_cells` returns."""
+"""Headers of the cells that `outcome_cells` returns."""
 SIGNS = {"at most": "<=", "at least": ">="}
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 LIMITS = (
@@ -42,24 +42,24 @@ LIMITS = (
         "cannot be fitted (but for P2), factorisation into tokens."
     ),
 )
-"""What the theory does not know; printed with everything that it says."""
+"""Limitations of the theory; printed with all of its results."""
 
 
 def verify_claims(
     ids: tuple[str, ...], *, controls: bool, processes: int = 2
 ) -> Iterator[ClaimOutcome]:
-    """Outcomes as they come, the slowest claims first.
+    """Yield outcomes as they finish; the slowest claims start first.
 
     Args:
-        ids: of the claims; none means all.
-        controls: run every experiment once more with its formula changed.
-        processes: how many at once; 1 stays in this process.
+        ids: ids of the claims; none means all.
+        controls: run every experiment again with its formula changed.
+        processes: number of processes; 1 stays in this process.
     """
     claims = sorted(find_claims(ids), key=lambda claim: -claim.cost)
     if processes == 1 or len(claims) == 1:
         yield from (verify(claim.id, control=controls) for claim in claims)
         return
-    # A pool of its own: this package is to be used without the rest, so without _workers.
+    # A separate pool, because this package must work without the rest, so without _workers.
     context = multiprocessing.get_context("spawn")
     with _one_thread_each(), ProcessPoolExecutor(processes, mp_context=context) as pool:
         futures = [pool.submit(verify, claim.id, control=controls) for claim in claims]
@@ -69,7 +69,7 @@ def verify_claims(
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Processes that are started meanwhile do not fight over cores."""
+    """Limit processes that are started within the context to one thread each."""
     before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
     try:
@@ -83,16 +83,16 @@ def _one_thread_each() -> Iterator[None]:
 
 
 def is_verified(outcome: ClaimOutcome) -> bool:
-    """Whether a claim passed and its control, if tried, failed."""
+    """Return whether a claim passed and its control, if run, failed."""
     return outcome.passed and not outcome.control_passed
 
 
 def outcomes_json(outcomes: list[ClaimOutcome]) -> str:
-    """All outcomes, in the order of the claims.
+    """Return all outcomes as JSON, in the order of the claims.
 
-    `control_passed` says whether the experiment still passed once its formula was changed; it must
-    be false, and is null where controls were not tried. `measured`, `expected` and `tolerance` are
-    those of the check that came nearest to failing; all are in `checks`.
+    `control_passed` is whether the experiment still passed with the changed formula; it must be
+    false, and is null if controls were not run. `measured`, `expected` and `tolerance` are those of
+    the check nearest to failing; all are in `checks`.
     """
     rows = [_row(claim, outcome) for claim, outcome in _in_order(outcomes)]
     return json.dumps({"claims": rows, "limits": list(LIMITS)}, indent=2)
@@ -133,7 +133,7 @@ def _number(value: float) -> float | None:
 
 
 def outcomes_markdown(outcomes: list[ClaimOutcome]) -> str:
-    """One table: every claim with the check that came nearest to failing."""
+    """Return a table of every claim with the check nearest to failing."""
     rows = [
         (claim.id, f"{claim.statement} ({claim.provenance})", *outcome_cells(outcome))
         for claim, outcome in _in_order(outcomes)
@@ -142,7 +142,7 @@ def outcomes_markdown(outcomes: list[ClaimOutcome]) -> str:
 
 
 def outcome_cells(outcome: ClaimOutcome) -> tuple[str, ...]:
-    """An outcome in words, as `OUTCOME_COLUMNS` names them."""
+    """Return the cells of an outcome, as named by `OUTCOME_COLUMNS`."""
     worst = outcome.decisive
     return (
         worst.name,
@@ -154,14 +154,14 @@ def outcome_cells(outcome: ClaimOutcome) -> tuple[str, ...]:
 
 
 def markdown_table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """Cells as a table of Markdown."""
+    """Format cells as a Markdown table."""
     head = (f"| {' | '.join(heads)} |", "|---" * len(heads) + "|")
     body = ("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
     return "\n".join([*head, *body]) + "\n"
 
 
 def expected_words(relation: str, expected: float, tolerance: float) -> str:
-    """An expectation in a few letters."""
+    """Format an expectation briefly."""
     if relation in SIGNS:
         return f"{SIGNS[relation]} {expected:.4g}"
     allowed = f"{100 * tolerance:g} %" if relation == "relative" else f"{tolerance:.2g}"

@@ -20,7 +20,7 @@ from forgetmap.theory.objectives import ReverseKL
 
 FISHER = Perturbation("formulas.fisher")
 PLACES = ((0.5, 3.0), (0.3, 4.0), (0.3, 6.0), (0.1, 6.0))
-"""Old share and separation."""
+"""Old shares and separations."""
 FAR = 0.5
 
 
@@ -125,7 +125,7 @@ def _rate_is_local() -> list[Check]:
 
 
 DOMINATION = (0.1175, 0.1229, 0.1459, 0.0467)
-"""As measured on a lattice of 9 points per axis."""
+"""Values measured on a lattice of 9 points per axis."""
 
 
 def _least_ratio(share: float, apart: float) -> float:
@@ -161,7 +161,7 @@ def _steps_below_two_are_stable() -> list[Check]:
 
 
 def _size_after(share: float, apart: float, rate: float) -> float:
-    """Growth of a small error along the steepest direction in 60 steps."""
+    """Return the growth of a small error along the steepest direction in 60 steps."""
     loss, best = ReverseKL(target_mixture(share, apart)), state(share, 0.0, apart)
     steepest = np.linalg.eigh(formulas.fisher(share, apart))[1][:, -1]
     model = best + 1e-6 * steepest

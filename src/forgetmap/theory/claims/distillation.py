@@ -15,7 +15,7 @@ SECOND = "[D] derived here, for the method as described by a secondary source [S
 
 
 def student(how: Distillation, until: float, apart: float = 6.0, start: float = 0.8) -> Trajectory:
-    """The student's path where only the weight is wrong."""
+    """Return the path of the student if only the weight is wrong."""
     setting = Setting(apart, start_weight=start, start_offset=0.0)
     return methods.sdft(setting, np.linspace(until / 400, until, 400), how)[0]
 

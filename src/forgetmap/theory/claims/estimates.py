@@ -26,7 +26,7 @@ RUNS, SAMPLES = 400, 2000
 
 
 def gaussian_ratios(apart: float, seed: int, runs: int = RUNS, size: int = SAMPLES) -> Floats:
-    """Log P/Q of samples from P for two unit Gaussians so far apart; under Q it is the mirror."""
+    """Return log P/Q of samples from P for two unit Gaussians; under Q it is mirrored."""
     random = np.random.default_rng(seed)
     return np.asarray(apart**2 / 2 + apart * random.standard_normal((runs, size)))
 
@@ -128,7 +128,7 @@ def _classifier_bounds_overlap() -> list[Check]:
 
 @dataclass(frozen=True)
 class MarkovChains:
-    """Two Markov chains over four tokens whose divergence is known."""
+    """Two Markov chains over four tokens with a known divergence."""
 
     p: Floats
     q: Floats
@@ -136,7 +136,7 @@ class MarkovChains:
 
     @classmethod
     def draw(cls, seed: int) -> MarkovChains:
-        """Two chains that differ by noise in their log-odds."""
+        """Draw two chains that differ by noise in their log-odds."""
         random = np.random.default_rng(seed)
         logits = random.normal(0, 1, (4, 4))
         noisy = logits + random.normal(0, 0.45, (4, 4))
@@ -144,7 +144,7 @@ class MarkovChains:
         return cls(p, q)
 
     def exact(self) -> float:
-        """KL of whole sequences that start at token 0."""
+        """Return the KL of whole sequences that start at token 0."""
         chances, total = np.eye(4)[0], 0.0
         steps = (self.p * np.log(self.p / self.q)).sum(axis=1)
         for _ in range(self.length):
@@ -153,7 +153,7 @@ class MarkovChains:
         return total
 
     def sample(self, count: int, seed: int) -> tuple[Floats, Floats]:
-        """Ratio of whole sequences, and the sum of per-token divergences on the way."""
+        """Return the ratio of whole sequences, and the sum of per-token divergences on the way."""
         random = np.random.default_rng(seed)
         at = np.zeros(count, dtype=int)
         ratio, smooth = np.zeros(count), np.zeros(count)
@@ -200,7 +200,7 @@ def _kl_checks(chain: MarkovChains) -> list[Check]:
 
 
 def _threshold_checks() -> list[Check]:
-    """Either side of the threshold, on log-normal ratios."""
+    """Check both sides of the threshold, on log-normal ratios."""
     checks = []
     for nats, better in ((0.5, "k3"), (0.75, "k1")):
         apart = math.sqrt(2 * nats)

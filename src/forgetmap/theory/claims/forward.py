@@ -25,14 +25,14 @@ RESPONSIBILITY = Perturbation("mixtures.old_responsibility")
 
 
 def new_only(separation: float) -> ForwardKL:
-    """KL(new||model)."""
+    """Return KL(new||model)."""
     return ForwardKL(Mixture.of([1.0], [separation]))
 
 
 def weight_only(
     separation: float, times: list[float], geometry: flows.Geometry = "logit"
 ) -> Floats:
-    """Old weight over time when both components are right and only the weight moves."""
+    """Return the old weight over time if both components are right and only the weight moves."""
     setting = Setting(separation, start_offset=0.0, trained="weight", geometry=geometry)
     return methods.sft(setting, times).old_weight
 

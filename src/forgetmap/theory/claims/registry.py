@@ -1,9 +1,9 @@
 """Claims, and the functions that test them.
 
-A claim has a statement, a formula, where it comes from, and an experiment that gives checks: a
-measured number, what is expected, and how far off it may be. A claim that cannot fail is worthless,
-so each names a control: one implemented formula that is changed by about 5 %, after which the same
-experiment must fail.
+A claim has a statement, a formula, a provenance, and an experiment that returns checks: a measured
+number, the expected one, and a tolerance. A claim that cannot fail is worthless, so each names a
+control: one implemented formula that is changed by about 5 %, after which the same experiment must
+fail.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from forgetmap.errors import ConvergenceError, UsageError
 
 Relation = Literal["within", "relative", "at most", "at least"]
 GROUPS = ("forward", "reverse", "conditioning", "replay", "distillation", "rewards", "estimates")
-"""Modules that register claims, in the order in which they are listed."""
+"""Modules that register claims, in listing order."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One number against what is expected of it.
+    """A measured number and its expectation.
 
     Attributes:
-        name: what was measured.
+        name: name of the quantity.
         measured: the value.
-        expected: what it should be, or the limit.
-        tolerance: how far off it may be; relative where the relation says so.
+        expected: the expected value, or the bound.
+        tolerance: allowed distance; relative if the relation is.
         relation: `within` and `relative` bound the distance, `at most` and `at least` one side.
     """
 
@@ -43,7 +43,7 @@ class Check:
 
     @property
     def excess(self) -> float:
-        """Distance from the expectation in units of what is allowed; above 1 it fails."""
+        """Distance from the expectation relative to the tolerance; above 1 the check fails."""
         if math.isnan(self.measured):
             return math.inf
         gap = self.measured - self.expected
@@ -57,37 +57,37 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether it is as expected."""
+        """Whether the measured number is as expected."""
         return bool(self.excess <= 1)
 
 
 def near(name: str, measured: Any, expected: float, within: float) -> Check:
-    """A check of the absolute distance."""
+    """Check the absolute distance."""
     return Check(name, float(measured), float(expected), float(within), "within")
 
 
 def close(name: str, measured: Any, expected: float, share: float) -> Check:
-    """A check of the relative distance."""
+    """Check the relative distance."""
     return Check(name, float(measured), float(expected), share, "relative")
 
 
 def at_most(name: str, measured: Any, limit: float, slack: float = 0.0) -> Check:
-    """A check against an upper limit."""
+    """Check an upper bound."""
     return Check(name, float(measured), float(limit), slack, "at most")
 
 
 def at_least(name: str, measured: Any, limit: float, slack: float = 0.0) -> Check:
-    """A check against a lower limit."""
+    """Check a lower bound."""
     return Check(name, float(measured), float(limit), slack, "at least")
 
 
 @dataclass(frozen=True)
 class Perturbation:
-    """One implemented formula with its value changed a little.
+    """One implemented formula with a slightly changed value.
 
     Attributes:
         where: module and function (or class and method) within the theory package.
-        factor: what its value is multiplied by.
+        factor: factor of its value.
         part: index of the only entry that is multiplied; None for all.
     """
 
@@ -97,7 +97,7 @@ class Perturbation:
 
     @contextmanager
     def apply(self) -> Iterator[None]:
-        """The change, as long as the context lasts, in this process."""
+        """Apply the change within the context, in this process."""
         module, *path, name = self.where.split(".")
         owner: Any = importlib.import_module(f"forgetmap.theory.{module}")
         for part in path:
@@ -131,17 +131,17 @@ Experiment = Callable[[], list[Check]]
 
 @dataclass(frozen=True)
 class TheoryClaim:
-    """Something the theory says, and how it is tried.
+    """A claim of the theory, and its test.
 
     Attributes:
         id: short name.
-        statement: in words.
-        formula: in symbols.
-        provenance: where it comes from. [D] is derived here from first principles and not quoted,
+        statement: the claim in words.
+        formula: the claim in symbols.
+        provenance: source of the claim. [D] is derived here from first principles and not quoted,
             [ABS] an abstract, [SEC] a secondary source, [CODE] public code.
-        experiment: gives the checks.
+        experiment: returns the checks.
         control: the change under which the experiment must fail.
-        cost: about how many seconds it takes; the dear ones start first.
+        cost: approximate duration in seconds; the slowest claims start first.
     """
 
     id: str
@@ -155,14 +155,14 @@ class TheoryClaim:
 
 @dataclass(frozen=True)
 class ClaimOutcome:
-    """What became of a claim.
+    """The outcome of a claim.
 
     Attributes:
-        id: of the claim.
-        checks: all that were made.
-        control_passed: whether the experiment still passed with the formula changed, which it must
-            not; None where that was not tried.
-        seconds: how long it took, control included.
+        id: id of the claim.
+        checks: all checks.
+        control_passed: whether the experiment still passed with the changed formula, which it must
+            not; None if the control was not run.
+        seconds: duration, including the control.
     """
 
     id: str
@@ -177,7 +177,7 @@ class ClaimOutcome:
 
     @property
     def decisive(self) -> Check:
-        """The check that came nearest to failing, or failed worst."""
+        """The check nearest to failing, or the worst failure."""
         return max(self.checks, key=lambda check: check.excess)
 
 
@@ -207,14 +207,14 @@ def claim(
 
 
 def find_claims(ids: tuple[str, ...] = ()) -> list[TheoryClaim]:
-    """The claims of these ids, or all of them, in the order in which they are listed.
+    """Return the claims of these ids, or all of them, in listing order.
 
     Raises:
         UsageError: there is no such claim.
     """
     for group in GROUPS:
         importlib.import_module(f"forgetmap.theory.claims.{group}")
-    # Whoever imports one of the modules first must not change the order.
+    # The order must not depend on which module is imported first.
     claims = sorted(
         _CLAIMS.values(), key=lambda item: GROUPS.index(item.experiment.__module__.split(".")[-1])
     )
@@ -227,7 +227,7 @@ def find_claims(ids: tuple[str, ...] = ()) -> list[TheoryClaim]:
 
 
 def verify(id: str, *, control: bool = False) -> ClaimOutcome:  # noqa: A002
-    """Run the experiment of one claim, and with `control` once more with the formula changed."""
+    """Run the experiment of one claim, and with `control` again with the changed formula."""
     (tested,) = find_claims((id,))
     started = time.perf_counter()
     checks = tested.experiment()

@@ -52,7 +52,7 @@ def _replay_fraction_is_retention() -> list[Check]:
 
 
 def _rate(fraction: float) -> float:
-    """Decay of a small error of the weight, components right."""
+    """Return the decay rate of a small error of the weight if the components are right."""
     setting = Setting(6.0, start_weight=fraction * 1.01, start_offset=0.0, trained="weight")
     times = np.array([1.0, 3.0]) / fraction
     left = logit(methods.replay(setting, times, fraction).old_weight) - logit(fraction)
@@ -159,7 +159,7 @@ def _replay_cuts_variance() -> list[Check]:
 
 
 def _moment_ratios(replay: float) -> tuple[float, float]:
-    """Second moments of both mean gradients with replay over those without, by quadrature."""
+    """Return ratios of second moments of both mean gradients, with replay over without."""
     model = state(0.02, 0.0, 8.0)
     sampled, at = Sampled(8.0, replay=replay), nodes()
     target = Setting(8.0).target
@@ -245,7 +245,7 @@ def _self_training_drifts() -> list[Check]:
 
 
 def _chain(batch: int, anchor: float = 0.0) -> Floats:
-    """Transition matrix of how many of a batch are old, when the next is drawn from this one."""
+    """Return the transition matrix of the number of old samples in successive batches."""
     counts = np.arange(batch + 1)
     chance = (1 - anchor) * counts / batch + anchor * 0.5
     return np.asarray(binom.pmf(counts, batch, chance[:, None]))

@@ -186,7 +186,7 @@ def _drift_row(setting: Setting) -> tuple[float, float, float, float]:
 
 
 def _in_two_dimensions() -> list[Check]:
-    """From batches of 256 in the plane, five runs."""
+    """Check batches of 256 in the plane, five runs."""
     sampled = methods.Sampled(5.0, dimension=2)
     start = np.repeat(np.array([0.0, 0.0, 0.0, 4.0, 0.0])[:, None], 5, axis=1)
     reverse = flows.descend(sampled.reverse, start, 4000, 0.1, seed=6, every=10)

@@ -102,7 +102,7 @@ def _slope_moves_the_old() -> list[Check]:
 
 
 def _sloped(slope: float) -> tuple[Floats, tuple[float, float]]:
-    """End of a flow whose reward rises with this slope on the old mode, and its mean tilts."""
+    """Return the end of a flow with this slope of the reward on the old mode, and mean tilts."""
     setting, at, eta = Setting(8.0, start_offset=0.0), nodes(), 2.0
     member = setting.reward(1.0)
 
@@ -163,7 +163,7 @@ def _leaving_one_out_is_biased() -> list[Check]:
 
 
 def _exact_bias(group: int, share: float, eta: float) -> float:
-    """Mean advantage over all groups: a binomial sum over how many of the others are new."""
+    """Return the mean advantage over all groups: a binomial sum over the new ones of the others."""
     others = group - 1
     counts = np.arange(others + 1)
     weights = binom.pmf(counts, others, share)
@@ -223,7 +223,7 @@ def _small_temperature_wipes_out() -> list[Check]:
 
 
 def _mode_optimum(lagged: float, value: float, t2: float) -> float:
-    """Logit of the weight that solves the regression on two flat modes with rewards 0 and 1."""
+    """Return the logit of the weight that solves the regression on two flat modes."""
 
     def loss(b: float) -> float:
         old = t2 * (-np.logaddexp(0, -b) - math.log(lagged)) + value
@@ -278,7 +278,7 @@ def _lost_mass_is_not_seen() -> list[Check]:
 
 
 def _weight_optimum(loss: OffPolicyRegression) -> float:
-    """Weight of the minimiser, components held."""
+    """Return the weight of the minimiser with fixed components."""
     measured = minimize_scalar(
         lambda b: float(loss.value(np.array([b, 0.0, 8.0]))),
         bounds=(-30, 3),
