@@ -6,9 +6,9 @@
     metrics = [{ id = "maths.aime", capability = "maths", task = "aime", scorer = "number",
                  field = "acc", strict = "acc_strict", polarity = "up", scale = "binary" }]
 
-A capability that lists `tasks` gets one metric for each of them: whatever the run calls the main
-metric of that task. A metric with a scorer is computed from texts where the run has no such score.
-`deep_dive` lists further metrics, which are shown on demand and count in no average.
+A capability that lists `tasks` gets one metric for each of them: the main metric of that task in
+the run. A metric with a scorer is computed from texts if the run has no such score. `deep_dive`
+lists further metrics, which are shown on demand and are in no average.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A group-sequential design: an interim analysis after each stage decides which categories are
 settled. Every stage is a run of its own, over the tasks that are still open, with the seeds that
-the same repeats would have in one long run: an interrupted map resumes, and the
-answers are those of a run with a fixed number of repeats, only fewer.
+the same repeats would have in one long run: an interrupted map resumes, and the answers are those
+of a run with a fixed number of repeats, only fewer.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from forgetmap.stats import (
 )
 
 STAGES_FOLDER = "looks"
-"""Answers of each stage; the name is part of the file format."""
+"""Folder of the answers of each stage; the name is part of the file format."""
 Group = tuple[str, str]
-"""The run after, and the category; a task without one is a category of its own."""
+"""The run after, and the category; a task without one is its own category."""
 
 
 @dataclass(frozen=True, slots=True)
 class Auto:
-    """How repeats are spent.
+    """Limits of adaptive repeats.
 
     Attributes:
-        most: repeats of an item at most.
-        budget: answers of all models together at most.
+        most: maximum number of repeats of an item.
+        budget: maximum number of answers of all models together.
     """
 
     most: int = 8
@@ -58,14 +58,14 @@ class Auto:
 
 @dataclass(frozen=True, slots=True)
 class RepeatSpending:
-    """What was decided, and what it took.
+    """Decisions, and the answers they took.
 
     Attributes:
-        rule: when a category counts as decided.
+        rule: rules for stopping.
         budget: answers allowed.
-        answers: answers asked for, all models together.
-        full: answers that the most repeats of everything would take.
-        decisions: by run after and category.
+        answers: number of answers of all models together.
+        full: number of answers with the maximum repeats of everything.
+        decisions: decisions by run after and category.
     """
 
     rule: StoppingRule
@@ -75,7 +75,7 @@ class RepeatSpending:
     decisions: Mapping[Group, Decision]
 
     def to_json(self) -> str:
-        """All of it."""
+        """Return everything as JSON."""
         groups = [
             {"after": after, "category": name, "verdict": decision.verdict, "why": decision.why}
             | {"needed": decision.needed, "low": decision.low, "high": decision.high}
@@ -88,7 +88,7 @@ class RepeatSpending:
 
 @dataclass(slots=True)
 class _SequentialState:
-    """How far it is."""
+    """Progress of the stages."""
 
     folders: list[Path] = field(default_factory=list)
     repeats: int = 0
@@ -103,19 +103,19 @@ class _SequentialState:
 def run_group_sequential(
     models: Models, suite: Suite, out: Path, settings: Settings, auto: Auto, comparison: Rule
 ) -> RepeatSpending:
-    """Write the runs of all models, with as many repeats as it takes.
+    """Write the runs of all models, with as many repeats as necessary.
 
     Args:
-        models: the models that are asked.
-        suite: what they are asked.
+        models: the models to evaluate.
+        suite: the suite.
         out: folder for `looks/` and `runs/`.
-        settings: how; the number of repeats is not among it.
-        auto: how much may be spent.
-        comparison: how the models will be compared: the margin of the verdicts, and their level.
+        settings: settings of the evaluation; its number of repeats is ignored.
+        auto: limits of the repeats.
+        comparison: rule of the later comparison: margin and level of the verdicts.
 
     Raises:
-        UsageError: the budget does not suffice for the first stage.
-        OutputError: there are runs of something else.
+        UsageError: the budget is too small for the first stage.
+        OutputError: the folder has runs of another evaluation.
     """
     _refuse_other_runs(models, out)
     rule = StoppingRule(auto.most, level=round(1 - comparison.level, 12), margin=comparison.margin)
@@ -142,12 +142,12 @@ def run_group_sequential(
 
 
 def group_of(task: Task) -> str:
-    """What a task is decided with."""
+    """Return the category of a task, or its name."""
     return task.category or task.name
 
 
 def _sizes(suite: Suite, models: int) -> dict[str, int]:
-    """Answers of all models to every item of a category, once."""
+    """Count the answers of all models to every item of a category, once."""
     sizes: dict[str, int] = {}
     for task in suite.tasks:
         name = group_of(task)
@@ -158,7 +158,7 @@ def _sizes(suite: Suite, models: int) -> dict[str, int]:
 def _affordable(
     cost: Mapping[str, int], state: _SequentialState, auto: Auto, rule: StoppingRule
 ) -> set[str]:
-    """The categories to go on with, the most promising first where not all can be paid."""
+    """Return the categories to continue, the most promising first if the budget is limited."""
     left = float("inf") if auto.budget is None else auto.budget - state.answers
     if sum(cost.values()) <= left:
         return set(cost)
@@ -187,7 +187,7 @@ def _promising(names: Iterable[str], state: _SequentialState, rule: StoppingRule
 
 
 def _only(suite: Suite, chosen: set[str]) -> Suite:
-    """The suite with nothing left to ask elsewhere; first turns stay where second ones follow."""
+    """Return the suite with items only in these categories, and in tasks that they follow."""
     kept = [task for task in suite.tasks if group_of(task) in chosen]
     names = {task.name for task in kept} | {task.follows for task in kept}
     return replace(
@@ -206,7 +206,7 @@ def _run_stage(
     state: _SequentialState,
     repeats: int,
 ) -> None:
-    """Ask every model so often, as if it had been asked so often at once."""
+    """Evaluate every model up to this number of repeats, as in a single run."""
     part = f"answers-{state.repeats + 1}-{repeats}"
     folder = out / STAGES_FOLDER / part
     stage_settings = replace(
@@ -219,7 +219,7 @@ def _run_stage(
 
 
 def _joined(state: _SequentialState, name: str) -> Run:
-    """All answers of a model so far as one run."""
+    """Join all answers of a model so far into one run."""
     runs = [read_run(folder / name) for folder in state.folders]
     run = as_repeats(runs, origin=str(state.folders[0].parent / name))
     parts = "".join(part.info.fingerprint or "" for part in runs)
@@ -230,7 +230,7 @@ def _joined(state: _SequentialState, name: str) -> Run:
 def _add_interim_results(
     state: _SequentialState, runs: Sequence[Run], chosen: set[str], comparison: Rule
 ) -> None:
-    """What the models after show in the categories that were asked about."""
+    """Add an interim look at the evaluated categories of each model after."""
     before, *afters = runs
     for after in afters:
         for name, items in _items(before, after, comparison).items():
@@ -244,7 +244,7 @@ def _add_interim_results(
 
 
 def _items(before: Run, after: Run, comparison: Rule) -> dict[str, ItemSums]:
-    """What was answered how often, by category; paired as the models will be compared."""
+    """Count answers by category, paired as in the later comparison."""
     sides = align([prepare(run, comparison.metric) for run in (before, after)])
     pairs, _ = pair_and_count(sides[0], sides[1], comparison)
     parts: dict[str, list[ItemSums]] = {}
@@ -259,7 +259,7 @@ def _write(run: Run, folder: Path, *, overwrite: bool) -> None:
 
 
 def _refuse_other_runs(models: Models, out: Path) -> None:
-    """Runs with a fixed number of repeats would be in the way at the end: say so now."""
+    """Refuse runs with a fixed number of repeats before the evaluation."""
     there = [name for name in models.folders if is_run_folder(out / "runs" / name)]
     if there and not models.overwrite and not (out / STAGES_FOLDER).is_dir():
         raise OutputError(

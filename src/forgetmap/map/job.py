@@ -46,7 +46,7 @@ Mapped = Comparison | FanOut | Chain
 REPORT = "report.html"
 """The report in the folder of a map."""
 REPEATS = "repeats.json"
-"""What was spent on repeats, in the same folder."""
+"""Statistics of the repeats, in the same folder."""
 NOTICE = (
     "repeats were added until the categories were decided: the verdicts and intervals of the "
     "categories and the total account for that; p-values, q-values, other intervals and the "
@@ -109,7 +109,7 @@ def map_models(  # noqa: PLR0913  # as many as the command has
     models_given = [one.model for one in asked]
     own_settings = [one.settings(settings) for one in asked]
     for one, name in zip(own_settings, model_labels(models_given), strict=True):
-        find_style(one, name)  # what is not said is an error now, not after the first model
+        find_style(one, name)  # a missing setting is an error now, not after the first model
     chosen = suite if isinstance(suite, Suite) else load_suite(suite)
     models = Models(
         asked,
@@ -152,7 +152,7 @@ def _refuse_chain(*, chain: bool) -> None:
 def with_decisions(
     result: Comparison | FanOut | Chain, spending: RepeatSpending
 ) -> Comparison | FanOut:
-    """The same result with verdicts whose error rate holds over all interim analyses."""
+    """Return the result with verdicts whose error rate holds over all interim analyses."""
     if isinstance(result, FanOut):
         return FanOut(tuple(_with_verdicts(comparison, spending) for comparison in result))
     assert isinstance(result, Comparison)  # noqa: S101  # chains are refused before
@@ -184,7 +184,7 @@ def _with_verdicts(comparison: Comparison, spending: RepeatSpending) -> Comparis
 def _decided(
     groups: Sequence[GroupResult], decisions: Mapping[str, Decision], margin: float
 ) -> list[GroupResult]:
-    """The groups with what was decided about them; a task without category is one of its own."""
+    """Return the groups with their decisions; a task without a category is its own."""
     changed = []
     for group in groups:
         decision = decisions.get(group.name)
@@ -200,10 +200,10 @@ def _decided(
 
 
 def _total(total: GroupResult, decisions: Mapping[str, Decision], margin: float) -> GroupResult:
-    """What the limits of all categories together say.
+    """Return the total with the joint bounds of all categories.
 
-    A loss is never below 0, so the lower limits of the categories that are called lost add up;
-    their error rate is that of any of them. So do the upper limits, which is cautious.
+    A loss is never below 0, so the lower bounds of the categories that are called lost add up;
+    their error rate is that of any of them. So do the upper bounds, which is conservative.
     """
     items = sum(decision.look.items for decision in decisions.values())
     if not items:
@@ -220,7 +220,7 @@ def _total(total: GroupResult, decisions: Mapping[str, Decision], margin: float)
 
 
 def _end_of(decision: Decision) -> str:
-    """How many answers it took, and what ended it."""
+    """Return the number of answers, and the reason for stopping."""
     took = f"{decision.look.repeats} answers per item"
     return {
         "tested": f"decided by {took}",
@@ -230,7 +230,7 @@ def _end_of(decision: Decision) -> str:
 
 
 def _with_loss(group: GroupResult, loss: Estimate, margin: float, note: str) -> GroupResult:
-    """The group with a loss whose limits hold over all looks, and the verdict that follows."""
+    """Return the group with a loss whose bounds hold over all looks, and its verdict."""
     low, high = loss.low or 0.0, loss.high or 0.0
     verdict = verdict_of_limits(low, high, margin)
     if verdict == "cannot_tell":

@@ -20,19 +20,19 @@ from forgetmap.evaluation import (
 )
 
 OnMapProgress = Callable[[str, Step], None]
-"""Called with the name of the run and how far it is."""
+"""Called with the name of the run and its progress."""
 
 
 @dataclass(slots=True)
 class Models:
-    """Asks models by their index: 0 is the model before.
+    """Evaluates models by their index: 0 is the model before.
 
     Attributes:
-        models: paths, hub ids or addresses, each with what is set for it alone.
+        models: paths, hub ids or addresses, each with its own settings.
         folders: names of their run folders.
-        labels: names that people read.
+        labels: display names.
         loading: dtype, device and the like, as for `open_model`.
-        overwrite: start anew, whatever is there.
+        overwrite: start again even if there are results.
         on_progress: called after every answer.
     """
 
@@ -47,7 +47,7 @@ class Models:
     def ask(
         self, index: int, suite: Suite, folder: Path, settings: Settings | None, part: str = ""
     ) -> None:
-        """Write the run of one model; what is already there is not done again."""
+        """Write the run of one model; existing answers are kept."""
         backend, identity = self._open(index)
         label = f"{self.labels[index]}{part}"
         progress = None if self.on_progress is None else partial(self.on_progress, label)
@@ -62,23 +62,24 @@ class Models:
         )
 
     def backends(self) -> Iterator[Backend]:
-        """Open one model after the other."""
+        """Open the models one after the other."""
         for index in range(len(self.models)):
             yield self._open(index)[0]
 
     def close(self) -> None:
-        """Let go of the model that is loaded."""
+        """Unload the current model."""
         self._opened = None
 
     def order(self) -> list[int]:
-        """All indices, that of the loaded model first."""
+        """Return all indices, that of the loaded model first."""
         indices = list(range(len(self.models)))
         return indices[::-1] if self._opened and self._opened[0] == indices[-1] else indices
 
     def _open(self, index: int) -> tuple[Backend, ModelIdentity]:
         if self._opened is None or self._opened[0] != index:
             self.close()
-            # Two runs of one model must not share random numbers, or they would agree by chance.
+            # Two runs of one model must not share random numbers, or they would agree by
+            # construction.
             salt = str(index + 1)
             opened = open_model(
                 self.models[index].model, name=self.labels[index], salt=salt, **self.loading

@@ -45,25 +45,25 @@ if TYPE_CHECKING:
     from forgetmap.merge import Checkpoint
 
 MARK = "sweep.txt"
-"""In a folder of weights: which merge it is."""
+"""File that identifies the merge in a folder of weights."""
 ALIKE = "a sweep evaluates all models with the same settings"
 Report = Callable[[str, Step], None]
-"""Called with the name of a run and how far it is."""
+"""Called with the name of a run and its progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a sweep is made of.
+    """The plan of a sweep.
 
     Attributes:
         base: the model at weight 0.
         tuned: the models at weight 1.
-        merges: of each tuned model.
-        suite: what is asked.
+        merges: merges with each tuned model.
+        suite: the suite.
         targets: tasks that the tuned models were trained for.
         density: share of changes that sparse methods keep.
-        seed: of methods that draw.
-        keep_weights: do not delete merges that were evaluated.
+        seed: seed of random methods.
+        keep_weights: keep the weights of evaluated merges.
     """
 
     base: str
@@ -82,7 +82,7 @@ class Plan:
 
     @property
     def labels(self) -> list[str]:
-        """Names of the parents that people read."""
+        """Display names of the parents."""
         return model_labels([self.base, *self.tuned])
 
 
@@ -156,10 +156,10 @@ def merge_sweep(  # noqa: PLR0913
 
 
 def check_asking(models: Sequence[str | Path], settings: Settings | None) -> None:
-    """Refuse what would ask the models of a sweep in different ways, before any is loaded.
+    """Refuse settings that would evaluate the models of a sweep differently, before any is loaded.
 
     Raises:
-        UsageError: something is set for one model alone, or nothing says how all are asked.
+        UsageError: a setting applies to one model only, or the prompt style of all is unknown.
     """
     refuse_own_settings(models, ALIKE)
     find_style(settings or Settings(), "a model of the sweep", alike=True)
@@ -191,7 +191,7 @@ def _run(plan: Plan, asking: _Asking, *, budget: float, drift: bool) -> Sweep:
 
 
 def _checked(plan: Plan) -> list[Checkpoint]:
-    """The parents, opened; what cannot be merged must fail before anything is asked."""
+    """Open the parents; refuse what cannot be merged before anything is evaluated."""
     from forgetmap.merge import (
         Checkpoint,
         prepare,  # torch
@@ -209,7 +209,7 @@ def _checked(plan: Plan) -> list[Checkpoint]:
 def joined_suite(
     suite: str | Path | Suite, target: Sequence[str], extra: str | Path | Suite | None
 ) -> tuple[Suite, tuple[str, ...]]:
-    """What is asked, and the tasks in it that tuned was trained for."""
+    """Return the joined suite, and the tasks in it that tuned was trained for."""
     chosen = suite if isinstance(suite, Suite) else load_suite(suite)
     names = [task.name for task in chosen.tasks]
     targets = [name for name in names if any(fnmatchcase(name, glob) for glob in target)]
@@ -237,7 +237,7 @@ def _share(name: str, value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """How every model of the sweep is asked."""
+    """Settings of the evaluation of every model of the sweep."""
 
     out: Path
     suite: Suite
@@ -249,12 +249,12 @@ class _Asking:
     def ask(
         self, model: str, run: tuple[str, str], *, salt: str, recipe: tuple[str, str] | None = None
     ) -> None:
-        """Evaluate a model; a merge is known by its recipe, not by files that will be deleted.
+        """Evaluate a model; a merge is identified by its recipe, not by files that will be deleted.
 
         Args:
             model: path or hub id.
-            run: its folder, and the name that people read.
-            salt: tells the random numbers of this run from those of other models.
+            run: its folder, and its display name.
+            salt: separates the random numbers of this run from those of other models.
             recipe: name and revision of a merge.
         """
         folder, label = run
@@ -277,7 +277,7 @@ class _Asking:
 
 
 def _evaluate_merge(plan: Plan, number: int, merge: Merge, asking: _Asking) -> str:
-    """The folder of the run of a merge, which is made where it is not there yet."""
+    """Return the run folder of a merge, which is evaluated unless it exists."""
     from forgetmap.merge import apply_recipe  # torch
 
     out, parent = asking.out, plan.folders[number + 1]
@@ -300,13 +300,13 @@ def _evaluate_merge(plan: Plan, number: int, merge: Merge, asking: _Asking) -> s
 
 
 def _mark(out: Path, parents: Sequence[str], recipe: str) -> str:
-    """The same for the same parents, items, way of asking and recipe."""
+    """Return a hash of the parents, their items and settings, and the recipe."""
     fingerprints = [read_run(out / "runs" / name).info.fingerprint for name in parents]
     return hashlib.sha256(json.dumps([fingerprints, recipe]).encode()).hexdigest()[:16]
 
 
 def _mark_of(weights: Path) -> str | None:
-    """Which merge these weights are; a merge that was cut off by a crash has no mark."""
+    """Return the mark of a folder of weights; an interrupted merge has none."""
     file = weights / MARK
     return file.read_text(encoding="utf-8") if file.is_file() else None
 
@@ -323,7 +323,7 @@ def _is_done(folder: Path, mark: str) -> bool:
 
 
 def _drift(path: Path, base: Checkpoint, tuned: Checkpoint) -> WeightDrift:
-    """How far the weights moved; what was measured for the same files is not measured again."""
+    """Measure the weight difference, or read it if it was measured for the same files."""
     stamps = [base.stamp, tuned.stamp]
     if path.is_file():
         known = json.loads(path.read_text(encoding="utf-8"))

@@ -20,7 +20,8 @@ PIECE = re.compile(
     r"|lora_magnitude_vector)(\.weight)?"
 )
 CHANGES_ITS_BASE = ("pissa", "olora", "corda", "loftq", "lora_ga", "kasa")
-"""Ways to begin an adapter that also change the base, which is then not the base on disk."""
+"""Initialisations of an adapter that also change the base, which then differs from the one on
+disk."""
 NOT_ADDED = (
     "lora_bias", "target_parameters", "layer_replication", "use_qalora", "use_bdlora",
     "alora_invocation_tokens", "trainable_token_indices", "arrow_config", "kasa_config",
@@ -32,14 +33,14 @@ MERGE_THERE = "merge it with peft's merge_and_unload and pass the merged folder.
 
 @dataclass(frozen=True, slots=True)
 class LoraAdapter:
-    """A LoRA adapter over a certain base.
+    """A LoRA adapter for a given base.
 
     Attributes:
-        folder: where it lies.
-        config: adapter_config.json.
-        file: its tensors.
-        pieces: for a tensor of the base, the adapter's tensors for it by kind.
-        replaced: for a tensor of the base, the adapter's tensor that stands in its place.
+        folder: its folder.
+        config: content of adapter_config.json.
+        file: file of its tensors.
+        pieces: for a tensor of the base, the tensors of the adapter by kind.
+        replaced: for a tensor of the base, the tensor of the adapter that replaces it.
     """
 
     folder: Path
@@ -50,10 +51,10 @@ class LoraAdapter:
 
     @classmethod
     def open(cls, folder: Path, config: dict[str, Any], base: dict[str, TensorInfo]) -> LoraAdapter:
-        """Check that it can be added to this base.
+        """Open an adapter, and check that it can be added to this base.
 
         Raises:
-            ModelError: it is no LoRA adapter, or not one for this base.
+            ModelError: it is not a LoRA adapter, or not one for this base.
         """
         _check_kind(folder, config)
         path = folder / "adapter_model.safetensors"
@@ -72,11 +73,11 @@ class LoraAdapter:
 
     @property
     def replacements(self) -> dict[str, TensorInfo]:
-        """Shape and dtype of the tensors that stand in the place of those of the base."""
+        """Return shape and dtype of the tensors that replace those of the base."""
         return {target: self.file.tensors[name] for target, name in self.replaced.items()}
 
     def add(self, name: str, weight: torch.Tensor) -> torch.Tensor:
-        """A tensor of the base with the adapter on it, rounded once to the base's dtype."""
+        """Add the adapter to a tensor of the base, rounded once to the dtype of the base."""
         pieces = self.pieces.get(name)
         if pieces is None:
             return weight
@@ -103,7 +104,7 @@ class LoraAdapter:
         return float(alpha) / (sqrt(rank) if self.config.get("use_rslora") else rank)
 
     def _place(self, name: str, base: dict[str, TensorInfo]) -> None:
-        """Find the tensor of the base that a tensor of the adapter is for."""
+        """Assign a tensor of the adapter to its tensor of the base."""
         plain = name.removeprefix(PREFIX).replace(".base_layer.", ".")
         piece = PIECE.fullmatch(plain)
         if piece is None:
@@ -116,7 +117,7 @@ class LoraAdapter:
     def _target(self, target: str, base: dict[str, TensorInfo]) -> str:
         if target in base:
             return target
-        # Checkpoints of a bare model lack the prefix that the model with a head has.
+        # Checkpoints of a bare model lack the prefix of the model with a head.
         near = [name for name in base if target.endswith(f".{name}") or name.endswith(f".{target}")]
         if len(near) == 1:
             return near[0]
@@ -127,7 +128,7 @@ class LoraAdapter:
         )
 
     def _check(self, target: str, info: TensorInfo) -> None:
-        """Factors are there in pairs and fit the tensor."""
+        """Check that the factors are in pairs and fit the tensor."""
         pieces = self.pieces[target]
         kinds = [kind for kind in pieces if kind != "lora_magnitude_vector"]
         shapes = {kind: self.file.tensors[pieces[kind]].shape for kind in sorted(kinds)}
@@ -164,7 +165,7 @@ def _check_kind(folder: Path, config: dict[str, Any]) -> None:
 
 
 def _by_pattern(patterns: dict[str, Any] | None, module: str, default: Any) -> Any:
-    """The value of the first pattern that a module's name matches or ends with."""
+    """Return the value of the first pattern that the name of a module matches or ends with."""
     for pattern, value in (patterns or {}).items():
         if re.fullmatch(rf"(.*\.)?({pattern})", module):
             return value
@@ -172,7 +173,7 @@ def _by_pattern(patterns: dict[str, Any] | None, module: str, default: Any) -> A
 
 
 def _rescale(weight: torch.Tensor, magnitude: torch.Tensor, axis: int) -> torch.Tensor:
-    """DoRA: every output gets the length that was learned for it, in place."""
+    """Scale every output to its learned length, in place (DoRA)."""
     import torch  # heavy
 
     lengths: torch.Tensor = torch.linalg.vector_norm(weight, dim=axis, keepdim=True)

@@ -62,21 +62,21 @@ def apply_recipe(
 ) -> Path:
     """Merge models into a folder that transformers can load.
 
-    The folder appears under its name only when it is whole and on the disk. If the merge is
-    stopped, even killed, the same call resumes it.
+    The folder appears under its name only when it is complete and on the disk. If the merge is
+    interrupted, even killed, the same call resumes it.
 
     Args:
-        recipe: what to merge, and how.
+        recipe: the recipe of the merge.
         out: the folder to write.
-        shard_bytes: largest size of a file of weights; a larger tensor has one of its own.
-        overwrite: replace an earlier merged model of this name, once the new one is whole.
-        threads: how many tensors or pieces of tensors are worked on at once.
+        shard_bytes: maximum size of a file of weights; a larger tensor has its own file.
+        overwrite: replace an earlier merged model of this name, once the new one is complete.
+        threads: number of tensors or pieces of tensors that are processed at once.
         on_progress: called several times a second.
 
     Raises:
-        ModelError: a model cannot be found, or the models do not fit each other.
+        ModelError: a model cannot be found, or the models are incompatible.
         InputError: a file is missing or broken, a weight is NaN or infinite.
-        OutputError: the place is taken, or the disk is full.
+        OutputError: the path is taken, or the disk is full.
     """
     out = Path(out).expanduser().absolute()
     refuse_to_replace(out, overwrite=overwrite)
@@ -90,7 +90,7 @@ def apply_recipe(
         try:
             engine.run(threads or default_threads(), on_progress or (lambda _: None))
         except FieldError:
-            # Broken weights stay broken: what was written so far is of no use.
+            # Invalid weights stay invalid, so the partial result is useless.
             discard_attempt(out)
             raise
         folder.flush()
@@ -102,7 +102,7 @@ def apply_recipe(
 def prepare(
     recipe: Recipe, models: Mapping[str, Checkpoint], shard_bytes: int = SHARD_BYTES
 ) -> PreparedMerge:
-    """Check that models can be merged, and decide where everything goes; no weight is read."""
+    """Check that models can be merged, and plan the output; no weight is read."""
     require("torch", "Merging")
     from forgetmap.merge.plan import ModelShape, plan_merge  # needs torch
 
@@ -128,8 +128,8 @@ def _refuse_inputs(out: Path, models: Mapping[str, Checkpoint]) -> None:
 
 
 def _stamp(merge: PreparedMerge, models: Mapping[str, Checkpoint]) -> str:
-    """Everything that the bytes of the result depend on."""
-    # torch as well: another version may add up in another order.
+    """Return a hash of everything that determines the bytes of the result."""
+    # Including torch: another version may sum in another order.
     facts = [
         version("forgetmap"),
         version("torch"),

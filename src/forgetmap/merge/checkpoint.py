@@ -32,16 +32,16 @@ TensorChange = Callable[["torch.Tensor"], "torch.Tensor"]
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A model on disk, perhaps with a LoRA adapter on it.
+    """A model on disk, possibly with a LoRA adapter.
 
     Attributes:
-        name: what it was called.
-        folder: where the weights lie; for `BASE+ADAPTER` those of the base.
-        config: its config.json.
+        name: name of the model as given.
+        folder: folder of the weights; for `BASE+ADAPTER` that of the base.
+        config: content of its config.json.
         tensors: shape and dtype of every tensor.
-        stamp: changes when anything is written to its files.
-        adapter: what is added while reading, if anything.
-        changes: what else is done to tensors while reading, by name.
+        stamp: identifier that changes with its files.
+        adapter: adapter that is added on reading, if any.
+        changes: other changes of tensors on reading, by name.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Checkpoint:
         Raises:
             ModelError: there is no such model, or no weights that can be merged.
             MissingInputError: a file is missing.
-            UnreadableError: a file is cut off or otherwise broken.
+            UnreadableError: a file is truncated or otherwise broken.
         """
         base, adapter = _parts(str(model))
         folder = _folder_of(base)
@@ -76,7 +76,7 @@ class Checkpoint:
         return opened if adapter is None else opened._with(_folder_of(adapter))
 
     def read(self, name: str) -> torch.Tensor:
-        """The values of one tensor; threads may read at once."""
+        """Read the values of one tensor; thread-safe."""
         weight = self._read(name)
         return self.changes[name](weight) if name in self.changes else weight
 
@@ -90,7 +90,7 @@ class Checkpoint:
     def with_changes(
         self, changes: Mapping[str, TensorChange], rows: int, config: dict[str, Any]
     ) -> Self:
-        """The same with tensors that are changed while reading, to this many rows."""
+        """Return the checkpoint with tensors that are changed on reading, to this many rows."""
         resized = {
             name: TensorInfo((rows, *self.tensors[name].shape[1:]), self.tensors[name].dtype)
             for name in changes
@@ -98,18 +98,18 @@ class Checkpoint:
         return replace(self, changes=changes, tensors=self.tensors | resized, config=config)
 
     def can_read_in_parts(self, name: str) -> bool:
-        """Whether some values of a tensor can be read without the others."""
+        """Return whether a tensor can be read in parts."""
         if self.adapter is not None and name in self.adapter.pieces | self.adapter.replaced:
             return False
         return name not in self.changes
 
     def read_into(self, values: torch.Tensor, name: str, start: int) -> None:
-        """Fill a row of values with those of a tensor that can be read in parts."""
+        """Fill a row with values of a tensor that can be read in parts."""
         self._files[name].read_into(values, name, start)
 
     @property
     def tokenizer_folder(self) -> Path:
-        """Where its tokenizer lies: an adapter may bring one of its own."""
+        """Return the folder of its tokenizer; an adapter may have its own."""
         if self.adapter is not None and (self.adapter.folder / "tokenizer_config.json").is_file():
             return self.adapter.folder
         return self.folder
@@ -119,14 +119,14 @@ class Checkpoint:
         extra = _stamp(folder, adapter.config, {"": adapter.file})
         config = dict(self.config)
         if adapter.replaced.keys() - self.tensors.keys():
-            config["tie_word_embeddings"] = False  # the adapter brought an output layer
+            config["tie_word_embeddings"] = False  # the adapter has an output layer
         stamp = hashlib.sha256(f"{self.stamp} {extra}".encode()).hexdigest()
         tensors = self.tensors | adapter.replacements
         return replace(self, config=config, tensors=tensors, stamp=stamp, adapter=adapter)
 
 
 def _parts(model: str) -> tuple[str, str | None]:
-    """Base and adapter of what a model was called."""
+    """Split the name of a model into base and adapter."""
     path = Path(model).expanduser()
     if not path.exists() and "+" in model:
         base, _, adapter = model.rpartition("+")
@@ -153,7 +153,7 @@ def _folder_of(model: str) -> Path:
 
 
 def _from_hub(model: str) -> Path:
-    """The hub's copy, from the cache where it is there."""
+    """Return the copy of the hub, from the cache if it is there."""
     hub = require("huggingface_hub", "A model on the hub")
     from huggingface_hub import errors
 
@@ -165,7 +165,7 @@ def _from_hub(model: str) -> Path:
         pass
     try:
         return Path(hub.snapshot_download(repo, **options))
-    except Exception as error:  # the hub's HTTP library is another one in other versions
+    except Exception as error:  # the HTTP library of the hub depends on its version
         raise ModelError(
             f"{model} is not a local folder, not in the cache, and cannot be downloaded: {error}.",
             hint="check the spelling and the connection; log in for private models: hf auth login.",
@@ -185,7 +185,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _weights(folder: Path) -> dict[str, TensorFile]:
-    """The file of every tensor."""
+    """Return the file of every tensor."""
     if (folder / SINGLE).is_file():
         file = TensorFile.open(folder / SINGLE)
         return dict.fromkeys(file.tensors, file)
@@ -230,7 +230,7 @@ def _shard_files(folder: Path) -> dict[str, TensorFile]:
 
 
 def _is_file_name(shard: Any) -> bool:
-    """Whether it is the name of a file in the same folder."""
+    """Return whether a name is a file in the same folder."""
     return isinstance(shard, str) and shard not in {"", ".."} and Path(shard).name == shard
 
 
@@ -240,7 +240,7 @@ def _some(names: list[str]) -> str:
 
 
 def _stamp(folder: Path, config: dict[str, Any], files: dict[str, TensorFile]) -> str:
-    """Names, sizes, times and headers of the weights, and the configuration."""
+    """Return names, sizes, times and headers of the weights, and the configuration."""
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
     for file in sorted({file.path: file for file in files.values()}.values(), key=lambda f: f.path):
         status = file.path.stat()

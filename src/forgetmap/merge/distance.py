@@ -1,7 +1,7 @@
 """Distance between the weights of two models, by tensor, layer and kind of module.
 
 Two tensors are in memory at a time, as they are stored, and their difference in float32; sums are
-made in float64 by blocks. So the peak is that of the largest tensor, whatever the model.
+computed in float64 by blocks. So the peak is that of the largest tensor, whatever the model.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DRIFT_VERSION = 1
 BLOCK = 1 << 20
-"""Numbers that are summed at a time, in float64."""
+"""Number of values that are summed at a time, in float64."""
 KINDS: dict[str, re.Pattern[str]] = {
     "norm": re.compile(r"norm|(^|\.)ln_"),
     "attention": re.compile(r"att(e)?n"),
@@ -31,12 +31,12 @@ KINDS: dict[str, re.Pattern[str]] = {
     "embedding": re.compile(r"embed|(^|\.)w[tp]e\."),
     "head": re.compile(r"lm_head|score|classifier"),
 }
-"""Kinds of modules by names of tensors, the first that fits."""
+"""Kinds of modules by names of tensors; the first match counts."""
 OTHER = "other"
 
 
 class WeightDistance(BaseModel):
-    """How far one tensor, or several together, moved. Unknown is null, never 0."""
+    """Distance of one tensor, or several together. Unknown is null, never 0."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -50,7 +50,7 @@ class WeightDistance(BaseModel):
 
 
 class TensorDrift(WeightDistance):
-    """One tensor."""
+    """Distance of one tensor."""
 
     name: str
     shape: list[int]
@@ -67,7 +67,7 @@ class TensorDrift(WeightDistance):
 
 
 class GroupDrift(WeightDistance):
-    """Several tensors together; ranks are means over its matrices that changed."""
+    """Distance of several tensors; ranks are means over its matrices that changed."""
 
     name: str
     tensors: int
@@ -113,7 +113,7 @@ class _Sums(NamedTuple):
 
 
 OnTensor = Callable[[int, int], None]
-"""Called with the tensors done and all of them."""
+"""Called with the number of tensors done, and of all tensors."""
 
 
 def weight_drift(
@@ -148,7 +148,7 @@ def weight_drift(
 def drift_between(
     base: Checkpoint, tuned: Checkpoint, *, ranks: bool = True, on_progress: OnTensor | None = None
 ) -> WeightDrift:
-    """The same for opened checkpoints."""
+    """Measure the same for opened checkpoints."""
     shared = [name for name in base.tensors if name in tuned.tensors]
     alike = [name for name in shared if _shape(base, name) == _shape(tuned, name)]
     if not alike:
@@ -183,12 +183,12 @@ def drift_between(
 
 
 def layer_number(name: str) -> int | None:
-    """The first number that is a part of a tensor's name."""
+    """Return the first number that is a part of the name of a tensor."""
     return next((int(part) for part in name.split(".") if part.isdecimal()), None)
 
 
 def kind_of(name: str) -> str:
-    """What kind of module a tensor belongs to, by its name."""
+    """Return the kind of module of a tensor, by its name."""
     return next((kind for kind, pattern in KINDS.items() if pattern.search(name)), OTHER)
 
 
@@ -224,7 +224,7 @@ def _compare(
 
 
 def _sums(name: str, base: torch.Tensor, tuned: torch.Tensor) -> _Sums:
-    """Sums of squares and products."""
+    """Return sums of squares and products."""
     total = _Sums(0.0, 0.0, 0.0, 0.0)
     for start in range(0, base.numel(), BLOCK):
         first, second = (drift.reshape(-1)[start : start + BLOCK] for drift in (base, tuned))

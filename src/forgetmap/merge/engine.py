@@ -1,8 +1,8 @@
 """Execution of a plan in several threads, which read, merge and write piece by piece.
 
 While one thread waits for the disk the others compute, so that the next tensors are read while the
-current one is merged. What is in memory at once is bounded: pieces of tensors where a method works
-value by value, else whole tensors, of which as many as fit into what the largest one needs.
+current one is merged. Memory is bounded: pieces of tensors if a method works value by value, else
+whole tensors, as many as fit into the memory that the largest one needs.
 """
 
 from __future__ import annotations
@@ -28,24 +28,25 @@ if TYPE_CHECKING:
     from forgetmap.merge.job import TensorJob
 
 PIECE = 1 << 19
-"""Values read and written at once where a method works value by value."""
+"""Number of values read and written at once if a method works value by value."""
 MIN_MEMORY = 128 << 20
-"""Bytes that may be in memory even if the largest tensor needs less."""
+"""Memory limit in bytes if the largest tensor needs less."""
 ADAPTER_BYTES = 12
-"""Bytes per value on top while an adapter is added, or a tensor is changed otherwise on reading."""
+"""Additional bytes per value while an adapter is added, or a tensor is changed otherwise on
+reading."""
 PROGRESS_INTERVAL_S = 0.1
-"""Seconds between two reports of how far the merge is."""
+"""Seconds between two progress reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeStep:
-    """How far a merge is, in bytes of the result.
+    """Progress of a merge, in bytes of the result.
 
     Attributes:
-        done: written so far.
-        total: to be written in all.
-        kept: written by an earlier attempt.
-        seconds: since this attempt began.
+        done: bytes written so far.
+        total: bytes of the result.
+        kept: bytes written by an earlier attempt.
+        seconds: seconds since the start of this attempt.
     """
 
     done: int
@@ -55,12 +56,12 @@ class MergeStep:
 
 
 OnProgress = Callable[[MergeStep], None]
-"""Called several times a second."""
+"""Progress callback, called several times a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkUnit:
-    """What a thread does at a time: some values of a tensor, or all of them (`whole`).
+    """One unit of work: some values of a tensor, or all of them (`whole`).
 
     Attributes:
         width: bytes in memory for every value of the result.
@@ -74,18 +75,18 @@ class WorkUnit:
 
     @property
     def piece(self) -> Piece:
-        """Where it goes in the result."""
+        """Position of its values in the result."""
         width = WIDTHS[self.job.dtype]
         return self.job.name, self.start * width, self.count * width
 
     @property
     def memory(self) -> int:
-        """Bytes it needs, about."""
+        """Approximate number of bytes that it needs."""
         return self.count * self.width
 
 
 class _MemoryLimit:
-    """Admits units while there is memory, and any unit when there is no other."""
+    """Admits units while there is memory; a single unit is always admitted."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -104,7 +105,7 @@ class _MemoryLimit:
 
 
 class MergeEngine:
-    """Threads that do the units of a merge that are not done yet."""
+    """Runs the remaining units of a merge in threads."""
 
     def __init__(
         self, jobs: Sequence[TensorJob], models: Mapping[str, Checkpoint], folder: AtomicFolder
@@ -122,7 +123,7 @@ class MergeEngine:
         self._written = 0
 
     def run(self, threads: int, on_progress: OnProgress) -> None:
-        """Do everything; the first error in a thread ends it."""
+        """Run all units; the first error in a thread stops it."""
         started = time.monotonic()
         with single_threaded_torch(), ThreadPoolExecutor(threads, "merge") as pool:
             try:
@@ -151,7 +152,7 @@ class MergeEngine:
             try:
                 self._folder.write(unit.piece, _bytes_of(self._merge(unit, buffers)))
             except BaseException:
-                # Also when interrupted: the others must not go on for hours.
+                # Also when interrupted: the other threads must not continue for hours.
                 self._stop.set()
                 raise
             finally:
@@ -160,10 +161,10 @@ class MergeEngine:
                 self._written += unit.piece[2]
 
     def _merge(self, unit: WorkUnit, buffers: _Buffers) -> torch.Tensor:
-        """The values to write, all of them finite."""
+        """Merge a unit, and check that all values are finite."""
         values, job = self._read(unit, buffers), unit.job
         # Pieces are checked only if the result is not finite: a method that works value by value
-        # passes NaN on, one that looks at whole tensors may lose it in a sort or a threshold.
+        # passes NaN on, while one on whole tensors may lose it in a sort or a threshold.
         if unit.whole:
             self._check(job, values)
         inputs = len(job.inputs)
@@ -179,7 +180,7 @@ class MergeEngine:
         return merged
 
     def _read(self, unit: WorkUnit, buffers: _Buffers) -> list[torch.Tensor]:
-        """What a unit needs of every model, the base last."""
+        """Read the values of a unit from every model, the base last."""
         sources = sources_of(unit.job)
         if unit.whole:
             return [self._models[model].read(name) for model, name in sources]
@@ -192,7 +193,7 @@ class MergeEngine:
         return pieces
 
     def _check(self, job: TensorJob, tensors: Sequence[torch.Tensor]) -> None:
-        """Raise if a model brought values that cannot be merged."""
+        """Raise an error if a model has values that cannot be merged."""
         for (model, name), values in zip(sources_of(job), tensors, strict=True):
             if not is_finite(values):
                 raise FieldError(
@@ -204,13 +205,13 @@ class MergeEngine:
 
 
 class _Buffers:
-    """Memory that a thread uses again and again: asking the system for it takes longer."""
+    """Memory that a thread reuses, because allocating it takes longer."""
 
     def __init__(self) -> None:
         self._tensors: dict[tuple[int, str], torch.Tensor] = {}
 
     def values(self, index: int, dtype: str, count: int) -> torch.Tensor:
-        """Room for a piece."""
+        """Return a buffer for a piece."""
         import torch  # heavy
 
         if (index, dtype) not in self._tensors:
@@ -219,7 +220,7 @@ class _Buffers:
 
 
 def sources_of(job: TensorJob) -> list[tuple[str, str]]:
-    """Models and tensors to read, the base last."""
+    """Return models and tensors to read, the base last."""
     return [*job.inputs, *([job.base] if job.base else [])]
 
 
@@ -230,7 +231,7 @@ def _bytes_of(values: torch.Tensor) -> memoryview:
 
 
 def work_units(job: TensorJob, models: Mapping[str, Checkpoint]) -> Iterator[WorkUnit]:
-    """A job as a whole, or in pieces where that gives the same."""
+    """Return a job as a whole, or in pieces if that gives the same result."""
     count = prod(job.shape)
     sources = [(models[model], name) for model, name in sources_of(job)]
     stored = [model.tensors[name] for model, name in sources]
@@ -247,26 +248,26 @@ def work_units(job: TensorJob, models: Mapping[str, Checkpoint]) -> Iterator[Wor
 
 
 def is_finite(values: torch.Tensor) -> bool:
-    """Whether no value is NaN or infinite, in passes that need no memory."""
+    """Return whether no value is NaN or infinite, in passes that need no memory."""
     if not values.is_floating_point() or not values.numel():
         return True
     import torch  # heavy
 
-    narrow = values.element_size() == 1  # for float8 there are neither sums nor a minimum
+    narrow = values.element_size() == 1  # float8 has neither sums nor a minimum
     if not narrow and torch.isfinite(values.sum()):
-        return True  # the quicker pass; a sum may also overflow
+        return True  # the faster pass; a sum may also overflow
     low, high = (values.float() if narrow else values).aminmax()
     return bool(torch.isfinite(low) & torch.isfinite(high))
 
 
 def default_threads() -> int:
-    """How many are best: one computes on each core, and one more waits for the disk."""
+    """Return the default number of threads: one per core, and one that waits for the disk."""
     return min(len(os.sched_getaffinity(0)) + 1, 8)
 
 
 @contextmanager
 def single_threaded_torch() -> Iterator[None]:
-    """Every thread computes on its own: sums then come out the same on any number of cores."""
+    """Limit torch to one thread per operation: then sums do not depend on the number of cores."""
     import torch  # heavy
 
     before = torch.get_num_threads()

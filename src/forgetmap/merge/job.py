@@ -13,16 +13,16 @@ from forgetmap.merge.chunks import ChunkedTensor, fill
 from forgetmap.merge.method import Draws, Method
 
 Source = tuple[str, str]
-"""A model and the name of a tensor of it."""
+"""A model and the name of one of its tensors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """A method with all its values: tensors as stored in, the tensor to store out.
+    """A method with its parameter values: maps tensors as stored to the tensor to store.
 
     Attributes:
-        dtype: of the result.
-        computed_in: the dtype of the computation.
+        dtype: dtype of the result.
+        computed_in: dtype of the computation.
     """
 
     method: Method
@@ -37,7 +37,7 @@ class Computation:
         base: torch.Tensor | None,
         result: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Merge, into `result` if it is given, else into memory of its own."""
+        """Merge into `result`, or into new memory."""
         stored = [*tensors, base] if base is not None else list(tensors)
         if not stored[0].is_floating_point():
             return self._require_equal(stored)
@@ -49,7 +49,7 @@ class Computation:
         return fill(result, self.method.chunk_function(inputs, own_base, self.values, self.draws))
 
     def _require_equal(self, stored: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Whole numbers and masks are no weights: they have to be the same everywhere."""
+        """Refuse different integers and masks, which are not weights."""
         if not all(torch.equal(stored[0], tensor) for tensor in stored[1:]):
             raise ModelError(
                 f"The tensor '{self.draws.tensor}' does not contain floating-point numbers and "
@@ -61,16 +61,16 @@ class Computation:
 
 @dataclass(frozen=True, slots=True)
 class TensorJob:
-    """How one tensor of the result is made.
+    """Computation of one tensor of the result.
 
     Attributes:
-        name: in the result.
-        shape: of the result.
-        dtype: of the result, as torch calls it.
-        inputs: what to read, in the order `compute` takes it.
-        base: what to read of the base, if it is used.
-        compute: makes the tensor from what was read, as it was stored.
-        elementwise: `compute` may also be given equal pieces of all tensors, in one row.
+        name: name in the result.
+        shape: shape of the result.
+        dtype: torch dtype of the result.
+        inputs: tensors to read, in the order of the arguments of `compute`.
+        base: tensor to read from the base, if it is used.
+        compute: computes the tensor from the stored ones.
+        elementwise: `compute` also accepts equal pieces of all tensors, as one row.
     """
 
     name: str

@@ -18,7 +18,7 @@ _HEAD = re.compile(r"(^|\.)(lm_head|embed_out)\.weight$")
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Where a tensor of a layer belongs: `model.layers`, 3, `mlp.up_proj.weight`."""
+    """Position of a tensor in a layer: `model.layers`, 3, `mlp.up_proj.weight`."""
 
     stack: str
     index: int
@@ -26,22 +26,22 @@ class Layer:
 
     @property
     def name(self) -> str:
-        """The name of the tensor."""
+        """Name of the tensor."""
         return self.name_in(self.index)
 
     def name_in(self, index: int) -> str:
-        """The name it has in another layer."""
+        """Return its name in another layer."""
         return ".".join([*filter(None, [self.stack]), str(index), self.rest])
 
 
 def layer_of(name: str) -> Layer | None:
-    """By the first number in the name; later ones count experts. None outside of all layers."""
+    """Parse a name by its first number; later ones are experts. None outside of all layers."""
     match = _NUMBERED.fullmatch(name)
     return Layer(match["stack"] or "", int(match["index"]), match["rest"]) if match else None
 
 
 def stacks(names: Iterable[str]) -> dict[str, int]:
-    """How many layers each stack has; an encoder and a decoder are two stacks."""
+    """Count the layers of each stack; an encoder and a decoder are two stacks."""
     sizes: dict[str, int] = {}
     for layer in filter(None, map(layer_of, names)):
         sizes[layer.stack] = max(sizes.get(layer.stack, 0), layer.index + 1)
@@ -49,7 +49,7 @@ def stacks(names: Iterable[str]) -> dict[str, int]:
 
 
 def configured_layers(config: Mapping[str, Any]) -> int | None:
-    """How many layers the configuration promises."""
+    """Return the number of layers in the configuration."""
     inner = config.get("text_config")
     for section in (config, inner if isinstance(inner, Mapping) else {}):
         for key in LAYER_COUNTS:
@@ -59,15 +59,15 @@ def configured_layers(config: Mapping[str, Any]) -> int | None:
 
 
 def at_the_start(name: str) -> bool:
-    """Whether a tensor outside of all layers comes before them."""
+    """Return whether a tensor outside of all layers comes before them."""
     return _AT_THE_START.search(name) is not None
 
 
 def has_a_row_per_token(name: str) -> bool:
-    """Whether its first size is the number of tokens."""
+    """Return whether its first dimension is the number of tokens."""
     return _OF_TOKENS.search(name) is not None
 
 
 def may_be_tied(name: str) -> bool:
-    """Whether a model may use its input embeddings in place of this tensor."""
+    """Return whether a model may use its input embeddings in place of this tensor."""
     return _HEAD.search(name) is not None

@@ -4,13 +4,13 @@
     def halfway(tensors: One, base: torch.Tensor, *, t: Share = 0.5) -> torch.Tensor:
         return torch.lerp(base, tensors[0], t)
 
-The first parameter receives the models' tensors, one called `base` that of the base; all others
-are by keyword and appear under their names in recipes (`lambda_` as `lambda`). Tensors arrive in
-the dtype of the computation and must not be changed in place.
+The first parameter receives the tensors of the models, `base` that of the base; all others are
+keyword parameters, with their names in recipes (`lambda_` as `lambda`). Tensors have the dtype of
+the computation and must not be changed in place.
 
-A method that has to see whole tensors, but then works value by value, saves memory as a function of
-`ChunkedTensor` that returns a `ChunkFunction`: it reads them chunk by chunk, and returns how to
-merge one chunk.
+A method that needs whole tensors, but then works value by value, saves memory as a function of
+`ChunkedTensor` that returns a `ChunkFunction`: it reads them chunk by chunk, and returns a function
+that merges one chunk.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MethodFunction = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """An annotation: the least and greatest value of a parameter."""
+    """An annotation: the smallest and largest value of a parameter."""
 
     low: float
     high: float
@@ -60,9 +60,9 @@ SharePerModel = Annotated[tuple[float, ...], "per model", Between(0.0, 1.0)]
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """Random numbers that depend on the seed, the output tensor and the model, on nothing else.
+    """Random numbers that depend only on the seed, the output tensor and the model.
 
-    Neither the order of the models nor that in which tensors are worked on changes them.
+    The order of the models and of the tensors does not change them.
     """
 
     seed: int
@@ -70,11 +70,11 @@ class Draws:
     models: tuple[str, ...]
 
     def uniform(self, index: int, shape: Sequence[int]) -> torch.Tensor:
-        """Uniform on [0, 1), for the model at this index."""
+        """Draw uniformly from [0, 1), for the model at this index."""
         return torch.rand(tuple(shape), generator=self.generator(index))
 
     def generator(self, index: int) -> torch.Generator:
-        """Gives the same numbers with `torch.rand`, in as many parts as one likes."""
+        """Return a generator of the same numbers for `torch.rand`, in any number of parts."""
         import hashlib
 
         key = "\0".join((str(self.seed), self.tensor, self.models[index]))
@@ -84,15 +84,15 @@ class Draws:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a method, as its signature has it.
+    """One parameter of a method, from its signature.
 
     Attributes:
-        name: as in recipes.
-        keyword: as in the signature.
-        flag: true or false rather than a number.
+        name: name in recipes.
+        keyword: name in the signature.
+        flag: a boolean rather than a number.
         per_model: one value for every model rather than one for all.
-        default: None if it has to be given.
-        limits: least and greatest value, if there are such.
+        default: default value; None if it is required.
+        limits: smallest and largest value, if any.
     """
 
     name: str
@@ -105,20 +105,20 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A way to merge tensors.
+    """A merge method.
 
     Attributes:
-        summary: one line that says what it does.
-        paper: where it comes from.
-        direction: which way its parameters go, for help and model cards.
-        base: whether a base model is needed, possible or ignored. A base that is needed or
-            possible is handed over apart, and is not among the tensors.
-        min_models: how many models it takes at least, the base not counted.
-        max_models: how many at most, None for any number.
+        summary: one-line description.
+        paper: its paper.
+        direction: effect of its parameters, for help and model cards.
+        base: whether a base model is needed, possible or ignored. A base that is needed or possible
+            is a separate argument, and is not among the tensors.
+        min_models: minimum number of models, without the base.
+        max_models: maximum number of models, None for any number.
         ordered: the order of the models matters.
         elementwise: a value of the result depends only on the values at the same index.
         by_chunks: the function takes `ChunkedTensor` and returns a chunk function.
-        draws: the keyword under which it takes random numbers, if it does.
+        draws: keyword of its random numbers, if it has any.
     """
 
     name: str
@@ -137,7 +137,7 @@ class Method:
 
     @property
     def needs_base(self) -> bool:
-        """It cannot do without a base model."""
+        """Whether a base model is required."""
         return self.base == "needed"
 
     def __call__(
@@ -147,7 +147,7 @@ class Method:
         values: Mapping[str, Any] | None = None,
         draws: Draws | None = None,
     ) -> torch.Tensor:
-        """Merge; `values` by the names of recipes."""
+        """Merge tensors; `values` are named as in recipes."""
         own_base = None if base is None else ChunkedTensor(base.contiguous(), base.dtype)
         inputs = [ChunkedTensor(tensor.contiguous(), tensor.dtype) for tensor in tensors]
         merge_chunk = self.chunk_function(inputs, own_base, values or {}, draws)
@@ -160,7 +160,7 @@ class Method:
         values: Mapping[str, Any],
         draws: Draws | None,
     ) -> ChunkFunction:
-        """How to merge any chunk of these tensors."""
+        """Return the function that merges any chunk of these tensors."""
         keywords = {parameter.name: parameter.keyword for parameter in self.parameters}
         arguments = {keywords[name]: value for name, value in values.items()}
         if self.draws is not None:
@@ -194,14 +194,14 @@ def merge_method(
     ordered: bool = False,
     elementwise: bool = False,
 ) -> Callable[[MethodFunction], Method]:
-    """Make a method of a function; its signature says all the rest.
+    """Turn a function into a method; everything else is in its signature.
 
     Args:
-        name: as in recipes.
-        summary: one line that says what it does.
-        paper: where it comes from.
-        direction: which way its parameters go, for help and model cards.
-        min_models: how many models it takes at least, the base not counted.
+        name: name in recipes.
+        summary: one-line description.
+        paper: its paper.
+        direction: effect of its parameters, for help and model cards.
+        min_models: minimum number of models, without the base.
         ordered: the order of the models matters.
         elementwise: a value of the result depends only on the values at the same index, so that
             large tensors may be merged in pieces.
@@ -231,7 +231,7 @@ def merge_method(
 
 
 class _NoTorch:
-    """Stands for torch where annotations are read, so that the help of a method needs none."""
+    """Replaces torch when annotations are read, so that the help of a method does not import it."""
 
     Tensor = type("Tensor", (), {})
 

@@ -31,30 +31,30 @@ from forgetmap.merge.recipe.model import (
 from forgetmap.merge.tensor_file import TensorInfo
 
 Infos = Sequence[tuple[str, TensorInfo]]
-"""A tensor in every model that takes part."""
+"""A tensor in every model of the merge."""
 _FLOATING = ("float", "bfloat")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """What is known of a model before its weights are read."""
+    """Tensors and configuration of a model, before its weights are read."""
 
     tensors: Mapping[str, TensorInfo]
     config: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def layers(self) -> int:
-        """Layers of its largest stack, 0 if it numbers none."""
+        """Number of layers of its largest stack, 0 if it numbers none."""
         return max(stacks(self.tensors).values(), default=0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """A tensor of the result and what it is made of.
+    """A tensor of the result and its sources.
 
     Attributes:
         sources: each part of the merge and its tensor.
-        position: of its layer from 0 to 1.
+        position: position of its layer from 0 to 1.
         around: settings of its slice.
     """
 
@@ -66,12 +66,13 @@ class _Output:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """A tensor of the result, and the settings around it.
+    """A tensor of the result, and its settings.
 
     Attributes:
         tensor: its name.
-        position: of its layer, from 0 for the first to 1 for the last; 0 outside of all layers.
-        settings: the nearest first; those of a model come before all of them.
+        position: position of its layer, from 0 for the first to 1 for the last; 0 outside of all
+            layers.
+        settings: settings, the nearest first; those of a model take precedence over all of them.
     """
 
     tensor: str
@@ -80,14 +81,14 @@ class _Scope:
 
 
 def plan_merge(recipe: Recipe, models: Mapping[str, ModelShape]) -> list[TensorJob]:
-    """One job for every tensor of the result, in the order in which they are to be stored.
+    """Return one job for every tensor of the result, in the order of storage.
 
     Args:
-        recipe: what to do.
+        recipe: the recipe.
         models: the shape of each of `recipe.all_models`.
 
     Raises:
-        FieldError: the recipe does not fit its method, or sets too little.
+        FieldError: the recipe does not fit its method, or lacks a parameter.
         ModelError: the models do not fit each other or the recipe.
     """
     method = check_recipe(recipe)
@@ -127,7 +128,7 @@ def _of_slices(recipe: Recipe, models: Mapping[str, ModelShape]) -> Iterator[_Ou
 
 
 def _outside(layers: Slice, models: Mapping[str, ModelShape]) -> Iterator[_Output]:
-    """The tensors outside of all layers."""
+    """Return the tensors outside of all layers."""
     used = {part.model: models[part.model] for part in layers.sources}
     names = [
         (model, [name for name in shape.tensors if layer_of(name) is None])
@@ -153,7 +154,7 @@ def _of_slice(layers: Slice, start: int, models: Mapping[str, ModelShape]) -> It
 
 
 def _layer(part: ModelPart, index: int, shape: ModelShape) -> dict[str, Layer]:
-    """The tensors of one layer by what their names say after its number."""
+    """Return the tensors of one layer by the part of their names after its number."""
     if index >= shape.layers:
         raise ModelError(
             f"'{part.model}' has {shape.layers} layers; layer {index} does not exist",
@@ -171,7 +172,7 @@ def _job(
         base = next((part.model, name) for part, name in sources if part.model == recipe.base)
         sources = [pair for pair in sources if pair[0].model != recipe.base]
     if not method.ordered:
-        # Sums of floats depend on their order: a fixed one makes that of the recipe irrelevant.
+        # Float sums depend on their order: sorted, they do not depend on that of the recipe.
         sources.sort(key=lambda pair: (short_name(pair[0].model), pair[0].model))
     inputs = tuple((part.model, name) for part, name in sources)
     read = [*inputs, base] if base else list(inputs)
@@ -190,7 +191,7 @@ def _job(
 
 
 def _values_of(method: Method, scope: _Scope, parts: Sequence[ModelPart]) -> Mapping[str, Any]:
-    """The value of every parameter of a method; one for each model where it takes that."""
+    """Return the value of every parameter of a method; one for each model if it takes that."""
     values: dict[str, Any] = {}
     for parameter in method.parameters:
         if parameter.per_model:
@@ -218,7 +219,7 @@ def _value(parameter: Parameter, scope: _Scope, part: ModelPart | None = None) -
 
 
 def interpolate(value: Value, position: float) -> bool | float:
-    """A list of values is a line through points that are spread evenly from 0 to 1."""
+    """Interpolate a list of values linearly, at points spread evenly from 0 to 1."""
     if not isinstance(value, tuple):
         return value
     if len(value) == 1:
@@ -226,12 +227,12 @@ def interpolate(value: Value, position: float) -> bool | float:
     step = min(int(position * (len(value) - 1)), len(value) - 2)
     start, stop = list(pairwise(value))[step]
     share = position * (len(value) - 1) - step
-    # At the points themselves nothing is computed, so that they come out exactly.
+    # Exact at the points themselves, where nothing is computed.
     return start + share * (stop - start) if share not in {0.0, 1.0} else (stop if share else start)
 
 
 def _distinct_names(models: Sequence[str]) -> tuple[str, ...]:
-    """Short names of models, so that moving a folder changes no draw; numbered if they repeat."""
+    """Return numbered short names of models, so that moving a folder changes no draw."""
     short = [short_name(model) for model in models]
     return tuple(f"{name} {short[:index].count(name)}" for index, name in enumerate(short))
 
@@ -248,7 +249,7 @@ def _shape(name: str, infos: Infos) -> tuple[int, ...]:
 
 
 def _dtype(name: str, recipe: Recipe, infos: Infos, leader: str) -> str:
-    """Of the result: as asked for, or else as the base or the first model stores it."""
+    """Return the dtype of the result: as requested, or else that of the base or the first model."""
     floating = {info.dtype.startswith(_FLOATING) for _, info in infos}
     if len(floating) > 1:
         dtypes = ", ".join(f"{info.dtype} in '{model}'" for model, info in infos)
@@ -262,7 +263,7 @@ def _dtype(name: str, recipe: Recipe, infos: Infos, leader: str) -> str:
 
 
 def _computation_dtype(recipe: Recipe, infos: Infos) -> str:
-    """Never coarser than float32, whatever is stored."""
+    """Return the dtype of the computation: float32, or float64 if requested or stored."""
     dtypes = {recipe.dtype} if recipe.dtype else {info.dtype for _, info in infos}
     return "float64" if "float64" in dtypes else "float32"
 
@@ -278,7 +279,7 @@ def _varies_by_layer(recipe: Recipe) -> bool:
 
 
 def _check_layers(model: str, shape: ModelShape, *, one_stack: bool = False) -> None:
-    """Settings over layers, and slices of them, need to know which layer is which."""
+    """Check that layers can be numbered, for settings over layers and slices."""
     sizes = stacks(shape.tensors)
     promised = configured_layers(shape.config)
     known = bool(sizes) and (promised is None or promised in sizes.values())
@@ -304,16 +305,16 @@ def _check_depth(shapes: Mapping[str, ModelShape]) -> None:
 
 
 def _tie(shapes: Mapping[str, ModelShape]) -> bool:
-    """Whether all models use their input embeddings as output layer."""
+    """Return whether all models use their input embeddings as output layer."""
     return all(shape.config.get("tie_word_embeddings") is True for shape in shapes.values())
 
 
 def _common_names(tensor_names: Sequence[tuple[str, Sequence[str]]], *, tied: bool) -> list[str]:
-    """The names that all models have, in the order of the first; there must be no others.
+    """Return the names that all models have, in the order of the first; refuse any others.
 
     Args:
         tensor_names: models and the names of their tensors.
-        tied: an output layer that some models store is used by none.
+        tied: an output layer that some models store is not used.
     """
     sets = [(model, set(names)) for model, names in tensor_names]
     missing = {

@@ -1,7 +1,7 @@
 """The registry of merge methods: built-in ones, and those of installed packages.
 
 A package adds one by an entry point in the group `forgetmap.merge_methods` that names a function
-under `@merge_method`; one of a known name replaces ours. Nothing is imported before it is used.
+under `@merge_method`; one with a built-in name replaces it. Nothing is imported before it is used.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ METHODS = Registry(
     {name: f"forgetmap.merge.methods.{module}:{name}" for name, module in BUILT_IN.items()},
     _check_method,
 )
-"""Ours, and those that packages add."""
+"""Built-in methods, and those of installed packages."""
 
 
 def method_names() -> Sequence[str]:
-    """All methods: ours in the order of the documentation, then added ones."""
+    """Return all methods: built-in ones in the order of the documentation, then added ones."""
     return METHODS.names()
 
 
 def find_method(name: str) -> Method:
-    """The method of this name.
+    """Return the method of this name.
 
     Raises:
         UsageError: there is none, or the package that adds it is broken.

@@ -2,11 +2,11 @@
 
 The effective rank is exp(H), H the entropy of the singular values divided by their sum (Roy and
 Vetterli 2007): r for r equal singular values, 1 for a matrix of rank one, nearly the smaller side
-for noise. It needs two sums only, S = sum s and T = sum s log s: H = log S - T / S.
+for noise. It needs only two sums, S = sum s and T = sum s log s: H = log S - T / S.
 
 Up to `EXACT` rows or columns the singular values are computed, from the Gram matrix in float64.
-Beyond, S and T are traces of functions of the Gram matrix: exactly on a few directions that hold
-the largest values, by random directions on the rest, each by Lanczos quadrature (Golub and Meurant
+Beyond, S and T are traces of functions of the Gram matrix: exactly on a few directions with the
+largest values, by random directions on the rest, each by Lanczos quadrature (Golub and Meurant
 1994; Ubaru, Chen and Saad 2017; the split is that of Meyer and others 2021). Seeded, so the same
 matrix always gives the same number.
 """
@@ -20,29 +20,29 @@ import torch
 
 EXACT = 1024
 TOLERANCE = 0.05
-"""Relative error of an estimated effective rank; seen at most 0.02 over flat, falling, low and
-mixed spectra (tests/unit/merge/test_distance.py)."""
+"""Relative error of an estimated effective rank; at most 0.02 was observed over flat, falling, low
+and mixed spectra (tests/unit/merge/test_distance.py)."""
 LEADING, PROBES = 64, 24
-"""Directions with the largest values, and random directions."""
+"""Number of directions with the largest values, and of random directions."""
 NEAR, FAR = 12, 40
-"""Steps of Lanczos from each: the leading ones are nearly singular vectors already."""
+"""Number of Lanczos steps from each: the leading ones are already close to singular vectors."""
 BLOCK = 1 << 24
-"""Numbers of a matrix that are turned into float64 at a time."""
+"""Number of values of a matrix that are converted to float64 at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class EffectiveRank:
-    """exp of the entropy of singular values; `estimated` where they were not computed."""
+    """exp of the entropy of singular values; `estimated` if they were not computed."""
 
     value: float
     estimated: bool
 
 
 def effective_rank(matrix: torch.Tensor, *, exact: int = EXACT) -> EffectiveRank | None:
-    """Of a matrix, higher dimensions flattened; None where it is zero or has one dimension.
+    """Return the effective rank of a matrix; None if it is zero or has one dimension.
 
     Args:
-        matrix: of any float type.
+        matrix: matrix of any float type; higher dimensions are flattened.
         exact: the smaller side up to which singular values are computed.
     """
     if matrix.dim() < 2:
@@ -54,7 +54,7 @@ def effective_rank(matrix: torch.Tensor, *, exact: int = EXACT) -> EffectiveRank
         return None
     if flat.shape[1] <= exact:
         values = torch.linalg.eigvalsh(_gram(flat, scale)).clamp_min(0).sqrt()
-        # The Gram matrix knows singular values to about 1e-8 of the largest; below is rounding.
+        # The Gram matrix has singular values to about 1e-8 of the largest; the rest is rounding.
         values = values[values > values.max() * 1e-7]
         rank = _exponential(float(values.sum()), float(torch.special.xlogy(values, values).sum()))
         return EffectiveRank(rank, estimated=False)
@@ -68,7 +68,7 @@ def _exponential(total: float, logs: float) -> float:
 
 
 def _gram(flat: torch.Tensor, scale: float) -> torch.Tensor:
-    """flat.T @ flat, in float64 and by blocks of rows."""
+    """Return flat.T @ flat, in float64 and by blocks of rows."""
     columns = flat.shape[1]
     gram = torch.zeros(columns, columns, dtype=torch.float64)
     for rows in torch.split(flat, max(BLOCK // columns, 1)):
@@ -78,7 +78,7 @@ def _gram(flat: torch.Tensor, scale: float) -> torch.Tensor:
 
 
 def _traces(flat: torch.Tensor) -> tuple[float, float]:
-    """Sum of singular values s, and of s log s."""
+    """Return the sums of singular values s, and of s log s."""
     random = torch.Generator().manual_seed(0)
     columns = flat.shape[1]
     start = torch.randn(columns, LEADING, generator=random)
@@ -97,10 +97,10 @@ def _traces(flat: torch.Tensor) -> tuple[float, float]:
 def _quadrature(
     flat: torch.Tensor, starts: torch.Tensor, steps: int, aside: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Nodes s and weights w of v' f(flat.T flat) v = sum w f(s^2), for each start v.
+    """Return nodes s and weights w of v' f(flat.T flat) v = sum w f(s^2), for each start v.
 
     By bidiagonalisation (Golub and Kahan 1965): it never squares a singular value, so that small
-    ones survive float32. Directions `aside` are left out all along, or they would come back.
+    ones survive float32. Directions `aside` are removed in every step, otherwise they would return.
     """
     starts = _without(starts, aside)
     lengths = starts.norm(dim=0)
@@ -113,7 +113,7 @@ def _quadrature(
         left, length = _unit(flat @ right - left * before, lengths)
         diagonal.append(length)
         further = flat.T @ left
-        for _ in range(2):  # once more, or directions that were left come back
+        for _ in range(2):  # twice, otherwise removed directions return
             further = _without(further, aside)
             for earlier in basis:
                 further = further - earlier * (earlier * further).sum(0)
@@ -131,7 +131,7 @@ def _without(vectors: torch.Tensor, aside: torch.Tensor | None) -> torch.Tensor:
 
 
 def _unit(vectors: torch.Tensor, scale: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Vectors of length 1 and their lengths; zero where nothing but rounding is left."""
+    """Return vectors of length 1 and their lengths; zero if only rounding is left."""
     length = vectors.norm(dim=0)
     length = length.masked_fill(length <= 1e-6 * scale.clamp_max(1.0), 0.0)
     return torch.where(length > 0, vectors / length.clamp_min(1e-30), 0.0), length

@@ -28,34 +28,34 @@ DTYPES = {
     "U8": ("uint8", 1),
     "BOOL": ("bool", 1),
 }
-"""What safetensors calls a dtype: torch's name and the bytes of one value."""
+"""dtype of safetensors -> torch dtype and bytes of one value."""
 CODES = {name: code for code, (name, _) in DTYPES.items()}
 WIDTHS = dict(DTYPES.values())
 LENGTH_BYTES = 8
 MAX_HEADER_BYTES = 100_000_000
-"""The limit of the format."""
+"""Limit of the format."""
 MAX_DIMENSIONS = 64
-"""Of a tensor in torch."""
+"""Maximum number of dimensions of a tensor in torch."""
 MAX_SIZE = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """What is known of a tensor before it is read."""
+    """Shape and dtype of a tensor."""
 
     shape: tuple[int, ...]
     dtype: str
-    """torch's name for it, such as `bfloat16`."""
+    """torch dtype, such as `bfloat16`."""
 
     @property
     def nbytes(self) -> int:
-        """Size of its values."""
+        """Size of its values in bytes."""
         return prod(self.shape) * WIDTHS[self.dtype]
 
 
 @dataclass(frozen=True, slots=True)
 class TensorFile:
-    """A safetensors file whose header is sound."""
+    """A safetensors file with a valid header."""
 
     path: Path
     tensors: dict[str, TensorInfo]
@@ -68,7 +68,7 @@ class TensorFile:
 
         Raises:
             MissingInputError: there is no such file.
-            UnreadableError: it is cut off, or its header does not describe its content.
+            UnreadableError: it is truncated, or its header does not describe its content.
         """
         if not path.is_file():
             raise MissingInputError(
@@ -88,7 +88,7 @@ class TensorFile:
         return cls(path, {name: infos[name] for name in entries}, header, starts)
 
     def read(self, name: str) -> torch.Tensor:
-        """The values of one tensor, in memory of their own; threads may read at once."""
+        """Read the values of one tensor into new memory; thread-safe."""
         import torch  # heavy
 
         info = self.tensors[name]
@@ -97,7 +97,7 @@ class TensorFile:
         return values
 
     def read_into(self, values: torch.Tensor, name: str, start: int) -> None:
-        """Fill a row of values with those of a tensor, beginning with the one at `start`."""
+        """Fill a row with values of a tensor, beginning with the one at `start`."""
         import torch  # heavy
 
         if values.numel():
@@ -123,7 +123,7 @@ def _broken(path: Path, facts: str) -> UnreadableError:
 
 
 def _header(path: Path) -> tuple[bytes, int]:
-    """The header and where the values begin."""
+    """Return the header and the position of the values."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         length = int.from_bytes(file.read(LENGTH_BYTES), "little")
@@ -148,7 +148,7 @@ def _entries(path: Path, header: bytes) -> dict[str, Any]:
 
 
 def _offset(entry: Any) -> tuple[int, int]:
-    """Where a tensor lies, for sorting; nonsense is found by `_describe`."""
+    """Return the position of a tensor, for sorting; `_describe` reports invalid ones."""
     match entry:
         case {"data_offsets": [int(start), int(stop)]}:
             return start, stop

@@ -1,10 +1,10 @@
 """Models with different vocabularies: refused, or aligned by a stated rule.
 
 - `error`: refused.
-- `smallest`: the first rows that all have, if these stand for the same tokens everywhere.
-- `base`: the tokens of the base; a model that lacks one takes the base's row for it.
-- `union`: the tokens of the base and after them those that others added; a model that lacks one
-  takes the base's row, or the mean of the models that have it.
+- `smallest`: the first rows, as many as all models have, if their tokens are the same.
+- `base`: the tokens of the base; a model that lacks one uses the row of the base.
+- `union`: the tokens of the base, then those that other models added; a model that lacks one uses
+  the row of the base, or the mean of the models that have it.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ VOCABULARY_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What a tokenizer.json says.
+    """The content of a tokenizer.json.
 
     Attributes:
-        ids: of every token.
-        ordinary: of those that were not added later.
-        added: the entries of those that were.
+        ids: ids of all tokens.
+        ordinary: ids of the tokens that were not added later.
+        added: entries of the added tokens.
     """
 
     ids: dict[str, int]
@@ -46,12 +46,12 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class SharedVocabulary:
-    """Models that agree on their tokens.
+    """Models with the same tokens.
 
     Attributes:
-        models: to be merged.
-        tokenizer: the model whose tokenizer fits.
-        added: entries for tokenizer.json that it lacks.
+        models: models to merge.
+        tokenizer: the model whose tokenizer is used.
+        added: entries that its tokenizer.json lacks.
     """
 
     models: dict[str, Checkpoint]
@@ -60,10 +60,10 @@ class SharedVocabulary:
 
 
 def share_vocabulary(recipe: Recipe, models: dict[str, Checkpoint]) -> SharedVocabulary:
-    """Bring the models of a recipe to one vocabulary.
+    """Align the models of a recipe to one vocabulary.
 
     Raises:
-        ModelError: that is not possible, or was not asked for.
+        ModelError: that is not possible, or was not requested.
     """
     tokenizer_model = recipe.tokenizer if recipe.tokenizer in models else None
     main = tokenizer_model or recipe.base or next(iter(models))
@@ -87,7 +87,7 @@ def share_vocabulary(recipe: Recipe, models: dict[str, Checkpoint]) -> SharedVoc
 
 
 def read_tokens(model: Checkpoint) -> Tokens | None:
-    """The tokens of a model, if it has a tokenizer.json."""
+    """Return the tokens of a model, if it has a tokenizer.json."""
     path = model.tokenizer_folder / "tokenizer.json"
     if not path.is_file():
         return None
@@ -107,7 +107,7 @@ def read_tokens(model: Checkpoint) -> Tokens | None:
 
 
 def _rows(model: Checkpoint) -> int | None:
-    """Rows of the input embedding."""
+    """Return the number of rows of the input embedding."""
     sizes = (info.shape[0] for name, info in model.tensors.items() if has_a_row_per_token(name))
     return next(sizes, None)
 
@@ -115,9 +115,9 @@ def _rows(model: Checkpoint) -> int | None:
 def _is_same_vocabulary(
     rows: Mapping[str, int | None], tokens: Mapping[str, Tokens | None]
 ) -> bool:
-    """Equal sizes, and every ordinary token with the same number, as far as that is known.
+    """Return whether sizes are equal, and the ids of ordinary tokens, as far as known.
 
-    Added tokens may differ: fine-tuning gives reserved places new names.
+    Added tokens may differ: fine-tuning renames reserved tokens.
     """
     known = [item.ordinary for item in tokens.values() if item is not None]
     return len(set(rows.values())) == 1 and all(item == known[0] for item in known[1:])
@@ -179,7 +179,7 @@ def _resize(model: Checkpoint, rows: int, change_of: Any) -> Checkpoint:
 
 
 def _added_tokens(main: str, tokens: Mapping[str, Tokens]) -> list[dict[str, Any]]:
-    """Entries for the tokens that the main tokenizer lacks, numbered on from its last."""
+    """Return entries for the tokens that the main tokenizer lacks, numbered after its last."""
     have, entries = set(tokens[main].ids), []
     last = max(tokens[main].ids.values())
     for name, item in tokens.items():
@@ -210,7 +210,7 @@ def _by_token(
     token_ids = set(ids.values())
     for at in range(_rows(models[main]) or 0):
         if at not in token_ids:
-            row_indices[main][at] = at  # rows that no token has stay those of the base
+            row_indices[main][at] = at  # rows without a token stay those of the base
     resized = {
         name: _resize(
             model,
@@ -223,7 +223,7 @@ def _by_token(
 
 
 def _match_rows(tokens: Tokens, ids: Mapping[str, int], rows: int) -> list[int]:
-    """For each row of the result, the row of a model; -1 where it has none."""
+    """Return the row of a model for each row of the result; -1 if it has none."""
     row_indices = [-1] * rows
     for token, row in ids.items():
         row_indices[row] = tokens.ids.get(token, -1)
@@ -237,7 +237,7 @@ def _fill_missing_rows(
     name: str,
     tensor: str,
 ) -> TensorChange:
-    """Puts the rows of a model in order, and fills in what it lacks."""
+    """Return a change that sorts the rows of a model, and fills in missing ones."""
 
     def change(weight: torch.Tensor) -> torch.Tensor:
         import torch  # heavy
@@ -249,7 +249,7 @@ def _fill_missing_rows(
         total, count = torch.zeros(result.shape), torch.zeros(len(result))
         for other, at in row_indices.items():
             has = torch.tensor([row >= 0 for row in at])
-            if other != main:  # where the base has a row, that alone is taken
+            if other != main:  # if the base has a row, only that one is used
                 has &= torch.tensor([row < 0 for row in row_indices[main]])
             has &= lacking
             if has.any():
@@ -270,7 +270,7 @@ def _take_rows(weight: torch.Tensor, row_indices: Sequence[int]) -> torch.Tensor
 
 
 def _tensor_or_embedding(model: Checkpoint, tensor: str) -> str:
-    """The tensor itself, or the input embedding where the output layer is tied to it."""
+    """Return the tensor itself, or the input embedding if the output layer is tied to it."""
     if tensor in model.tensors:
         return tensor
     return next(name for name in model.tensors if has_a_row_per_token(name))

@@ -20,13 +20,13 @@ from forgetmap.stats import SampledShare, alarm_p, family_wise, sampled_share
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """What full runs say of the same group.
+    """Results of full runs for the same group.
 
     Attributes:
-        share: lost of the stable items; what the probe estimates.
-        forgetting: lost of all items, stable or not.
-        unseen: the part of it on items that are not stable, which no probe sees.
-        gained: of all items, which no probe sees.
+        share: lost share of the stable items, which the probe estimates.
+        forgetting: lost share of all items, stable or not.
+        unseen: the part of it on items that are not stable, which a probe cannot detect.
+        gained: gained share of all items, which a probe cannot detect.
     """
 
     share: float
@@ -37,16 +37,16 @@ class Full:
 
 @dataclass(frozen=True, slots=True)
 class GroupFinding:
-    """What a probe says of one group.
+    """Result of a probe for one group.
 
     Attributes:
-        name: of the group.
-        lost: share of the stably known items, with its limits.
-        missing: chosen items without a scored answer.
-        floor: share that an unchanged model would have wrong.
-        p: chance of so many wrong answers from an unchanged model.
-        alarm: whether that is too small to believe, all groups considered.
-        full: what full runs say; None if there are none.
+        name: name of the group.
+        lost: lost share of the stably known items, with its bounds.
+        missing: number of chosen items without a scored answer.
+        floor: wrong share of an unchanged model.
+        p: probability of this many wrong answers from an unchanged model.
+        alarm: whether p is significant, corrected for all groups.
+        full: results of full runs; None if there are none.
     """
 
     name: str
@@ -59,7 +59,7 @@ class GroupFinding:
 
     @property
     def agrees(self) -> bool | None:
-        """Whether the limits hold what full runs say; None if either says nothing."""
+        """Whether the interval contains the result of full runs; None if either is missing."""
         if self.full is None or not self.lost.asked:
             return None
         near = 1e-9
@@ -79,7 +79,7 @@ class ItemDesign:
 
 
 def read_design(path: Path) -> list[ItemDesign]:
-    """How the items of a probe were chosen."""
+    """Read how the items of a probe were chosen."""
     designs = []
     for line, row in table_rows(path):
         mark = row.get(PROBE_COLUMN)
@@ -118,19 +118,19 @@ def check_probe(
     metric: str | None = None,
     level: float = LEVEL,
 ) -> list[GroupFinding]:
-    """What the run of a model on a probe says of each group.
+    """Evaluate the run of a model on a probe, by group.
 
     Args:
         probe: the file of items.
-        run: of the model after, on these items; further items in it are not looked at.
+        run: run of the model after on these items; further items are ignored.
         before: the full runs that the probe was chosen from.
         full: a full run of the model after, to compare with.
-        metric: where a run has several.
-        level: confidence of the limits; an unchanged model raises any alarm at all with a
+        metric: metric to use, if a run has several.
+        level: confidence level of the bounds; an unchanged model raises any alarm at all with a
             probability of at most 1 - level.
 
     Raises:
-        UsageError: no item of the probe is in the run, or the level is no confidence.
+        UsageError: no item of the probe is in the run, or the level is out of range.
     """
     make_rule({"level": level})
     designs = read_design(probe)
@@ -186,7 +186,7 @@ def _finding(
 def _full(
     designs: Sequence[ItemDesign], before: Sequence[Any], full: Any, metric: str | None
 ) -> dict[str, Full]:
-    """The same shares from full runs, and what a probe cannot see of them."""
+    """Compute the same shares from full runs, and the parts that a probe cannot detect."""
     if not before:
         raise UsageError(
             "--full needs --before",
@@ -216,7 +216,7 @@ def _summed(pairs: Sequence[tuple[float, float, bool]]) -> Full:
 
 
 def findings_json(findings: Sequence[GroupFinding]) -> str:
-    """All of it."""
+    """Return all results as JSON."""
     groups = [
         asdict(finding) | {"agrees": finding.agrees, "lost": _without_nan(asdict(finding.lost))}
         for finding in findings
@@ -225,5 +225,5 @@ def findings_json(findings: Sequence[GroupFinding]) -> str:
 
 
 def _without_nan(values: Mapping[str, float]) -> dict[str, float | None]:
-    """JSON has no word for it."""
+    """Replace NaN by None, because JSON has no NaN."""
     return {name: None if math.isnan(value) else value for name, value in values.items()}

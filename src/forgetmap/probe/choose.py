@@ -29,17 +29,17 @@ TOTAL = "total"
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What was chosen from one group of items.
+    """The chosen items of one group.
 
     Attributes:
-        name: of the category or task, or `total`.
-        items: in the full run.
+        name: name of the category or task, or `total`.
+        items: number of items in the full run.
         right: share of right answers to them.
-        stable: items known stably.
-        chosen: of these.
-        floor: share that an unchanged model would have wrong of the chosen, at most.
-        detectable: smallest loss among the stable items that the chosen show four times in five;
-            None if none.
+        stable: number of stably known items.
+        chosen: number of chosen items among them.
+        floor: upper bound of the wrong share of an unchanged model on the chosen items.
+        detectable: smallest loss among the stable items that the chosen ones detect with 80 %
+            probability; None if there is none.
     """
 
     name: str
@@ -53,13 +53,13 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The chosen items, and what they can show.
+    """The chosen items, and the losses they can detect.
 
     Attributes:
-        rows: of the file, ready to be asked.
-        groups: what was chosen from each.
-        evidence: how it is known that items are known stably.
-        detect: the loss that each group was to show.
+        rows: rows of the file, ready to evaluate.
+        groups: chosen items of each group.
+        evidence: why items count as stably known.
+        detect: the loss to detect in each group.
     """
 
     rows: tuple[Mapping[str, Any], ...]
@@ -68,7 +68,7 @@ class Probe:
     detect: float
 
     def to_json(self) -> str:
-        """Without the items."""
+        """Return a summary as JSON, without the items."""
         summary = {"evidence": self.evidence, "detect": self.detect, "chosen": len(self.rows)}
         return json.dumps(summary | {"groups": [asdict(group) for group in self.groups]}, indent=2)
 
@@ -87,12 +87,13 @@ def choose_probe(
 
     Args:
         runs: a run with repeats, or several runs of one model.
-        detect: forgetting, as a share of what is known stably, that is to be seen in each group.
-        by: what the groups are.
-        suite: its name and itself; then items are asked as there, else by what the run recorded.
-        lead: log-likelihood by which a single answer must lead to count as stable.
-        seed: of the choice.
-        metric: where a run has several.
+        detect: forgetting to detect in each group, as a share of what is known stably.
+        by: kind of the groups.
+        suite: name and suite; then items are evaluated with its settings, else as recorded in the
+            run.
+        lead: minimum lead in log-likelihood of a single answer that counts as stable.
+        seed: seed of the selection.
+        metric: metric to use, if a run has several.
     """
     if not 0 < detect < 1:
         raise UsageError(
@@ -124,7 +125,7 @@ def choose_probe(
 
 
 def group_of(item: AnsweredItem, by: By) -> str:
-    """What an item is counted with."""
+    """Return the group of an item."""
     return {"category": item.category or item.task, "task": item.task, "total": TOTAL}[by]
 
 
@@ -136,7 +137,7 @@ def _from_group(
     detect: float,
     seed: int,
 ) -> tuple[list[tuple[AnsweredItem, int]], Group]:
-    """Items of one group, each with the number of those in its task that it stands for."""
+    """Choose items of one group, each with the number of items in its task that it represents."""
     least, floor = known.floor(items)
     number = items_to_detect(detect, floor=floor, least=least)
     tasks: dict[str, list[AnsweredItem]] = {}
@@ -154,7 +155,7 @@ def _from_group(
 
 
 def _draw(seed: int, key: Key) -> bytes:
-    """A place in the order of drawing, of the item alone: larger probes contain smaller ones."""
+    """Return a sort key that depends only on the item: larger probes contain smaller ones."""
     return sha256("\n".join((str(seed), *key)).encode()).digest()
 
 
@@ -187,7 +188,7 @@ def _row(item: Item, task: str, category: str | None, mark: Mapping[str, Any]) -
 
 
 def _rows_of_run(chosen: Mapping[Key, Mapping[str, Any]], run: Run) -> list[dict[str, Any]]:
-    """Items as the run recorded them."""
+    """Return items as recorded in the run."""
     with reading(run):
         texts = {} if run.texts is None else _by_item(run.texts, ("question", "options"))
         golds = _by_item(run.scores, ("gold", "category"))
@@ -206,21 +207,21 @@ def _rows_of_run(chosen: Mapping[Key, Mapping[str, Any]], run: Run) -> list[dict
         item = Item(
             key[1], text["question"], gold["gold"], options=tuple(text.get("options") or ())
         )
-        # A file of items has one category per task; the group is in the mark in any case.
+        # A file of items has one category per task; the mark always has the group.
         only = gold.get("category") if len(categories[key[0]]) == 1 else None
         rows.append(_row(item, key[0], only, mark))
     return rows
 
 
 def _by_item(frame: Frame, columns: Sequence[str]) -> dict[Key, dict[str, Any]]:
-    """What is recorded of each item."""
+    """Return the recorded columns of each item."""
     present = [name for name in columns if name in frame.collect_schema().names()]
     rows = frame.select("task", "item", *present).collect().rows(named=True)
     return {(row["task"], str(row["item"])): row for row in rows}
 
 
 def write_probe(probe: Probe, path: Path, *, overwrite: bool = False) -> Path:
-    """Write the items, one per line; `--suite` takes the file."""
+    """Write the items, one per line, as a file for `--suite`."""
     if path.suffix != ".jsonl":
         raise UsageError(
             f"{path} is not a name of a JSON Lines file", hint="use the extension .jsonl."

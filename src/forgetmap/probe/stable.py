@@ -15,8 +15,8 @@ from forgetmap.sources import open_run
 from forgetmap.stats import self_loss
 
 DEFAULT_LEAD = 1.0
-"""How much more likely, in units of the natural logarithm, the right option must be than any other
-for an answer that was given once to count as stable."""
+"""Minimum lead of the right option over any other, as a difference of log-likelihoods, for a single
+answer to count as stable."""
 CORRECT_AT = 0.5
 
 Evidence = Literal["repeats", "margin", "one answer"]
@@ -26,15 +26,15 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class AnsweredItem:
-    """What a model made of one item.
+    """The answers of a model to one item.
 
     Attributes:
-        task: of the item.
+        task: task of the item.
         item: its id.
-        category: of the item.
-        right: right answers.
-        answers: scored answers.
-        lead: how much more likely the answer was than the next option; None if nobody knows.
+        category: category of the item.
+        right: number of right answers.
+        answers: number of scored answers.
+        lead: lead of the answer over the next option in log-likelihood; None if unknown.
     """
 
     task: str
@@ -46,12 +46,12 @@ class AnsweredItem:
 
     @property
     def key(self) -> Key:
-        """Tells it from every other item of a run."""
+        """Unique key of the item in a run."""
         return self.task, self.item
 
     @property
     def share(self) -> float:
-        """Of right answers."""
+        """Share of right answers."""
         return self.right / self.answers
 
 
@@ -62,7 +62,7 @@ class Known:
     Attributes:
         answered: all items with a scored answer.
         stable: those it knows stably.
-        evidence: how that is known.
+        evidence: why items count as stable.
     """
 
     answered: tuple[AnsweredItem, ...]
@@ -70,10 +70,10 @@ class Known:
     evidence: Evidence
 
     def floor(self, items: Sequence[AnsweredItem]) -> tuple[float, float]:
-        """Share of the stable ones that an unchanged model has wrong: at least, and at most.
+        """Return bounds of the share of the stable items that an unchanged model gets wrong.
 
-        At most is an upper confidence limit: few items with one wrong answer in a small group do
-        not mean that there are none.
+        The upper one is a confidence bound, because a small group may show no wrong answers by
+        chance.
         """
         if self.evidence != "repeats":
             return 0.0, 0.0
@@ -82,13 +82,13 @@ class Known:
 
 
 def open_repeats(sources: Sequence[Any]) -> Run:
-    """One run, or several of the same model as its repeats."""
+    """Open one run, or several of the same model as its repeats."""
     runs = [open_run(source) for source in sources]
     return runs[0] if len(runs) == 1 else as_repeats(runs, origin=runs[0].origin)
 
 
 def answered_items(run: Run, metric: str | None = None) -> list[AnsweredItem]:
-    """Every item with a scored answer, in the order of task and id."""
+    """Return every item with a scored answer, sorted by task and id."""
     side = prepare(run, metric)
     frame = side.measured.scores
     present = frame.collect_schema().names()
@@ -126,15 +126,15 @@ def _answered_item(row: Mapping[str, Any]) -> AnsweredItem:
 
 
 def known_stably(run: Run, *, lead: float = DEFAULT_LEAD, metric: str | None = None) -> Known:
-    """The items that the model of a run knows stably.
+    """Return the items that the model of a run knows stably.
 
     Args:
-        run: a full run of it, with repeats if answers were sampled.
-        lead: log-likelihood by which a single answer must lead.
-        metric: `METRIC` or `METRIC/SCORER`, where a run has several.
+        run: a full run, with repeats if answers were sampled.
+        lead: minimum lead in log-likelihood of a single answer.
+        metric: `METRIC` or `METRIC/SCORER`, if a run has several.
 
     Raises:
-        UsageError: answers were sampled, once: nobody knows what is stable.
+        UsageError: answers were sampled only once, so stability is unknown.
     """
     answered = answered_items(run, metric)
     if any(item.answers > 1 for item in answered):

@@ -18,20 +18,20 @@ Flags = NDArray[np.bool_]
 KEPT, LOST, GAINED, NEVER = 0, 1, 2, 3
 CLASSES = ("kept", "lost", "gained", "never")
 OPEN_ANSWERS = 1_000_003
-"""Possible answers to an open-ended item."""
+"""Number of possible answers to an open-ended item."""
 
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """How both models guess and how firmly they know.
+    """Guessing habits and mastery of both models.
 
     Attributes:
         persistence: probability that a guess after repeats the guess before.
-        letter_bias: weight of each letter in a guess, the first letter first; the last weight
-            holds for all further letters, and none at all means uniform.
+        letter_bias: weight of each letter in a guess, in order; the last weight applies to all
+            further letters, and empty means uniform.
         moved_bias: the same for the model after; None means unchanged.
-        mastery: mean probability of being right on a known item; 1 is always.
-        spread: how much mastery differs between items: 0 not at all, 1 as much as it can.
+        mastery: mean probability of a right answer to a known item; 1 is always.
+        spread: variation of mastery between items, from 0 (none) to 1 (maximum).
     """
 
     persistence: float = 0.0
@@ -44,10 +44,10 @@ class Habits:
 def draw_classes(
     rng: np.random.Generator, items: int, *, known: float, lost: float, gained: float
 ) -> Ints:
-    """The latent class of each item.
+    """Draw the latent class of each item.
 
     `known` is the share known before, `lost` the share of those lost, `gained` the share of the
-    unknown that is gained. Shares are met as exactly as whole items allow.
+    unknown that is gained. Shares are exact up to whole items.
     """
     n_known = round(known * items)
     n_lost = round(lost * n_known)
@@ -57,7 +57,7 @@ def draw_classes(
 
 
 def draw_mastery(rng: np.random.Generator, items: int, habits: Habits) -> Reals:
-    """The probability of being right, were the item known: beta with the wanted mean and spread."""
+    """Draw the probability of a right answer to each item, if known: beta distributed."""
     if habits.spread <= 0 or habits.mastery in (0.0, 1.0):
         return np.full(items, habits.mastery)
     concentration = 1 / min(habits.spread, 0.999) - 1
@@ -66,7 +66,7 @@ def draw_mastery(rng: np.random.Generator, items: int, habits: Habits) -> Reals:
 
 
 def letter_weights(bias: Sequence[float], k: int) -> Reals:
-    """The probability of each of k letters in a guess."""
+    """Return the probability of each of k letters in a guess."""
     padded = [*bias, *[bias[-1]] * k][:k] if len(bias) else [1.0] * k
     weights: Reals = np.array(padded) / sum(padded)
     return weights
@@ -75,19 +75,19 @@ def letter_weights(bias: Sequence[float], k: int) -> Reals:
 def draw_guesses(
     rng: np.random.Generator, shape: tuple[int, int], k: int, bias: Sequence[float]
 ) -> Ints:
-    """The letter of each guess."""
+    """Draw the letter of each guess."""
     return rng.choice(k, size=shape, p=letter_weights(bias, k))
 
 
 def draw_misses(rng: np.random.Generator, gold_s: Ints, repeats: int) -> Ints:
-    """Guesses at open-ended items: never right, for there are too many answers."""
+    """Draw guesses at open-ended items, which are never right: there are too many answers."""
     distance = rng.integers(1, OPEN_ANSWERS, size=(len(gold_s), repeats))
     return (gold_s[:, None] + distance) % OPEN_ANSWERS
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What both models answered on one task.
+    """Answers of both models to one task.
 
     Attributes:
         classes_S: latent class of each item.
@@ -105,7 +105,7 @@ class Answers:
 def answer_items(
     rng: np.random.Generator, classes_s: Ints, *, k: int | None, repeats: int, habits: Habits
 ) -> Answers:
-    """Both models answer items with k options, or open-ended ones; the unknown they guess."""
+    """Let both models answer items with k options, or open-ended ones; unknown ones are guessed."""
     shape = (len(classes_s), repeats)
     gold_s = rng.integers(k or OPEN_ANSWERS, size=len(classes_s))
     mastery_s = draw_mastery(rng, len(classes_s), habits)

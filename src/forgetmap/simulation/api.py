@@ -23,7 +23,7 @@ from forgetmap.simulation.answers import (
 )
 
 MOST_OPTIONS = 26
-"""As many as there are letters."""
+"""Maximum number of options: the number of letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def _answer(rng: np.random.Generator, task: SimulatedTask, setting: _Setting) ->
 
 
 def _failures(rng: np.random.Generator, classes_s: Ints, setting: _Setting) -> list[str | None]:
-    """How lost items fail after, where not by a wrong answer."""
+    """Draw the outcome of lost items after, if it is not a wrong answer."""
     names = [None, *setting.failures]
     shares = [max(1 - sum(setting.failures.values()), 0.0), *setting.failures.values()]
     drawn = rng.choice(len(names), size=len(classes_s), p=shares)
@@ -133,7 +133,7 @@ def _failures(rng: np.random.Generator, classes_s: Ints, setting: _Setting) -> l
 def _rows(
     task: SimulatedTask, gold_s: Ints, chosen_s_r: Ints, broken: list[str | None] | None
 ) -> dict[str, list[Any]]:
-    """The columns of one task of one run, item by item and repeat by repeat."""
+    """Return the columns of one task of one run, by item and repeat."""
     rows: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
     for number, gold in enumerate(gold_s.tolist()):
         options = [_option(task, number, letter) for letter in range(task.k)] if task.k else None
@@ -206,7 +206,7 @@ def _check(tasks: Sequence[SimulatedTask], setting: _Setting) -> None:
 
 
 def _task_faults(tasks: Sequence[SimulatedTask]) -> Iterator[tuple[str, str]]:
-    """What makes no sense, and what to do."""
+    """Return invalid values, each with a hint."""
     names = [task.name for task in tasks]
     if not tasks or len(set(names)) < len(names):
         yield "a simulation needs tasks with unique names", "rename or add tasks."

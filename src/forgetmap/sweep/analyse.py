@@ -34,17 +34,17 @@ from forgetmap.sweep.result import (
 from forgetmap.sweep.states import Flags, States
 
 BASE, TUNED = 0, 1
-"""Places of the parents among the runs; the merges follow."""
+"""Indices of the parents among the runs; the merges follow."""
 ALL_ITEMS = "all items"
-"""The group of everything."""
+"""Name of the group of all items."""
 DEFAULT_BUDGET = 0.5
-"""Of what the tuned model forgot: the budget of a merge unless another is given."""
+"""Default budget of a merge, as a share of what the tuned model forgot."""
 NO_GAIN = "the tuned model gained nothing"
 NO_LOSS = "the tuned model forgot nothing"
 
 
 class PathPoint(NamedTuple):
-    """Where on which path a merge stands, and its place among the runs."""
+    """A merge on a path, and its index among the runs."""
 
     method: str
     weight: float
@@ -53,13 +53,13 @@ class PathPoint(NamedTuple):
 
     @property
     def is_parent(self) -> bool:
-        """Whether it is an end of the path, no merge."""
+        """Whether it is an end of the path, not a merge."""
         return self.run in (BASE, TUNED)
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """All that is measured along a path."""
+    """All measured quantities along a path."""
 
     forgetting: Rates
     transfer: Rates
@@ -73,7 +73,7 @@ class Measured:
 
 
 Headlines = Mapping[int, Mapping[str, GroupResult]]
-"""Run -> category (`ALL` for everything) -> what `compare` says, against base."""
+"""Run -> category (`ALL` for everything) -> result of the comparison with base."""
 
 
 def analyse_pair(
@@ -86,16 +86,16 @@ def analyse_pair(
     budget: float = DEFAULT_BUDGET,
     notices: Sequence[str] = (),
 ) -> PairResult:
-    """Everything that is said about the merges of two models.
+    """Return the result of the merges of two models.
 
     Args:
         states: answers of base, tuned and merges.
-        merges: all points in the order they are told.
-        names: of the tuned model as it was given, and of its run.
-        headlines: of the comparisons with base.
-        drift: how far the weights moved.
-        budget: most forgetting of a merge, as a share of what tuned forgot.
-        notices: what a reader must know besides.
+        merges: all points in display order.
+        names: name of the tuned model as given, and of its run.
+        headlines: results of the comparisons with base.
+        drift: weight difference.
+        budget: maximum forgetting of a merge, as a share of what tuned forgot.
+        notices: further notices.
     """
     measured = measure(states, merges, budget)
     family = [index for index, merge in enumerate(merges) if not merge.is_parent]
@@ -121,7 +121,7 @@ def analyse_pair(
 
 
 def measure(states: States, merges: Sequence[PathPoint], budget: float) -> Measured:
-    """Shares and means along the path; limits of `together` hold over all merges at once."""
+    """Compute shares and means along the path; bounds of `together` hold for all merges at once."""
     runs = [merge.run for merge in merges]
     family = [index for index, merge in enumerate(merges) if not merge.is_parent]
     base, tuned, here = states.right[BASE], states.right[TUNED], states.right[runs]
@@ -155,9 +155,9 @@ def measure(states: States, merges: Sequence[PathPoint], budget: float) -> Measu
 def over_limits(
     over: Reals, design: ClusterDesign, merges: Sequence[PathPoint]
 ) -> list[float | None]:
-    """Of each merge, the one-sided upper limit of forgetting less the budget.
+    """Return for each merge the one-sided upper bound of forgetting minus the budget.
 
-    Every path is a sequence of its own; they share the error rate.
+    Every path is a separate sequence; they share the error rate.
     """
     if over.shape[1] < 2:
         return [None] * len(merges)
@@ -170,10 +170,10 @@ def over_limits(
 
 
 def certified_merges(merges: Sequence[PathPoint], limits: Sequence[float | None]) -> set[int]:
-    """Merges surely within the budget: of each path, by ascending weight, up to the first failure.
+    """Return merges certified within the budget: per path, by weight, up to the first failure.
 
-    The order is fixed before looking, so an error needs the first merge beyond the budget to pass:
-    each is tested at the whole error rate, whatever the shape of the losses.
+    The order is fixed in advance, so an error requires that the first merge beyond the budget
+    passes: each is tested at the whole error rate, whatever the shape of the losses.
     """
     certified = set()
     for method in {merge.method for merge in merges}:
@@ -193,7 +193,7 @@ def certified_merges(merges: Sequence[PathPoint], limits: Sequence[float | None]
 def _with_ends(
     rates: Rates, merges: Sequence[PathPoint], ends: tuple[float | None, float | None]
 ) -> Rates:
-    """The same with what is so by definition for the parents: nobody forgets against itself."""
+    """Set the values of the parents that hold by definition: a model forgets nothing of itself."""
 
     def fixed(estimates: Sequence[Estimate]) -> list[Estimate]:
         return [
@@ -207,10 +207,10 @@ def _with_ends(
 
 
 def choose(points: Sequence[PointResult], budget: float, tuned: str) -> Choice:
-    """Of the merges surely within the budget, the one that keeps most of what tuned gained.
+    """Choose the merge certified within the budget that keeps most of what tuned gained.
 
-    Where none of them keeps anything worth it, no merge helps; the best of those within the budget
-    by their estimate is named, and called unsure.
+    If none of them keeps enough, no merge helps; the best of those within the budget by their
+    estimate is named, and marked as not certified.
     """
     merges = [index for index, point in enumerate(points) if point.reused is None]
     nothing = next((points[p].benefit.reason for p in merges if points[p].benefit.reason), None)
@@ -233,7 +233,7 @@ def choose(points: Sequence[PointResult], budget: float, tuned: str) -> Choice:
 
 
 def _best(points: Sequence[PointResult], merges: Sequence[int], state: Within) -> int | None:
-    """Of the merges in a state, the one that keeps most of the gains."""
+    """Return the merge in a state that keeps most of the gains."""
     candidates = [index for index in merges if points[index].within == state]
     return max(candidates, key=lambda index: _order(points[index]), default=None)
 
@@ -243,7 +243,7 @@ def _keeps_gains(point: PointResult) -> bool:
 
 
 def correlate(pairs: Sequence[PairResult]) -> Correlation:
-    """Rank correlation of how far weights moved with how much merging helped."""
+    """Compute the rank correlation of weight difference and benefit of merging."""
     known = [
         (pair.drift.total.relative, pair.greatest_benefit.value)
         for pair in pairs
@@ -271,12 +271,12 @@ def _order(point: PointResult) -> tuple[float, float]:
 
 
 def _old(states: States) -> Flags:
-    """What may be forgotten: all but the target; all where the target is all there is."""
+    """Return the items that may be forgotten: all but the target; all if there is nothing else."""
     return ~states.target if not states.target.all() else np.ones_like(states.target)
 
 
 def _new(states: States) -> Flags:
-    """Where gains count: the target, or everything."""
+    """Return the items on which gains count: the target, or all."""
     return states.target if states.target.any() else np.ones_like(states.target)
 
 
@@ -306,7 +306,7 @@ def _loss_above(
 
 
 def _barriers(states: States, merges: Sequence[PathPoint]) -> list[Barrier]:
-    """The greatest distance from the line, of every path, over all items and by category."""
+    """Return the largest distance below the line of every path, over all items and by category."""
     groups = {ALL_ITEMS: np.ones(states.category.size, bool)}
     groups |= {name: states.category == name for name in states.categories}
     barriers = []
@@ -385,7 +385,7 @@ def _within(over: Estimate, *, certified: bool) -> Within:
 
 
 def _front(merges: Sequence[PathPoint], measured: Measured) -> tuple[set[int], set[int]]:
-    """The points that none beats in both, and those that some point surely beats in both."""
+    """Return the points that none beats in both, and those significantly beaten in both."""
     cost, kept = measured.forgetting, measured.retained
     places = [index for index in range(len(merges)) if kept.alone[index].value is not None]
     beaten, surely = set(), set()

@@ -23,7 +23,7 @@ from forgetmap.sweep.states import gather_states
 
 
 class MergedPath(NamedTuple):
-    """One tuned model: as it was given, its run, and the runs of its merges, ends included."""
+    """One tuned model: as given, its run, and the runs of its merges, ends included."""
 
     model: str
     run: str
@@ -35,9 +35,9 @@ class Sweep(Presentable):
     """What merges of two models keep, forget and retain.
 
     Attributes:
-        result: all numbers and words, as in `--json`.
-        from_base: base against every tuned model and merge.
-        from_tuned: name of a tuned model's run -> it against base and its merges.
+        result: all numbers and texts, as in `--json`.
+        from_base: comparisons of base with every tuned model and merge.
+        from_tuned: name of the run of a tuned model -> its comparisons with base and its merges.
     """
 
     result: SweepResult
@@ -45,7 +45,7 @@ class Sweep(Presentable):
     from_tuned: Mapping[str, FanOut | Comparison] = field(default_factory=dict)
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """All numbers and words as JSON; the schema is in docs/schemas."""
+        """All numbers and texts as JSON; the schema is in docs/schemas."""
         return self.result.to_json(indent=indent)
 
     def __repr__(self) -> str:
@@ -63,17 +63,17 @@ def compare_runs(
     drifts: Sequence[WeightDrift | None] = (),
     rule: Rule | None = None,
 ) -> Sweep:
-    """Everything that runs on disk say about a sweep.
+    """Compare the runs of a sweep on disk.
 
     Args:
-        folder: where the runs are.
-        base: the model as it was given, and the name of its run.
+        folder: folder of the runs.
+        base: the model as given, and the name of its run.
         paths: the tuned models and their merges.
-        suite: what was asked.
+        suite: name of the suite.
         targets: tasks that the tuned models were trained for.
-        budget: most forgetting of the best merge, as a share of what tuned forgot.
-        drifts: how far the weights of each tuned model moved.
-        rule: what counts as right.
+        budget: maximum forgetting of the best merge, as a share of what tuned forgot.
+        drifts: weight difference of each tuned model.
+        rule: rule of the comparisons.
     """
     rule = rule or Rule()
     if not paths:

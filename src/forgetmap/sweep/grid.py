@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from forgetmap.merge import Recipe
 
 MAX_WEIGHTS = 1001
-"""Weights of a sweep."""
+"""Maximum number of weights of a sweep."""
 DEFAULT_DENSITY = 0.5
-"""Share of changes that sparse methods keep, unless another is given."""
+"""Default share of changes that sparse methods keep."""
 WEIGHTS_HINT = "use START:STOP:STEP such as 0:1:0.1, or values such as 0.2,0.5,0.8."
 
 
@@ -27,19 +27,19 @@ class Merge(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Fit for a file name."""
+        """Name for files."""
         return f"{self.method}-{self.weight:g}"
 
     @property
     def parent(self) -> str | None:
-        """The parent that comes out, bit for bit, where one does."""
+        """The parent that equals the merge bit for bit, if any."""
         if self.weight == 0:
             return "base"
         return "tuned" if self.weight == 1 and self.method in _TO_THE_END else None
 
 
 def parse_weights(text: str) -> tuple[float, ...]:
-    """`0:1:0.1` or `0.2,0.8` as shares of the tuned model, in order, each once."""
+    """Parse `0:1:0.1` or `0.2,0.8` as shares of the tuned model, sorted, each once."""
     try:
         if ":" in text:
             start, stop, step = (Decimal(part.strip()) for part in text.split(":"))
@@ -54,7 +54,7 @@ def parse_weights(text: str) -> tuple[float, ...]:
 
 
 def check_weights(weights: Sequence[float]) -> tuple[float, ...]:
-    """The same in order, each once; all between 0 and 1."""
+    """Return weights sorted, each once; all must be between 0 and 1."""
     if not weights or not all(0 <= weight <= 1 for weight in weights):
         text = ", ".join(f"{weight:g}" for weight in weights[:5])
         raise UsageError(
@@ -65,7 +65,7 @@ def check_weights(weights: Sequence[float]) -> tuple[float, ...]:
 
 
 def check_methods(methods: Sequence[str]) -> tuple[str, ...]:
-    """Methods that have a path from base to tuned."""
+    """Check that methods have a path from base to tuned."""
     for method in methods:
         if method not in PATHS:
             near = get_close_matches(method, PATHS, n=1)
@@ -84,7 +84,7 @@ Weights = str | Sequence[float] | Sequence[str]
 
 
 def merges_of(methods: Sequence[str], weights: Weights) -> list[Merge]:
-    """Every method at its weights, each path with both its ends."""
+    """Return every method at its weights, each path with both its ends."""
     checked = check_methods(methods)
     grids = _grids(weights, len(checked))
     return [
@@ -110,7 +110,7 @@ def _grids(weights: Weights, methods: int) -> list[tuple[float, ...]]:
 
 
 def recipe_of(merge: Merge, base: str, tuned: str, *, density: float, seed: int) -> Recipe:
-    """The recipe of a merge."""
+    """Return the recipe of a merge."""
     from forgetmap.merge import Recipe  # pydantic, yaml
 
     spec = PATHS[merge.method](base, tuned, merge.weight, density)
@@ -136,7 +136,7 @@ def _between(parameter: str) -> Callable[[str, str, float, float], Spec]:
 
 
 def _changes(*, thin: bool) -> Callable[[str, str, float, float], Spec]:
-    """The base plus `lambda` times the change; methods that thin it out keep `density` of it."""
+    """Add `lambda` times the change to the base; methods that thin it out keep `density` of it."""
 
     def make_spec(base: str, tuned: str, weight: float, density: float) -> Spec:
         parameters = {"weight": 1.0, **({"density": density} if thin else {})}

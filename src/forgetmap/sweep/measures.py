@@ -29,20 +29,20 @@ TOGETHER = "all merges at once"
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """One share at every point, as estimates with limits of their own and for all at once."""
+    """One share at every point, with pointwise and simultaneous intervals."""
 
     alone: list[Estimate]
     together: list[Estimate]
 
 
 def rates(hits: Flags, design: ClusterDesign, family: Sequence[int], why_none: str) -> Rates:
-    """Shares of hits, one row per point.
+    """Compute shares of hits, one row per point.
 
     Args:
-        hits: point x answer, of the answers that the share is of.
-        design: which answers are not independent.
-        family: the points among which one may be chosen.
-        why_none: what to say where there are no answers.
+        hits: point x answer, among the answers of the denominator.
+        design: dependence between answers.
+        family: points from which one may be chosen.
+        why_none: reason to state if there are no answers.
     """
     if not hits.shape[1]:
         nothing = [Estimate(value=None, method="share", reason=why_none)] * len(hits)
@@ -56,7 +56,7 @@ def rates(hits: Flags, design: ClusterDesign, family: Sequence[int], why_none: s
 
 
 def share(scores: Reals, design: ClusterDesign, z: float, note: str = "") -> Estimate:
-    """A share with the limits of Wilson's kind that `compare` has."""
+    """Return a share with a Wilson-type interval, as in `compare`."""
     effect, _ = design.effect(scores)
     interval = score_interval(raw_sums(scores.size, scores.sum()), z=z, inflate=effect)
     method = f"share, {SCORE}" + (f", {note}" if note else "")
@@ -75,15 +75,15 @@ def sum_less_one(
     family: Sequence[int],
     why: str,
 ) -> Rates:
-    """The sum of two shares of different answers, less 1; limits combined from theirs.
+    """Return the sum of two shares of different answers, minus 1; intervals are combined.
 
-    MOVER (Zou and Donner 2008): the distance of each limit is the root of the sum of squares.
+    MOVER (Zou and Donner 2008): the distance of each bound is the root of the sum of squares.
     """
     if not first.shape[1] or not second.shape[1]:
         nothing = [Estimate(value=None, method="retained + recovered - 1", reason=why)] * len(first)
         return Rates(nothing, nothing)
     one, two = first.astype(float), second.astype(float)
-    # Their influence on the sum: different answers, so side by side.
+    # Their influence on the sum: different answers, so concatenated.
     both = np.hstack([_influence(one), _influence(two)])
     z = joint_quantile(both[list(family)], _joined(designs, one.shape[1], two.shape[1]))
     kinds = []
@@ -99,7 +99,7 @@ def sum_less_one(
 def means(
     scores: Reals, design: ClusterDesign, family: Sequence[int], method: str
 ) -> list[Estimate]:
-    """Means of item scores with limits for all points of the family at once."""
+    """Return means of item scores with intervals for all points of the family at once."""
     if scores.shape[1] < 2:
         return [Estimate(value=None, method=method, reason="too few items")] * len(scores)
     z = joint_quantile(scores[list(family)], design) if len(family) else normal_quantile()
@@ -107,9 +107,9 @@ def means(
 
 
 def greatest(estimates: Sequence[Estimate], method: str) -> tuple[Estimate, int]:
-    """The greatest of several that have limits for all at once, and its place.
+    """Return the largest of several estimates with simultaneous intervals, and its index.
 
-    The greatest truth lies between the greatest lower and the greatest upper limit.
+    The largest true value is between the largest lower and the largest upper bound.
     """
     known = [
         (estimate.value, index)
@@ -128,7 +128,7 @@ def greatest(estimates: Sequence[Estimate], method: str) -> tuple[Estimate, int]
 def _quantiles(
     scores: Reals, design: ClusterDesign, family: Sequence[int]
 ) -> tuple[NDArray[np.float64], float]:
-    """Of each row alone, and of the family at once."""
+    """Return quantiles of each row alone, and of the family at once."""
     from scipy.special import stdtrit  # heavy, only here
 
     freedoms = [design.effect(row)[1] for row in scores]
@@ -151,7 +151,7 @@ def _joined(designs: tuple[ClusterDesign, ClusterDesign], first: int, second: in
         np.arange(size, dtype=np.int64) if estimate.cluster is None else estimate.cluster
         for estimate, size in zip(designs, (first, second), strict=True)
     ]
-    # A cluster may hold answers of both kinds; those stay together.
+    # A cluster may contain answers of both kinds, which stay together.
     return ClusterDesign(np.concatenate(numbers))
 
 

@@ -33,8 +33,8 @@ class PointGroup(Value):
 class PointResult(Value):
     """One merge; the ends of a path are the parents themselves.
 
-    Estimates named `..._all` have limits that hold for all merges of the pair at once, so also for
-    the one that was chosen; the others hold each on its own.
+    Estimates named `..._all` have intervals that hold for all merges of the pair at once, so also
+    for the chosen one; the others hold separately.
     """
 
     method: str
@@ -90,7 +90,7 @@ class PointResult(Value):
 
 
 class Barrier(Value):
-    """How far a path sinks below the line between its ends."""
+    """How far a path falls below the line between its ends."""
 
     method: str
     group: str
@@ -130,7 +130,7 @@ class PairResult(Value):
 
 
 class Correlation(Value):
-    """Does merging help more where the weights moved less?"""
+    """Correlation of weight difference and benefit of merging."""
 
     pairs: int
     rank: Estimate = Field(

@@ -25,12 +25,12 @@ class States:
 
     Attributes:
         right: run x column.
-        category: of each column.
+        category: category of each column.
         target: columns of tasks that the tuned model was trained for.
-        design: which columns are not independent.
-        chance: of a right guess; 0 for open-ended items.
+        design: dependence between columns.
+        chance: probability of a right guess; 0 for open-ended items.
         loss: run x column, minus the log-probability of the right answer; None if not recorded.
-        left_out: answers that some run lacks or that have no score.
+        left_out: number of answers that some run lacks or that have no score.
     """
 
     right: Flags
@@ -43,7 +43,7 @@ class States:
 
     @property
     def categories(self) -> list[str]:
-        """Their names; those of the target last."""
+        """Return the names of categories; those of the target last."""
         names = sorted(set(self.category.tolist()))
         return sorted(names, key=lambda name: bool(self.target[self.category == name].all()))
 
@@ -51,11 +51,11 @@ class States:
 def gather_states(
     sides: Sequence[Side], *, correct_at: float, target: Collection[str] = ()
 ) -> States:
-    """The answers of runs of the same suite, matched by task, item and repeat.
+    """Match the answers of runs of the same suite by task, item and repeat.
 
     Args:
         sides: base, tuned, then the merges.
-        correct_at: the score from which on an answer counts as right.
+        correct_at: minimum score of a right answer.
         target: names of the tasks that tuned was trained for.
     """
     tables = [_rows(side) for side in sides]
@@ -94,7 +94,7 @@ def _rows(side: Side) -> dict[tuple[Any, ...], dict[str, Any]]:
 
 
 def _known(value: Any) -> Any:
-    """None for what pandas writes as NaN."""
+    """Return None for NaN, which pandas writes for null."""
     return None if value != value else value  # noqa: PLR0124
 
 
@@ -103,7 +103,7 @@ def _unnamed(key: tuple[Any, ...], target: Collection[str]) -> str:
 
 
 def _design(keys: Sequence[tuple[Any, ...]], rows: Sequence[dict[str, Any]]) -> ClusterDesign:
-    """Repeats of an item, and items of a cluster, are not independent."""
+    """Cluster repeats of an item, and items of a cluster."""
     names = [
         (key[0], "cluster", row["cluster"]) if row["cluster"] else (key[0], "item", key[1])
         for key, row in zip(keys, rows, strict=True)

@@ -13,15 +13,15 @@ from forgetmap.sweep.states import Flags, States
 from forgetmap.text import counted, percent
 
 FEW_GAINED = 30
-"""Items gained, below which what is kept of them can hardly be told."""
+"""Number of gained items below which the kept share is hardly reliable."""
 WORTH_KEEPING = 0.05
-"""Share of the gains that a merge must keep more of, or it does not help."""
+"""Minimum share of the gains that a merge must keep to be worthwhile."""
 NEAR_CHANCE = 0.2
-"""Mean chance of guessing from which on luck is worth a warning."""
+"""Mean chance of guessing above which luck is worth a warning."""
 
 
 def rule(budget: float, level: float) -> str:
-    """How the best merge is chosen."""
+    """Describe how the best merge is chosen."""
     return (
         f"Best: of the merges that are certified to forget at most {percent(budget, 0)} of what "
         "the tuned model forgot, the one that keeps most of its gains. Weights are tested from "
@@ -31,19 +31,19 @@ def rule(budget: float, level: float) -> str:
 
 
 def point_name(point: PointResult) -> str:
-    """A point by its name, such as `linear 0.3`."""
+    """Return the name of a point, such as `linear 0.3`."""
     return f"{point.method} {point.weight:g}"
 
 
 def share_with_limits(estimate: Estimate) -> str:
-    """A share with its limits."""
+    """Format a share with its interval."""
     if estimate.value is None:
         return "unknown"
     return f"{percent(estimate.value)} ({percent(estimate.low)} to {percent(estimate.high)})"
 
 
 def choice(point: PointResult, budget: float, tuned: str) -> str:
-    """What the best merge does."""
+    """Describe the best merge."""
     return (
         f"{point_name(point)} is certified: it {_what_it_does(point, budget, tuned)} Of all "
         f"certified merges, it keeps the largest part of what {tuned} gained: "
@@ -52,7 +52,7 @@ def choice(point: PointResult, budget: float, tuned: str) -> str:
 
 
 def unsure_choice(point: PointResult, budget: float, tuned: str) -> str:
-    """What the best merge does if its estimate is right."""
+    """Describe the best merge if its estimate is right."""
     return (
         f"No merge is certified to help. According to its estimate, {point_name(point)} "
         f"{_what_it_does(point, budget, tuned)} It keeps {share_with_limits(point.retained_all)} "
@@ -61,7 +61,7 @@ def unsure_choice(point: PointResult, budget: float, tuned: str) -> str:
 
 
 def none_helps(point: PointResult, budget: float, tuned: str) -> str:
-    """That no merge within the budget keeps anything worth it."""
+    """State that no merge within the budget keeps enough."""
     return (
         f"No merge helps: of those that forget at most {percent(budget, 0)} of what {tuned} "
         f"forgot, none keeps more than {percent(WORTH_KEEPING, 0)} of what it gained; "
@@ -77,7 +77,7 @@ def _what_it_does(point: PointResult, budget: float, tuned: str) -> str:
 
 
 def benefit(point: PointResult) -> str:
-    """Whether a merge is more than a mixture of its parents' answers."""
+    """State whether a merge is better than a mixture of the answers of its parents."""
     estimate = point.benefit_all
     if estimate.low is not None and estimate.low > 0:
         return "It is better than mixing the answers of both parents."
@@ -87,7 +87,7 @@ def benefit(point: PointResult) -> str:
 
 
 def none_within(point: PointResult, budget: float, tuned: str) -> str:
-    """That every merge forgets too much."""
+    """State that every merge forgets too much."""
     return (
         f"No merge helps: every merge forgets more than {percent(budget, 0)} of what {tuned} "
         f"forgot; the smallest loss is that of {point_name(point)} with "
@@ -96,12 +96,12 @@ def none_within(point: PointResult, budget: float, tuned: str) -> str:
 
 
 def no_choice(reason: str) -> str:
-    """Why there is no best merge."""
+    """State why there is no best merge."""
     return f"No merge helps: {reason}."
 
 
 def notices(states: States, gained: Flags) -> list[str]:
-    """What a reader must know before believing the numbers."""
+    """Return the limitations of the numbers."""
     sentences = []
     count = int(gained.sum())
     if not states.target.any():
@@ -129,7 +129,7 @@ def notices(states: States, gained: Flags) -> list[str]:
 
 
 def correlation(rank: Estimate) -> str:
-    """What the rank correlation says."""
+    """Describe the rank correlation."""
     assert rank.low is not None  # noqa: S101  # it was estimated
     assert rank.high is not None  # noqa: S101
     numbers = f"rank correlation {rank.value:.2f} ({rank.low:.2f} to {rank.high:.2f})"
@@ -141,7 +141,7 @@ def correlation(rank: Estimate) -> str:
 
 
 def no_correlation(known: Sequence[object]) -> str:
-    """Why there is none."""
+    """State why there is no rank correlation."""
     if len(known) < MIN_PAIRS:
         return (
             f"{counted(len(known), 'tuned model')} cannot show whether merging helps more where "
@@ -154,12 +154,12 @@ def no_correlation(known: Sequence[object]) -> str:
 
 
 def headline(pair: PairResult) -> str:
-    """One sentence on a pair."""
+    """Return one sentence on a pair."""
     return f"{pair.name}: {pair.best.words}"
 
 
 def listed_points(pair: PairResult) -> list[int]:
-    """Indices of the points as tables list them: base first, tuned last, each parent once."""
+    """Return the indices of points in table order: base first, tuned last, each parent once."""
     merges = [index for index, point in enumerate(pair.points) if point.reused is None]
     parents = {point.reused: index for index, point in enumerate(pair.points) if point.reused}
     first = [parents["base"]] if "base" in parents else []
@@ -168,7 +168,7 @@ def listed_points(pair: PairResult) -> list[int]:
 
 
 def signed_percent(value: float | None) -> str:
-    """A difference of shares, with its sign; a dash where there is none."""
+    """Format a difference of shares, with its sign; a dash if there is none."""
     if value is None:
         return "-"
     return f"{100 * value:+.1f}".replace("-", "\N{MINUS SIGN}") + "%"

@@ -19,13 +19,13 @@ else:
     torch = LazyModule("torch")
 
 ALMOST_PARALLEL = 0.9995
-"""Above this cosine the straight line is taken, as is usual: it leaves the arc by at most 0.013 %
-of its length, and dividing by the sine of a small angle costs more digits than that."""
+"""Cosine above which the straight line is used, as is usual: it deviates from the arc by at most
+0.013 % of its length, and dividing by the sine of a small angle costs more digits than that."""
 OPPOSED = 1e-6
-"""At the most obtuse angle that k changes can have among each other, 1 + (k - 1) c and their mean
-are both 0 but for rounding: the base stays."""
+"""Tolerance for opposed changes: at the most obtuse angle that k changes can have to each other, 1
++ (k - 1) c and their mean are both 0 except for rounding, and the base stays."""
 PRODUCT_VALUES = 1 << 20
-"""Values whose products are added up at once."""
+"""Number of values whose products are summed at once."""
 
 
 @merge_method(
@@ -35,12 +35,12 @@ PRODUCT_VALUES = 1 << 20
     paper="Shoemake 1985, Animating rotation with quaternion curves, SIGGRAPH",
 )
 def slerp(tensors: OneChunkedTensor, base: ChunkedTensor, *, t: Share) -> ChunkFunction:
-    """At `t` 0 the base, at 1 the other model; the angle is that between the whole tensors.
+    """Return the base at `t` 0, the other model at 1; the angle is that of the whole tensors.
 
     A tensor of zeros counts as perpendicular to all others.
     """
     other = tensors[0]
-    # The ends too: sin(angle) / sin(angle) times a tensor is not always that tensor.
+    # Also at the ends: sin(angle) / sin(angle) times a tensor is not always that tensor.
     if t in {0.0, 1.0} or abs(between := cosine(base, other)) > ALMOST_PARALLEL:
         return lambda chunk: along(base[chunk], other[chunk], t)
     angle = math.acos(between)
@@ -58,9 +58,9 @@ def slerp(tensors: OneChunkedTensor, base: ChunkedTensor, *, t: Share) -> ChunkF
 def model_stock(
     tensors: ChunkedTensors, base: ChunkedTensor, *, filter_wise: bool = False
 ) -> ChunkFunction:
-    """The sum t * mean + (1 - t) * base, t = k c / (1 + (k - 1) c), c the mean cosine of changes.
+    """Return t * mean + (1 - t) * base, t = k c / (1 + (k - 1) c), c the mean cosine of changes.
 
-    `filter_wise` takes the angle row by row instead of for the whole tensor.
+    `filter_wise` uses the angle of each row instead of the whole tensor.
     """
     changes = [TaskVector(tensor, base) for tensor in tensors]
     by_row = filter_wise and len(base.shape) > 1 and len(base) > 0
@@ -90,7 +90,7 @@ def _part_by_row(changes: Sequence[TaskVector], base: ChunkedTensor) -> ChunkFun
 
 
 def _part(cosines: Sequence[float], count: int) -> float:
-    """How far towards the mean."""
+    """Return the share of the mean."""
     mean = sum(cosines) / len(cosines)
     below = 1 + (count - 1) * mean
     return count * mean / below if below > OPPOSED else 0.0
@@ -105,10 +105,10 @@ class Vector(Protocol):
 
 
 def cosine(one: Vector, other: Vector) -> float:
-    """Of the angle between two tensors; 0 where one of them is zero, which has no direction.
+    """Return the cosine of the angle between two tensors; 0 if one is zero and has no direction.
 
     In double precision: changes of different models are nearly perpendicular, their products
-    cancel, and in single precision few digits would be left.
+    cancel, and single precision would leave few digits.
     """
     squares, others, products = [], [], []
     for piece in chunk_slices(len(one), PRODUCT_VALUES):
@@ -121,7 +121,7 @@ def cosine(one: Vector, other: Vector) -> float:
 
 
 def row_cosines(one: Vector, other: Vector, rows: int) -> torch.Tensor:
-    """The same for every row of two tensors."""
+    """Return the cosine for every row of two tensors."""
     lengths = (_row_products(one, one, rows) * _row_products(other, other, rows)).sqrt_()
     cosines = _row_products(one, other, rows).div_(lengths).clamp_(-1.0, 1.0)
     return cosines.masked_fill_(lengths == 0, 0.0)

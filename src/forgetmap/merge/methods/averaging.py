@@ -23,7 +23,7 @@ else:
     elementwise=True,
 )
 def linear(tensors: Tensors, *, weight: PerModel, normalize: bool = True) -> torch.Tensor:
-    """Sum of `weight` times tensor, divided by the sum of the weights unless told not to."""
+    """Sum `weight` times tensor, divided by the sum of the weights if `normalize` is set."""
     return weighted_sum(tensors, shares(weight) if normalize else weight)
 
 
@@ -36,7 +36,7 @@ def linear(tensors: Tensors, *, weight: PerModel, normalize: bool = True) -> tor
     elementwise=True,
 )
 def ema(tensors: Tensors, *, decay: Share) -> torch.Tensor:
-    """Starts at the first, then keeps `decay` of the mean and takes the rest of the next."""
+    """Start at the first, then keep `decay` of the mean and take the rest from the next."""
     weights = [1.0]
     for _ in tensors[1:]:
         weights = [decay * weight for weight in weights] + [1.0 - decay]
@@ -51,7 +51,7 @@ def ema(tensors: Tensors, *, decay: Share) -> torch.Tensor:
     elementwise=True,
 )
 def wise_ft(tensors: One, base: torch.Tensor, *, alpha: Share) -> torch.Tensor:
-    """At `alpha` 0 the base, at 1 the tuned model; what both share stays as it is."""
+    """Return the base at `alpha` 0, the tuned model at 1; equal values stay unchanged."""
     return along(base, tensors[0], alpha)
 
 
@@ -62,20 +62,20 @@ def wise_ft(tensors: One, base: torch.Tensor, *, alpha: Share) -> torch.Tensor:
     elementwise=True,
 )
 def passthrough(tensors: One, *, scale: PerModel = (1.0,)) -> torch.Tensor:
-    """The tensor itself, times `scale`."""
+    """Return the tensor itself, times `scale`."""
     return weighted_sum(tensors, scale)
 
 
 def along(start: torch.Tensor, stop: torch.Tensor, share: float) -> torch.Tensor:
-    """A point on the straight line between two tensors."""
+    """Return a point on the straight line between two tensors."""
     if share in {0.0, 1.0}:
-        # Adding 0 times the distance makes 0 of -0, and not all of a tensor bit for bit.
+        # Adding 0 times the distance turns -0 into 0, and does not keep every tensor bit for bit.
         return stop if share else start
     return torch.lerp(start, stop, share)
 
 
 def shares(weights: Sequence[float]) -> list[float]:
-    """The weights divided by their sum."""
+    """Divide the weights by their sum."""
     total = sum(weights)
     if total == 0:
         raise UsageError(
@@ -86,10 +86,10 @@ def shares(weights: Sequence[float]) -> list[float]:
 
 
 def weighted_sum(tensors: Tensors, weights: Sequence[float]) -> torch.Tensor:
-    """Sum of weight times tensor.
+    """Sum weight times tensor.
 
-    A weight of 0 is left out: 0 times infinity is not 0. A weight of 1 that is alone is not
-    multiplied, nor is anything added to it, so that the tensor comes out bit for bit.
+    A weight of 0 is left out: 0 times infinity is not 0. A single weight of 1 is neither multiplied
+    nor added, so that the tensor is unchanged bit for bit.
     """
     used = [(tensor, weight) for tensor, weight in zip(tensors, weights, strict=True) if weight]
     if not used:

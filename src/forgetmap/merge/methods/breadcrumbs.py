@@ -40,9 +40,9 @@ def _breadcrumbs(*, elect: bool) -> MethodFunction:
         normalize: bool = False,
         lambda_: float = 1.0,
     ) -> ChunkFunction:
-        """Leaves out the share `gamma` of largest values, and of small ones until `density` stay.
+        """Leave out the share `gamma` of largest values, and small ones until `density` remain.
 
-        The share that stays comes first: with `density` 1 nothing is left out.
+        The remaining share takes precedence: with `density` 1 nothing is left out.
         """
         prune = _keep_middle(density, gamma)
         return merge_task_vectors(
@@ -70,7 +70,7 @@ def _keep_middle(density: tuple[float, ...], gamma: tuple[float, ...]) -> Prunin
         count = len(change)
         stay = int(density[index] * count)
         top = min(int(gamma[index] * count), count - stay)
-        # Of the largest `stay + top` values the largest `top` go too.
+        # Of the largest `stay + top` values the largest `top` are left out too.
         large, too_large = largest_values(change, stay + top), largest_values(change, top)
 
         def prune_chunk(part: torch.Tensor, chunk: slice) -> torch.Tensor:

@@ -39,10 +39,10 @@ def _dare(*, elect: bool) -> MethodFunction:
         rescale: bool = True,
         keep_norm: bool = False,
     ) -> ChunkFunction:
-        """Each value of a change stays with probability `density`, and is then divided by it.
+        """Keep each value of a change with probability `density`, and divide it by that.
 
-        With `keep_norm` what stays is enlarged so that the sum of magnitudes is what it was, rather
-        than only in the mean over all draws.
+        With `keep_norm` the remaining values are scaled so that the sum of magnitudes stays exactly
+        the same, rather than only on average over all draws.
         """
         prune = _drop_at_random(density, draws, rescale=rescale, keep_norm=keep_norm)
         return merge_task_vectors(
@@ -88,7 +88,7 @@ def _drop_at_random(
 
 
 def _mask(draws: Draws, index: int, share: float) -> ChunkFunction:
-    """True with probability `share`; chunks have to be asked for in turn."""
+    """Return true with probability `share`; chunks must be requested in order."""
     source = draws.generator(index)
     return lambda chunk: torch.rand(chunk.stop - chunk.start, generator=source) < share
 

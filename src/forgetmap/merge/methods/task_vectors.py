@@ -27,29 +27,29 @@ else:
     torch = LazyModule("torch")
 
 DIGIT = 16
-"""Bits that one pass over all values tells apart."""
+"""Number of bits that one pass over all values distinguishes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskVector:
-    """What a model changed, chunk by chunk."""
+    """The change of a model, chunk by chunk."""
 
     tensor: ChunkedTensor
     base: ChunkedTensor
 
     def __len__(self) -> int:
-        """How many values there are."""
+        """Return the number of values."""
         return len(self.base)
 
     def __getitem__(self, chunk: slice) -> torch.Tensor:
-        """A part of it."""
+        """Return a part of it."""
         return self.tensor[chunk] - self.base[chunk]
 
 
 PruneChunk = Callable[["torch.Tensor", slice], "torch.Tensor"]
 """Sets some values of a chunk of a task vector to zero, in place."""
 Pruning = Callable[[int, TaskVector], PruneChunk]
-"""Reads the whole task vector of the model at an index, and decides what to set to zero."""
+"""Reads the whole task vector of the model at an index, and selects the values to set to zero."""
 
 
 @merge_method(
@@ -66,7 +66,7 @@ def task_arithmetic(
     normalize: bool = False,
     lambda_: float = 1.0,
 ) -> ChunkFunction:
-    """The base + lambda * sum of weight * (tensor - base); negative weights unlearn."""
+    """Return base + lambda * sum of weight * (tensor - base); negative weights unlearn."""
     return merge_task_vectors(tensors, base, weight=weight, normalize=normalize, scale=lambda_)
 
 
@@ -84,9 +84,9 @@ def ties(
     normalize: bool = True,
     lambda_: float = 1.0,
 ) -> ChunkFunction:
-    """Keep the share `density` of each change, the largest; then the mean of what agrees in sign.
+    """Keep the largest share `density` of each change; average the values that agree in sign.
 
-    The sign of a position is that of the weighted sum; `normalize` off gives the sum.
+    The sign of a position is that of the weighted sum; without `normalize` the values are summed.
     """
 
     def prune(index: int, change: TaskVector) -> PruneChunk:
@@ -108,16 +108,16 @@ def merge_task_vectors(
     prune: Pruning | None = None,
     elect: bool = False,
 ) -> ChunkFunction:
-    """The base plus `scale` times the task vectors: pruned, weighted, and added up.
+    """Add `scale` times the pruned and weighted task vectors to the base.
 
     Args:
-        tensors: of the models.
-        base: of the base.
-        weight: of each model.
+        tensors: tensors of the models.
+        base: tensor of the base.
+        weight: weight of each model.
         normalize: divide by the sum of the weights; after an election, of those that count.
-        scale: of the sum.
-        prune: what to leave out of each task vector.
-        elect: at every position count only changes of the sign that outweighs the other.
+        scale: factor of the sum.
+        prune: selects the values to leave out of each task vector.
+        elect: at every position count only changes of the prevailing sign.
     """
     used = [index for index, share in enumerate(weight) if share]
     if not used or scale == 0:
@@ -152,14 +152,14 @@ def _sum(changes: Sequence[torch.Tensor], weights: Sequence[float]) -> torch.Ten
 def _sum_elected(
     changes: Sequence[torch.Tensor], weights: Sequence[float], *, normalize: bool
 ) -> torch.Tensor:
-    """The sum of the changes whose sign is that of the sum of all; nothing where that is 0.
+    """Sum the changes whose sign is that of the sum of all; 0 if that is 0.
 
-    The changes are used up.
+    The changes are modified in place.
     """
     sign = torch.zeros_like(changes[0])
     for change, weight in zip(changes, weights, strict=True):
-        # Not add_(..., alpha=weight): that rounds once for both steps, and of votes that cancel
-        # leaves a rest whose sign means nothing.
+        # Not add_(..., alpha=weight): that rounds once for both steps, and leaves a remainder with
+        # a meaningless sign where votes cancel.
         sign += change * weight
     sign.sign_()
     total, counted = torch.zeros_like(sign), torch.zeros_like(sign)
@@ -169,16 +169,16 @@ def _sum_elected(
         total.add_(change.mul_(agrees), alpha=weight)
         counted.add_(agrees, alpha=weight)
     if normalize:
-        # Nothing counts where nothing agrees; there the sum is 0 as well.
+        # No value counts if none agrees; the sum is 0 as well there.
         total.div_(counted.masked_fill_(counted == 0, 1.0))
     return total
 
 
 def _add(base: torch.Tensor, change: torch.Tensor, tensors: Tensors) -> torch.Tensor:
-    """The base plus a change.
+    """Add a change to the base.
 
-    Where the change is just that of one model, its own value is taken: b + (x - b) is not always x
-    in floating point, and a model that is merged with weight 1 has to come out bit for bit.
+    If the change is that of one model, the value of the model is used: b + (x - b) is not always x
+    in floating point, and a model merged with weight 1 must be unchanged bit for bit.
     """
     result = base + change
     for tensor in tensors:
@@ -188,18 +188,18 @@ def _add(base: torch.Tensor, change: torch.Tensor, tensors: Tensors) -> torch.Te
 
 @dataclass(frozen=True, slots=True)
 class MagnitudeMask:
-    """Some values of a tensor: those above a limit, and of those equal to it the first.
+    """Selected values of a tensor: those above a limit, and the first of those equal to it.
 
     Attributes:
-        limit: a magnitude, as a whole number of the same bits.
-        before: the index up to which values equal to the limit are taken.
+        limit: a magnitude, as an integer of the same bits.
+        before: index up to which values equal to the limit are selected.
     """
 
     limit: int
     before: int
 
     def mask(self, change: torch.Tensor, start: int) -> torch.Tensor:
-        """True where a chunk that begins at `start` is selected."""
+        """Return true where a chunk that begins at `start` is selected."""
         sizes = _sizes(change)
         chosen = sizes > self.limit
         equal = max(self.before - start, 0)
@@ -208,12 +208,12 @@ class MagnitudeMask:
 
 
 def kept_count(count: int, share: float) -> int:
-    """How many of `count` values a share is; rounded down, but never none of a share above 0."""
+    """Return the number of values of a share; rounded down, but at least one above share 0."""
     return max(int(share * count), 1 if share > 0 else 0)
 
 
 def largest_values(change: TaskVector, count: int) -> MagnitudeMask:
-    """The `count` values of greatest magnitude; of equal ones the first are taken."""
+    """Select the `count` values of greatest magnitude; of equal ones the first."""
     if count >= len(change):
         return MagnitudeMask(-1, 0)
     if count <= 0:
@@ -230,10 +230,10 @@ def largest_values(change: TaskVector, count: int) -> MagnitudeMask:
 
 
 def _limit(change: TaskVector, count: int) -> tuple[int, int]:
-    """The magnitude at this rank, and how many values equal to it are within the rank.
+    """Return the magnitude at this rank, and the number of values equal to it within the rank.
 
     Digit by digit from the highest: values are counted by their next digit, among those that share
-    the digits found so far.
+    the digits so far.
     """
     known, missing = 0, count
     for shift in range(8 * change.base.dtype.itemsize - DIGIT, -1, -DIGIT):
@@ -254,5 +254,5 @@ def _sizes(change: torch.Tensor) -> torch.Tensor:
 
 
 def _integer_type(dtype: torch.dtype) -> torch.dtype:
-    """Of the same width: without their sign, floating-point numbers are ordered as their bits."""
+    """Return the integer type of the same width: unsigned floats are ordered like their bits."""
     return {8: torch.int64, 4: torch.int32, 2: torch.int16}[dtype.itemsize]

@@ -1,14 +1,14 @@
 """A model folder under construction: hidden until it is complete, and resumable.
 
     .NAME.merging/
-        lock            held while somebody writes
-        merge.json      what is being made
-        done.jsonl      a line per piece that was written, with its checksum
+        lock            held while a process writes
+        merge.json      identifies the merge
+        done.jsonl      a line per written piece, with its checksum
         model/          becomes NAME
-        replaced/       what was called NAME before, for the moment between two renamings
+        replaced/       the earlier NAME, between two renames
 
-Pieces are verified by their checksum, not because a line says so: after a crash of the whole
-machine lines may have reached the disk before the values did.
+Pieces are verified by their checksums, because after a crash of the machine a line may be on disk
+without its values.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from forgetmap.errors import ForgetmapError, OutputError
 from forgetmap.merge.output.layout import Shard, WeightLayout
 
 RECIPE_FILE = "merge.yaml"
-"""The recipe beside the weights, and the mark of a folder that forgetmap merged."""
+"""Name of the recipe beside the weights, which marks a folder that forgetmap merged."""
 SYNC_BYTES = 128 << 20
-"""Bytes after which the disk is asked to begin writing: at the end little is left to wait for."""
+"""Bytes after which writing to disk is started, so that little is left to wait for at the end."""
 SIDECAR_BYTES = 32 << 20
-"""Room for everything beside the weights."""
+"""Bytes reserved for everything beside the weights."""
 IO_BYTES = 1 << 20
-"""Bytes read or written by one call."""
+"""Number of bytes read or written by one call."""
 
 Piece = tuple[str, int, int]
 """Name of a tensor, first byte within it, number of bytes."""
 
 
 class AtomicFolder:
-    """Takes pieces of tensors in any order from any thread; see `open_atomic_folder`."""
+    """Accepts pieces of tensors in any order from any thread; see `open_atomic_folder`."""
 
     def __init__(self, out: Path, workspace: Path, layout: WeightLayout) -> None:
         self.out = out
@@ -60,7 +60,7 @@ class AtomicFolder:
         self._syncing: Future[None] | None = None
 
     def write(self, piece: Piece, values: memoryview) -> None:
-        """Write a piece and remember that it is there."""
+        """Write a piece and record it."""
         name, start, count = piece
         shard = self._shards[name]
         file, at = self._files[shard.name], shard.starts[name] + start
@@ -72,7 +72,7 @@ class AtomicFolder:
             os.write(self._journal, line.encode())
             self.done.add(piece)
             self._unsynced += count
-            # In a thread of its own: waiting for the disk here would hold up all others.
+            # In a separate thread: waiting for the disk here would block all others.
             if self._unsynced >= SYNC_BYTES and (not self._syncing or self._syncing.done()):
                 self._unsynced = 0
                 self._syncing = self._syncer.submit(os.fdatasync, file)
@@ -83,8 +83,8 @@ class AtomicFolder:
             os.fsync(file)
 
     def publish(self) -> None:
-        """Give the folder its name, in place of whatever had it."""
-        # Content before names: after a crash, a name on the disk must stand for whole files.
+        """Rename the folder to its final name, in place of an earlier one."""
+        # Content before names: after a crash, a name on the disk must belong to complete files.
         sync_tree(self.path)
         is_taken = self.out.exists() and any(self.out.iterdir())
         if not (is_taken and exchange(self.path, self.out)):
@@ -95,9 +95,9 @@ class AtomicFolder:
         shutil.rmtree(self.workspace)
 
     def _begin(self) -> None:
-        """Open all files, and look what an earlier attempt has left."""
+        """Open all files, and verify what an earlier attempt wrote."""
         self.path.mkdir(exist_ok=True)
-        # O_APPEND, so that lines of several threads never lie over each other.
+        # O_APPEND, so that lines of several threads never overlap.
         self._journal = os.open(
             self.workspace / "done.jsonl", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666
         )
@@ -112,12 +112,12 @@ class AtomicFolder:
         for line in lines[:-1]:
             try:
                 name, start, count, checksum = json.loads(line)
-            except ValueError:  # cut off when the earlier attempt was killed
+            except ValueError:  # truncated when the earlier attempt was killed
                 continue
             if name in self._shards:
                 yield (name, start, count), checksum
         if lines[-1]:
-            # A line that was cut off must not swallow the next one.
+            # A truncated line must not merge with the next one.
             os.write(self._journal, b"\n")
 
     def _checksum(self, piece: Piece) -> str:
@@ -144,16 +144,16 @@ class AtomicFolder:
 def open_atomic_folder(
     out: Path, layout: WeightLayout, stamp: str, *, overwrite: bool
 ) -> Iterator[AtomicFolder]:
-    """The folder `out` in the making, with whatever an earlier attempt has written.
+    """Open the folder `out` under construction, with the pieces of an earlier attempt.
 
     Args:
-        out: the folder to be.
-        layout: of its weights.
-        stamp: of everything the weights depend on; what another one left is thrown away.
-        overwrite: a merged model that has this name may be replaced.
+        out: path of the final folder.
+        layout: layout of its weights.
+        stamp: hash of everything the weights depend on; pieces with another stamp are deleted.
+        overwrite: a merged model of this name may be replaced.
 
     Raises:
-        OutputError: the place is taken, another process is at it, or the disk is full.
+        OutputError: the path is taken, another process is writing it, or the disk is full.
     """
     out = out.absolute()
     workspace = out.parent / f".{out.name}.merging"
@@ -174,7 +174,7 @@ def open_atomic_folder(
 
 
 def refuse_to_replace(out: Path, *, overwrite: bool) -> None:
-    """Raise unless `out` is free, or a merged model that may be replaced."""
+    """Raise an error unless `out` is free, or a merged model that may be replaced."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     if not overwrite:
@@ -190,20 +190,20 @@ def refuse_to_replace(out: Path, *, overwrite: bool) -> None:
 
 
 def discard_attempt(out: Path) -> None:
-    """Forget an attempt that cannot succeed."""
+    """Delete an attempt that cannot succeed."""
     out = out.absolute()
     shutil.rmtree(out.parent / f".{out.name}.merging", ignore_errors=True)
 
 
 def _undo_rename(out: Path, workspace: Path) -> None:
-    """If an earlier attempt was killed between two renamings, undo the first."""
+    """Undo the first of two renames if an earlier attempt was killed between them."""
     replaced = workspace / "replaced"
     if replaced.is_dir() and not out.exists():
         replaced.rename(out)
 
 
 def _clear_other_merge(workspace: Path, stamp: str) -> None:
-    """Keep what is there only if it belongs to the same merge."""
+    """Delete the work of a different merge."""
     mark = workspace / "merge.json"
     try:
         same = json.loads(mark.read_text(encoding="utf-8")) == {"stamp": stamp}
@@ -211,7 +211,7 @@ def _clear_other_merge(workspace: Path, stamp: str) -> None:
         same = False
     if same:
         return
-    # The lock stays: we hold it.
+    # Keep the lock, which we hold.
     for path in workspace.iterdir():
         if path.name != "lock":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -219,7 +219,7 @@ def _clear_other_merge(workspace: Path, stamp: str) -> None:
 
 
 def _check_room(workspace: Path, layout: WeightLayout) -> None:
-    # Blocks, not sizes: pieces come in any order, so files that are not whole have holes.
+    # Blocks, not sizes: pieces are written in any order, so incomplete files have holes.
     present = sum(path.stat().st_blocks * 512 for path in workspace.rglob("*") if path.is_file())
     needed = layout.size + SIDECAR_BYTES - present
     free = shutil.disk_usage(workspace).free
@@ -234,7 +234,7 @@ def _check_room(workspace: Path, layout: WeightLayout) -> None:
 
 
 def _open_shard(path: Path, shard: Shard) -> int:
-    """A file with its header, whatever values it has so far."""
+    """Open a file with its header, whatever values it has so far."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     os.pwrite(file, shard.head, 0)
     return file
@@ -242,7 +242,7 @@ def _open_shard(path: Path, shard: Shard) -> int:
 
 @contextmanager
 def _explain_os_errors(out: Path, workspace: Path) -> Iterator[None]:
-    """Turn what the system says about writing into a typed error."""
+    """Convert system errors of writing to typed errors."""
     try:
         yield
     except ForgetmapError:

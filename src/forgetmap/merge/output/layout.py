@@ -18,10 +18,10 @@ class Shard:
     """A file to be written.
 
     Attributes:
-        name: of the file.
+        name: name of the file.
         head: its first bytes, up to the values.
-        starts: where in the file each tensor begins.
-        size: of the whole file.
+        starts: position of each tensor in the file.
+        size: size of the whole file.
     """
 
     name: str
@@ -32,17 +32,17 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class WeightLayout:
-    """All files of weights of a model."""
+    """All weight files of a model."""
 
     shards: tuple[Shard, ...]
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Size of all files in bytes."""
         return sum(shard.size for shard in self.shards)
 
     def index(self) -> dict[str, Any] | None:
-        """The content of model.safetensors.index.json; None for a single file."""
+        """Return the content of model.safetensors.index.json; None for a single file."""
         if len(self.shards) == 1:
             return None
         files = {name: shard.name for shard in self.shards for name in shard.starts}
@@ -51,9 +51,9 @@ class WeightLayout:
 
 
 def lay_out(tensors: Mapping[str, TensorInfo], shard_bytes: int = SHARD_BYTES) -> WeightLayout:
-    """Share tensors out over files of at most this many bytes of values, in their order.
+    """Distribute tensors over files of at most this many bytes of values, in their order.
 
-    A tensor that is larger has a file of its own.
+    A larger tensor has its own file.
     """
     groups = list(_groups(tensors, shard_bytes))
     shards = []
@@ -78,7 +78,7 @@ def _groups(tensors: Mapping[str, TensorInfo], most: int) -> Iterator[list[str]]
 
 
 def _shard(name: str, tensors: dict[str, TensorInfo]) -> Shard:
-    """Wide values first: whatever follows is aligned then."""
+    """Build a file; wide values come first, so that the following ones are aligned."""
     entries: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     starts, end = {}, 0
     for tensor, info in sorted(tensors.items(), key=lambda item: -WIDTHS[item[1].dtype]):

@@ -40,10 +40,10 @@ TEMPLATES = {
 
 @dataclass(frozen=True, slots=True)
 class PreparedMerge:
-    """All that is known of a merge before the first weight is read.
+    """A merge before the first weight is read.
 
     Attributes:
-        template: the chat template, if another than that of the tokenizer.
+        template: the chat template, if it differs from that of the tokenizer.
     """
 
     recipe: Recipe
@@ -54,7 +54,7 @@ class PreparedMerge:
 
     @property
     def main_model(self) -> Checkpoint:
-        """The model whose configuration the result has."""
+        """The model whose configuration the result gets."""
         return self.vocabulary.models[self.recipe.base or self.recipe.all_models[0]]
 
 
@@ -70,7 +70,7 @@ def write_sidecar_files(folder: Path, name: str, merge: PreparedMerge) -> None:
         extend_tokenizer(folder, merge.vocabulary.added)
     if merge.template is not None:
         _replace_template(folder, merge.template)
-    _copy(main, folder, ("generation_config.json", "*.py"))  # code that comes with a model
+    _copy(main, folder, ("generation_config.json", "*.py"))  # code that belongs to a model
     (folder / RECIPE_FILE).write_text(merge.recipe.as_yaml(), encoding="utf-8")
     config = merged_config(merge)
     (folder / "README.md").write_text(model_card(merge.recipe, name, config), encoding="utf-8")
@@ -81,7 +81,7 @@ def write_sidecar_files(folder: Path, name: str, merge: PreparedMerge) -> None:
 
 
 def merged_config(merge: PreparedMerge) -> dict[str, Any]:
-    """The configuration of the main model, with what is otherwise in the result."""
+    """Return the configuration of the main model, with the changes of the result."""
     config = {
         key: value for key, value in merge.main_model.config.items() if key != "_name_or_path"
     }
@@ -97,7 +97,7 @@ def merged_config(merge: PreparedMerge) -> dict[str, Any]:
 
 
 def choose_template(recipe: Recipe, models: Mapping[str, Checkpoint]) -> str | None:
-    """The chat template a recipe asks for; None for that of the tokenizer.
+    """Return the chat template of a recipe; None for that of the tokenizer.
 
     Raises:
         ModelError: there is no such template.
@@ -124,7 +124,7 @@ def choose_template(recipe: Recipe, models: Mapping[str, Checkpoint]) -> str | N
 
 
 def read_template(model: Checkpoint) -> str | None:
-    """The chat template of a model."""
+    """Return the chat template of a model."""
     folder = model.tokenizer_folder
     if (folder / TEMPLATE).is_file():
         return (folder / TEMPLATE).read_text(encoding="utf-8")
@@ -136,7 +136,7 @@ def read_template(model: Checkpoint) -> str | None:
 
 
 def _count_layers(config: dict[str, Any], merge: PreparedMerge) -> None:
-    """As many layers as the slices have, each of the kind it had in its first source."""
+    """Set the number of layers of the slices, each of the kind in its first source."""
     slices = merge.recipe.slices
     inner = config.get("text_config")
     target = inner if isinstance(inner, dict) else config
@@ -150,7 +150,7 @@ def _count_layers(config: dict[str, Any], merge: PreparedMerge) -> None:
 
 
 def model_card(recipe: Recipe, name: str, config: Mapping[str, Any]) -> str:
-    """README.md, with the header that the hub reads."""
+    """Return README.md, with the header for the hub."""
     method = find_method(recipe.method)
     dtype = config.get("dtype") or config.get("torch_dtype")
     lines = [
@@ -183,7 +183,7 @@ def model_card(recipe: Recipe, name: str, config: Mapping[str, Any]) -> str:
 
 
 def _card_header(recipe: Recipe) -> list[str]:
-    """Only names that mean something elsewhere: no folders of this machine."""
+    """Return the header with public names only: no folders of this machine."""
     ids = [model.partition("@")[0] for model in recipe.all_models if "+" not in model]
     public = [model for model in ids if not Path(model).expanduser().exists()]
     base_lines = ["base_model:", *(f"- {json.dumps(model)}" for model in public)] if public else []

@@ -12,16 +12,16 @@ from forgetmap.merge.recipe.yaml_file import KeyPath
 from forgetmap.merge.registry import find_method
 
 MakeError = Callable[[str, KeyPath, str], FieldError]
-"""Makes an error of what is wrong, where, and what to do."""
+"""Builds an error from a message, its location, and a hint."""
 
 
 def error_without_file(message: str, key_path: KeyPath, hint: str) -> FieldError:
-    """The complaint about a recipe that was not read from a file."""
+    """Build an error about a recipe that was not read from a file."""
     return FieldError(message, field=".".join(map(str, key_path)), hint=hint)
 
 
 def check_recipe(recipe: Recipe, make_error: MakeError = error_without_file) -> Method:
-    """The method of a recipe that fits it.
+    """Return the method of a recipe, and check that the recipe fits it.
 
     Raises:
         FieldError: it does not fit.

@@ -21,7 +21,7 @@ from forgetmap.merge.recipe.yaml_file import KeyPath
 Dtype = Literal["float64", "float32", "float16", "bfloat16"]
 Vocabulary = Literal["error", "smallest", "base", "union"]
 Value = bool | float | tuple[float, ...]
-"""For all layers, or at points spread evenly over them, with straight lines between."""
+"""One value for all layers, or values at points spread evenly over them, interpolated linearly."""
 
 
 class _FrozenModel(BaseModel):
@@ -29,7 +29,7 @@ class _FrozenModel(BaseModel):
 
 
 class ParameterRule(_FrozenModel):
-    """A value for the tensors whose name contains `filter`; for all others where there is none."""
+    """A value for the tensors whose name contains `filter`; for all others without a filter."""
 
     filter: str | None = None
     value: Value
@@ -44,12 +44,12 @@ class ParameterRule(_FrozenModel):
         raise ValueError(f"{value!r} is not a number, true, false or a list of numbers")
 
     def fits(self, tensor: str) -> bool:
-        """Whether it applies to the tensor of this name."""
+        """Return whether it applies to the tensor of this name."""
         return self.filter is None or self.filter == "*" or self.filter in tensor
 
 
 Setting = tuple[ParameterRule, ...]
-"""The first rule that fits a tensor holds for it."""
+"""The first rule that fits a tensor applies."""
 Settings = Mapping[str, Setting]
 
 
@@ -98,26 +98,26 @@ class Slice(_WithParameters):
 
     @property
     def layers(self) -> int:
-        """How many layers it adds to the result."""
+        """Number of layers that it adds to the result."""
         start, stop = _range(self.sources[0])
         return stop - start
 
 
 class Recipe(_WithParameters):
-    """A merge.
+    """A merge recipe.
 
     Attributes:
-        method: its name in the registry.
+        method: name of the method.
         models: whole models; or else `slices`.
-        base: the model that changes are counted from, or at which a path begins.
-        parameters: of the method, for all models and tensors.
+        base: the model that changes are relative to, or at which a path begins.
+        parameters: parameters of the method, for all models and tensors.
         slices: the layers of the result from first to last.
-        dtype: of the result, and of the computation where that is finer than float32.
-        out_dtype: of the result, if another.
-        seed: of methods that draw.
-        vocabulary: what to do where models have different numbers of tokens.
+        dtype: dtype of the result, and of the computation if it is finer than float32.
+        out_dtype: dtype of the result, if it differs.
+        seed: seed of random methods.
+        vocabulary: what to do if models have different numbers of tokens.
         tokenizer: `base`, `union`, or the model whose tokenizer the result gets.
-        chat_template: `auto`, a name transformers knows, or the template itself.
+        chat_template: `auto`, a name of a template in transformers, or the template itself.
     """
 
     method: str
@@ -142,7 +142,7 @@ class Recipe(_WithParameters):
 
     @property
     def parts(self) -> tuple[ModelPart, ...]:
-        """All parts, those of slices included."""
+        """All parts, including those of slices."""
         return self.models or tuple(part for layers in self.slices for part in layers.sources)
 
     @property
@@ -158,24 +158,24 @@ class Recipe(_WithParameters):
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What a reader must know of how it was read: keys of its file that have no effect."""
+        """Notices about the recipe: keys of its file without effect."""
         return self._notices
 
     def with_notices(self, notices: Iterable[str]) -> Self:
-        """The same recipe, with what a reader must know."""
+        """Return the recipe with notices."""
         recipe = self.model_copy()
         recipe._notices = tuple(notices)  # noqa: SLF001  # of its own class
         return recipe
 
     def as_yaml(self) -> str:
-        """The same recipe as text that `read_recipe` understands."""
+        """Return the recipe as text that `read_recipe` understands."""
         yaml = require("yaml", "A recipe in YAML")
 
         return str(yaml.safe_dump(_plain(self), sort_keys=False, allow_unicode=True))
 
 
 def as_rules(setting: Any) -> Any:
-    """A setting as rules: from one value, a list of values over layers, or a list of rules."""
+    """Convert a setting (a value, a list of values over layers, or a list of rules) to rules."""
     is_list = isinstance(setting, list | tuple) and len(setting) > 0
     if is_list and all(isinstance(rule, Mapping | ParameterRule) for rule in setting):
         return setting
@@ -183,7 +183,7 @@ def as_rules(setting: Any) -> Any:
 
 
 def settings_of(recipe: Recipe) -> Iterator[tuple[KeyPath, Settings]]:
-    """All settings of a recipe and where they stand in it."""
+    """Return all settings of a recipe and their key paths."""
     yield ("parameters",), recipe.parameters
     for index, part in enumerate(recipe.models):
         yield ("models", index, "parameters"), part.parameters
@@ -194,7 +194,7 @@ def settings_of(recipe: Recipe) -> Iterator[tuple[KeyPath, Settings]]:
 
 
 def short_name(model: str) -> str:
-    """The last part of a model's path or id: what stays when it is moved."""
+    """Return the last part of the path or id of a model, which stays when it is moved."""
     return "+".join(PurePath(part.rstrip("/")).name for part in model.split("+"))
 
 

@@ -9,11 +9,11 @@
         - {value: 0.3}                                  # all other tensors
     dtype: bfloat16
 
-A value that is set nearer to a tensor wins: in a part of a slice, in a slice, at a model, for all.
+The value nearest to a tensor is used: in a part of a slice, in a slice, at a model, for all.
 
-A file is mergekit's if it says `merge_method`. mergekit ignores every key that it does not know, at
-every level: such a key has no effect here either, and the recipe has a notice of it. In our own
-dialect it is an error.
+A file is in the format of mergekit if it has the key `merge_method`. mergekit ignores unknown keys
+at every level: such a key has no effect here either, and the recipe has a notice about it. In our
+format it is an error.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from forgetmap.merge.recipe.model import ModelPart, ParameterRule, Recipe, Slice
 from forgetmap.merge.recipe.yaml_file import KeyPath, YamlFile, read_yaml
 
 MERGEKIT_KEYS = {"merge_method": "method", "base_model": "base", "tokenizer_source": "tokenizer"}
-"""Keys of mergekit that we call otherwise."""
+"""Keys of mergekit with other names here."""
 IGNORED_PARAMETERS = {"int8_mask"}
-"""Parameters of mergekit that save memory and leave the result as it is."""
+"""Parameters of mergekit that save memory and do not change the result."""
 UNSUPPORTED_TOKENIZER = {"tokens", "pad_to_multiple_of"}
-"""What mergekit takes of a tokenizer and we do not."""
+"""Tokenizer settings of mergekit that are not supported here."""
 LIST_ITEMS: dict[str, type[BaseModel]] = {
     "models": ModelPart,
     "slices": Slice,
     "sources": ModelPart,
 }
-"""What stands in the list under a key."""
+"""Type of the list items under a key."""
 UNION_NAMES = {"bool", "float", "tuple[float, ...]"}
-"""Steps of pydantic into a union, which no file has."""
+"""Path steps of pydantic into a union, which are in no file."""
 
 
 def read_recipe(path: str | Path) -> Recipe:
@@ -52,7 +52,7 @@ def read_recipe(path: str | Path) -> Recipe:
     Raises:
         MissingInputError: there is no such file.
         UnreadableError: it is not YAML.
-        FieldError: a key, method or parameter is unknown, or a value is wrong; says on which line.
+        FieldError: a key, method or parameter is unknown, or a value is wrong; names the line.
     """
     file = read_yaml(Path(path))
 
@@ -81,12 +81,12 @@ def read_recipe(path: str | Path) -> Recipe:
 def _validate_as_mergekit(
     mapping: dict[str, Any], error: ValidationError, make_error: MakeError
 ) -> tuple[Recipe, list[KeyPath]]:
-    """The recipe without keys that mergekit ignores, and where these stood.
+    """Return the recipe without keys that mergekit ignores, and their key paths.
 
     Args:
-        mapping: the recipe in our words; loses these keys.
-        error: what is wrong with it, these keys among it.
-        make_error: makes an error that knows the file.
+        mapping: the recipe with our keys; the ignored ones are deleted.
+        error: the validation error, including these keys.
+        make_error: builds an error that names the file.
     """
     faults = [fault for fault in error.errors() if _is_extra(fault)]
     paths = [_without_unions(fault["loc"]) for fault in faults]
@@ -101,7 +101,7 @@ def _validate_as_mergekit(
     try:
         return Recipe.model_validate(mapping), paths
     except ValidationError as other:
-        # What is missing may stand there in another spelling: then that is what to name.
+        # A missing key may be misspelt in the file: then name that one.
         misspelt = any(did_you_mean(str(path[-1]), _keys_at(path[:-1])) for path in paths)
         raise _first_fault(error if misspelt else other, make_error) from error
 
@@ -114,7 +114,7 @@ def _delete(mapping: dict[str, Any], path: KeyPath) -> None:
 
 
 def _notice(path: KeyPath, file: YamlFile, parameters: Collection[str]) -> str:
-    """What has no effect, where it stands, and what was perhaps meant."""
+    """Return a notice about a key without effect, with its line and similar keys."""
     key = str(path[-1])
     if key in parameters:
         meant = "move it under 'parameters', if it is a parameter of the method."
@@ -128,7 +128,7 @@ def _notice(path: KeyPath, file: YamlFile, parameters: Collection[str]) -> str:
 
 
 def _key_path_in_file(key_path: KeyPath, file: YamlFile) -> KeyPath:
-    """A key path under the keys of the file, which may be mergekit's."""
+    """Return a key path with the keys of the file, which may be mergekit's."""
     foreign = next((key for key, own in MERGEKIT_KEYS.items() if key_path[:1] == (own,)), None)
     return (
         (foreign, *key_path[1:]) if foreign is not None and (foreign,) in file.lines else key_path
@@ -138,7 +138,7 @@ def _key_path_in_file(key_path: KeyPath, file: YamlFile) -> KeyPath:
 def _translate(
     mapping: Mapping[str, Any], make_error: MakeError
 ) -> tuple[dict[str, Any], list[KeyPath]]:
-    """The recipe in our words, and what stood in the tokenizer without effect."""
+    """Translate the recipe to our keys, and return the tokenizer keys without effect."""
     for foreign, own in MERGEKIT_KEYS.items():
         if foreign in mapping and own in mapping:
             message = f"'{foreign}' and '{own}' have the same meaning."
@@ -149,13 +149,13 @@ def _translate(
             recipe[key] = recipe[key].removeprefix("torch.")
     ignored = _translate_tokenizer(recipe, make_error, is_mergekit="merge_method" in mapping)
     if "merge_method" in mapping and str(recipe["method"]).startswith("dare_"):
-        # mergekit enlarges what stays to the old sum of magnitudes, the paper by 1 / density.
+        # mergekit scales to the old sum of magnitudes, the paper by 1 / density.
         recipe["parameters"] = {"keep_norm": True, **(recipe.get("parameters") or {})}
     return {key: value for key, value in recipe.items() if value is not None}, ignored
 
 
 def _drop_ignored(value: Any) -> Any:
-    """Without the parameters that leave the result as it is."""
+    """Remove the parameters that do not change the result."""
     if isinstance(value, list):
         return [_drop_ignored(item) for item in value]
     if isinstance(value, dict):
@@ -168,7 +168,7 @@ def _drop_ignored(value: Any) -> Any:
 def _translate_tokenizer(
     recipe: dict[str, Any], make_error: MakeError, *, is_mergekit: bool
 ) -> list[KeyPath]:
-    """mergekit: `base`, `union` or `model:NAME`, by itself or as `source` in a mapping."""
+    """Translate `base`, `union` or `model:NAME` of mergekit, alone or as `source` in a mapping."""
     source = recipe.get("tokenizer")
     ignored: list[KeyPath] = []
     if isinstance(source, dict):
@@ -192,7 +192,7 @@ def _translate_tokenizer(
 
 
 def _first_fault(error: ValidationError, make_error: MakeError) -> FieldError:
-    """What pydantic found first, in our words; keys that are none of ours before all else."""
+    """Return the first error of pydantic in our words; unknown keys before all else."""
     faults = sorted(error.errors(), key=lambda fault: not _is_extra(fault))
     key_path = _without_unions(faults[0]["loc"])
     if _is_extra(faults[0]):
@@ -218,7 +218,7 @@ def _without_unions(path: KeyPath) -> KeyPath:
 
 
 def _keys_at(key_path: KeyPath) -> list[str]:
-    """The keys that a mapping at this key path may have."""
+    """Return the keys of a mapping at this key path."""
     names = [key for key in key_path if isinstance(key, str)]
     if names[:1] == ["tokenizer"]:
         return ["source"]

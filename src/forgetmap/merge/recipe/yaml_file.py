@@ -11,13 +11,13 @@ from forgetmap._lazy import require
 from forgetmap.errors import FieldError, MissingInputError, UnreadableError
 
 KeyPath = tuple[str | int, ...]
-"""Keys and positions that lead to a value, from the top."""
+"""Keys and list indices that lead to a value, from the top."""
 MAX_DEPTH = 20
 
 
 @dataclass(frozen=True, slots=True)
 class YamlFile:
-    """What a YAML file says, and where.
+    """The content of a YAML file, with lines.
 
     Attributes:
         value: mappings, lists, texts, numbers, ...
@@ -30,7 +30,7 @@ class YamlFile:
     file: str
 
     def line(self, key_path: KeyPath) -> int:
-        """The line of a value, or of the nearest one around it."""
+        """Return the line of a value, or of the nearest one around it."""
         while key_path not in self.lines:
             key_path = key_path[:-1]
         return self.lines[key_path]
