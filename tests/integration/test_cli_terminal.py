@@ -230,7 +230,7 @@ def test_the_first_lines_are_verdict_and_one_number(
     change = f"{accuracy - 100:.1f}%"
     assert any(f"-> {accuracy:.1f}% ({change})" in line for line in lines)
     assert lines.index("How we know") > next(
-        place for place, line in enumerate(lines) if line.startswith("What next: ")
+        place for place, line in enumerate(lines) if line.startswith("What next:")
     )
 
 

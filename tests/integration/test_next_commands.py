@@ -352,3 +352,57 @@ def test_words_are_not_told_of_a_range(tmp_path: Path) -> None:
     assert "--range" not in text
     path.write_text(path.read_text().replace("pass", "1").replace("fail", "0"))
     assert "2 results" in call("records", "show", path, "--task", "t").out
+
+
+def write_scores(path: Path, scores: list[int]) -> Path:
+    rows = [f"{number},{score}\n" for number, score in enumerate(scores)]
+    path.write_text("".join(["q,ok\n", *rows]), encoding="utf-8")
+    return path
+
+
+def test_next_steps_have_the_inputs_and_options_that_were_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = write_scores(tmp_path / "model before.csv", [1] * 100)
+    after = write_scores(tmp_path / "after.csv", [0] * 30 + [1] * 70)
+    options = ["--columns", "item=q,score=ok", "--task", "my task", "--range", "0:1"]
+    out = call("compare", before.name, after.name, *options, columns=1000).out
+    report, replay, _ = re.findall(r"^- .+? \(`(.+?)`\) *$", out, re.MULTILINE)
+    assert shlex.split(report) == ["forgetmap", "report", before.name, after.name, *options]
+    assert shlex.split(replay)[-4:] == ["--pool", "POOL", "--out", "FILE"]
+    assert type_next(f"`{report}`").out.startswith("Report: report.html")
+    small = [write_scores(tmp_path / name, [1] * 20) for name in ("a.csv", "b.csv")]
+    out = call("compare", *small, *options, "--noise-floor", "0.01", columns=1000).out
+    (step,) = re.findall(r"^What next: (.+)", out, re.MULTILINE)
+    assert "--noise-floor 0.01" in step
+    type_next(step)
+
+
+def test_next_steps_of_the_gate_can_be_typed(tmp_path: Path) -> None:
+    before = write_scores(tmp_path / "before.csv", [1] * 100)
+    after = write_scores(tmp_path / "after.csv", [0] * 30 + [1] * 70)
+    options = ["--columns", "item=q,score=ok", "--task", "t"]
+    out = call("gate", "check", before, after, *options, columns=1000).out
+    report, *_ = re.findall(r"^- .+? \(`(.+?)`\) *$", out, re.MULTILINE)
+    type_next(f"`{report} --out {tmp_path / 'page.html'}`")
+    # Other commands cannot read a baseline, and a backtick would end the command too early.
+    odd = after.rename(tmp_path / "a`b.csv")
+    out = call("gate", "check", before, odd, *options, columns=1000).out
+    assert "`forgetmap report BEFORE AFTER`" in out
+
+
+def test_one_folder_with_two_models_names_the_command_that_compares_them(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    for model in ("base", "tuned"):
+        folder = write_lm_eval(tmp_path, [lm_eval_row(n, 1.0) for n in range(3)])
+        (folder / "model").rename(tmp_path / "logs" / model)
+    error = refused("compare", tmp_path / "logs")
+    assert "contains results of 2 models: base, tuned" in error
+    type_next(f"`forgetmap {error.split(': forgetmap ')[1].strip().removesuffix('.')}`")
+
+
+def test_one_run_is_no_comparison(tmp_path: Path) -> None:
+    error = refused("compare", write_scores(tmp_path / "a.csv", [1]))
+    assert "there is nothing to compare" in error
+    assert f"forgetmap compare {tmp_path / 'a.csv'} AFTER" in error

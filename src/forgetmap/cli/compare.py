@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from forgetmap.cli.next_commands import next_commands
 from forgetmap.cli.options import (
     json_option,
     overwrite_option,
@@ -16,7 +18,7 @@ from forgetmap.cli.options import (
 from forgetmap.cli.options.compare import by_option, comparison_options
 from forgetmap.cli.options.logs import engine_options, reading_progress
 from forgetmap.comparison import Kind
-from forgetmap.errors import UsageError
+from forgetmap.errors import ForgetmapError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,6 +37,7 @@ Examples:
   forgetmap compare s3a://evals/base s3a://evals/tuned --engine spark --master spark://HOST:7077
   forgetmap compare runs/base runs/tuned --rollup post-forget --task-table corrected
 """
+MAX_MODELS = 6
 ITEM_LINES = {
     "question": "question",
     "gold": "gold",
@@ -48,7 +51,7 @@ ITEM_LINES = {
 
 @click.command("compare", epilog=EXAMPLES)
 @click.argument("before", type=click.Path())
-@click.argument("after", type=click.Path(), nargs=-1, required=True)
+@click.argument("after", type=click.Path(), nargs=-1, metavar="AFTER...")
 @by_option("Rows of the table. Falls back to tasks where no item has a category.")
 @comparison_options
 @engine_options
@@ -84,6 +87,8 @@ def command(before: str, after: tuple[str, ...], **options: Any) -> None:
     from forgetmap.records import refuse_to_replace
     from forgetmap.text import printable
 
+    if not after:
+        raise _single_source_error(before)
     show, limit, by = options.pop("show"), options.pop("limit"), options.pop("by")
     out, overwrite = options.pop("out"), options.pop("overwrite")
     as_json = options.pop("as_json")
@@ -104,11 +109,34 @@ def command(before: str, after: tuple[str, ...], **options: Any) -> None:
         click.echo(result.to_json())
         return
     console = Console()
-    print_comparison(console, result.result, by=by)
+    commands = next_commands((before, *after))
+    print_comparison(console, result.result, by=by, commands=commands)
     for comparison in _comparisons(result) if show else ():
         _print_items(console, comparison, show, limit)
     if out is not None:
         click.echo(f"\n{printable(f'Written to {out}')}")
+
+
+def _single_source_error(source: str) -> UsageError:
+    """Name the models of a folder of logs: both may be in it."""
+    from forgetmap.sources import recognise
+
+    path = Path(source)
+    try:
+        logs = recognise(path) if path.exists() else []
+    except ForgetmapError:  # reported when it is read
+        logs = []
+    models = sorted({log.info.model.name for log in logs if log.info.model.name})
+    if len(models) < 2:
+        return UsageError(
+            f"there is nothing to compare {source} with",
+            hint=f"give the runs before and after: forgetmap compare {shlex.quote(source)} AFTER.",
+        )
+    words = ["forgetmap", "compare", source, source, "--run", models[0], "--run", models[1]]
+    return UsageError(
+        f"{source} contains results of {len(models)} models: {', '.join(models[:MAX_MODELS])}",
+        hint=f"choose the models before and after: {shlex.join(words)}.",
+    )
 
 
 def _comparisons(result: Comparison | FanOut | Chain) -> Sequence[Comparison]:

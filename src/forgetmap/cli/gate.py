@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forgetmap.cli.groups import CommandGroup
+from forgetmap.cli.next_commands import next_commands
 from forgetmap.cli.options import json_option, overwrite_option
 from forgetmap.cli.options.compare import margin_option
 from forgetmap.cli.options.logs import log_options, reading_progress, table_options
@@ -142,7 +143,8 @@ def check(ctx: click.Context, /, before: str, after: str, **options: Any) -> Non
         with console.capture() as text:
             if explain:
                 print_blocks(console, [*tell_policy(policy), Line()])
-            print_gate(console, result, explain=explain)
+            commands = next_commands((before, after))
+            print_gate(console, result, explain=explain, commands=commands)
         shown = text.get()
         # Names come from files: a line must not be a command for the CI runner.
         for command in ("::", "##[") if _is_on_github(outputs["github"]) else ():

@@ -85,7 +85,7 @@ if TYPE_CHECKING:
         Verdict,
     )
     from forgetmap.comparison.rollups import SeedRow, roll_up
-    from forgetmap.comparison.summary import Summary, summarize
+    from forgetmap.comparison.summary import NO_COMMANDS, Commands, Summary, summarize
     from forgetmap.comparison.task_tables import load_table, plain_name
     from forgetmap.comparison.verdict import (
         BEYOND_NOISE,
@@ -107,6 +107,7 @@ __all__ = [
     "MARGIN",
     "MIN_PAIRED",
     "NOISE_FLOOR",
+    "NO_COMMANDS",
     "OPTION_COUNTS",
     "REASONS",
     "REASON_LABELS",
@@ -119,6 +120,7 @@ __all__ = [
     "AdviceResult",
     "Cells",
     "Chain",
+    "Commands",
     "Comparison",
     "ComparisonResult",
     "DecidesResult",

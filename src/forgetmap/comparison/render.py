@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 from forgetmap.comparison.estimators import find_estimator
 from forgetmap.comparison.result import ComparisonResult, FanOutResult, GroupResult, StageResult
 from forgetmap.comparison.rollups import MEASURES
-from forgetmap.comparison.summary import Summary, accuracy_change, short_verdict, summarize
+from forgetmap.comparison.summary import (
+    NO_COMMANDS,
+    Commands,
+    Summary,
+    accuracy_change,
+    list_steps,
+    short_verdict,
+    summarize,
+)
 from forgetmap.comparison.words import SIMULATED
 from forgetmap.results import Notice
 from forgetmap.text import (
@@ -22,6 +30,7 @@ from forgetmap.text import (
     blocks_to_html,
     blocks_to_text,
     counted,
+    next_lines,
     percent,
     print_blocks,
     share,
@@ -82,9 +91,11 @@ def as_html(result: AnyResult) -> str:
     return blocks_to_html(tell_comparison(result, "category"))
 
 
-def print_comparison(console: Console, result: AnyResult, *, by: str) -> None:
-    """Print a comparison, a chain or a fan-out."""
-    print_blocks(console, tell_comparison(result, by))
+def print_comparison(
+    console: Console, result: AnyResult, *, by: str, commands: Commands = NO_COMMANDS
+) -> None:
+    """Print a comparison, a chain or a fan-out; for `commands` see `list_steps`."""
+    print_blocks(console, tell_comparison(result, by, commands))
 
 
 def _loss(group: GroupResult) -> str:
@@ -98,19 +109,21 @@ def _loss(group: GroupResult) -> str:
     return interval if estimate.value is None else f"{share(estimate.value)} ({interval})"
 
 
-def tell_comparison(result: AnyResult, by: str) -> Blocks:
+def tell_comparison(result: AnyResult, by: str, commands: Commands = NO_COMMANDS) -> Blocks:
     """Return the lines and sheets of a result, in order."""
     if isinstance(result, FanOutResult):
-        return _tell_fan_out(result, by)
+        return _tell_fan_out(result, by, commands)
     if result.stages is not None:
-        return _tell_chain(result, result.stages, by)
+        return _tell_chain(result, result.stages, by, commands)
     return [
         *_simulated([result]),
-        *_tell_one(result, by),
+        *_tell_one(result, by, commands),
     ]
 
 
-def _tell_one(result: ComparisonResult, by: str, *, legend: bool = True) -> Blocks:
+def _tell_one(
+    result: ComparisonResult, by: str, commands: Commands, *, legend: bool = True
+) -> Blocks:
     """Return the verdict and the number, the groups, next steps, and "How we know"."""
     summary = summarize(result)
     return [
@@ -119,7 +132,7 @@ def _tell_one(result: ComparisonResult, by: str, *, legend: bool = True) -> Bloc
         *_groups(result, by),
         *(_legend(result, by) if legend else ()),
         *_rolled_up(result),
-        *_ending(result.pairing.warnings, summary),
+        *_ending(result, summary, commands, result.pairing.warnings),
     ]
 
 
@@ -141,7 +154,7 @@ def _verdict(result: ComparisonResult, summary: Summary) -> Blocks:
     ]
 
 
-def _tell_fan_out(result: FanOutResult, by: str) -> Blocks:
+def _tell_fan_out(result: FanOutResult, by: str, commands: Commands) -> Blocks:
     """Return all models after side by side, then each comparison."""
     comparisons = result.comparisons
     blocks: Blocks = [
@@ -152,11 +165,13 @@ def _tell_fan_out(result: FanOutResult, by: str) -> Blocks:
         *_legend(comparisons[0], "model"),
     ]
     for comparison in comparisons:
-        blocks += [Line(), *_tell_one(comparison, by, legend=False)]
+        blocks += [Line(), *_tell_one(comparison, by, commands, legend=False)]
     return blocks
 
 
-def _tell_chain(result: ComparisonResult, stages: Sequence[StageResult], by: str) -> Blocks:
+def _tell_chain(
+    result: ComparisonResult, stages: Sequence[StageResult], by: str, commands: Commands
+) -> Blocks:
     """Return the stages, the histories of items, then the last compared with the first."""
     names = [result.before.name, *(stage.name for stage in stages)]
     followed, summary = stages[0].against_first, summarize(result)
@@ -177,7 +192,7 @@ def _tell_chain(result: ComparisonResult, stages: Sequence[StageResult], by: str
         Line(),
         *_groups(result, by),
         *_legend(result, by),
-        *_ending((), summary, _stage_warnings(stages)),
+        *_ending(result, summary, commands, (), _stage_warnings(stages)),
     ]
 
 
@@ -289,7 +304,11 @@ def _consensus(result: ComparisonResult) -> Blocks:
 
 
 def _ending(
-    warnings: Sequence[Notice], summary: Summary, stage_warnings: Sequence[Line] = ()
+    result: ComparisonResult,
+    summary: Summary,
+    commands: Commands,
+    warnings: Sequence[Notice],
+    stage_warnings: Sequence[Line] = (),
 ) -> Blocks:
     """Return warnings, next steps, and the facts behind the verdict."""
     numbers = [f"{row.name} {row.forgetting}" for row in summary.estimators]
@@ -299,7 +318,7 @@ def _ending(
         Line(),
         *(Line(notice.message, "warning", "!") for notice in warnings),
         *stage_warnings,
-        Line(f"What next: {summary.what_next}", "commands"),
+        *next_lines(list_steps(result, commands), as_list=bool(commands)),
         Line(),
         Line("How we know", "strong"),
         *(Line(words, "faint", f"{label:<11}") for label, words in facts.items() if words),

@@ -5,6 +5,8 @@ Terminal, report, served page and notebook show the same summary; they differ in
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from pydantic import Field
@@ -25,7 +27,7 @@ from forgetmap.comparison.words import (
 )
 from forgetmap.results import Estimate, Value
 from forgetmap.stats import LOSSES
-from forgetmap.text import counted, limit, listed, percent, share
+from forgetmap.text import counted, either, limit, listed, percent, share
 
 TONES: dict[Verdict, Literal["bad", "minor", "good", "open"]] = {
     "lost": "bad",
@@ -33,6 +35,10 @@ TONES: dict[Verdict, Literal["bad", "minor", "good", "open"]] = {
     "no_material_loss": "good",
     "cannot_tell": "open",
 }
+Commands = Mapping[str, str]
+"""Complete commands by their short names."""
+NO_COMMANDS: Commands = MappingProxyType({})
+"""Next steps show short names of commands."""
 FULL = CoverageResult(before=1.0, after=1.0)
 CLIPPED = "Shares are displayed between 0% and 100%; the JSON has the full intervals."
 
@@ -89,7 +95,7 @@ def summarize(result: ComparisonResult) -> Summary:
         note=_sentence(total.headline.note or ""),
         rests_on=f"Based on {total.headline.rests_on}.",
         gained=_gained(total),
-        what_next=_what_next(result),
+        what_next=f"{either(list_steps(result))}.",
         facts=_facts(result),
         estimators=_estimators(total),
     )
@@ -227,57 +233,69 @@ def accuracy_change(group: GroupResult) -> str:
     return f"{'+' if change > 0 else ''}{percent(change)}"
 
 
-def _what_next(result: ComparisonResult) -> str:
+def list_steps(result: ComparisonResult, commands: Commands = NO_COMMANDS) -> list[str]:
+    """Return what to do next: one step, or several of which one is enough.
+
+    Args:
+        result: the comparison.
+        commands: complete commands by their short names, such as `report`; the short names are
+            shown if omitted.
+    """
     total = result.total
     if total.verdict == "cannot_tell":
-        return _what_decides(total)
+        return [_what_decides(total, commands)]
     if total.verdict == "lost":
-        return (
-            "read what was forgotten (`forgetmap report`), train on similar examples "
-            "(`forgetmap export replay`), or find a merge that keeps it (`forgetmap merge "
-            "sweep`)."
-        )
+        return [
+            f"read what was forgotten ({_code('report', commands)})",
+            f"train on similar examples ({_code('export replay', commands)})",
+            "find a merge that keeps it (`forgetmap merge sweep`)",
+        ]
     lost = sum(task.verdict == "lost" for task in result.tasks)
     if lost:
-        return f"look at the {counted(lost, 'task')} that lost something (`--by task`)."
-    return _what_is_left(result)
+        return [f"look at the {counted(lost, 'task')} that lost something (`--by task`)"]
+    return [_what_is_left(result, commands)]
 
 
-def _what_is_left(result: ComparisonResult) -> str:
+def _code(name: str, commands: Commands) -> str:
+    """Return a command in backticks, complete if it is known."""
+    return f"`{commands.get(name, f'forgetmap {name}')}`"
+
+
+def _what_is_left(result: ComparisonResult, commands: Commands) -> str:
     """Return the next step after no loss, or a loss within the margin."""
     if result.total.verdict == "small_loss":
         return (
-            "the loss is within the margin; read what was forgotten (`forgetmap report`), and "
-            "check later checkpoints against it (`forgetmap gate`)."
+            "the loss is within the margin; read what was forgotten "
+            f"({_code('report', commands)}), and check later checkpoints against it (`forgetmap "
+            "gate`)"
         )
     unclear = sum(task.verdict == "cannot_tell" for task in result.tasks)
     if unclear:
         return (
             f"nothing for all items; {unclear:,} of {counted(len(result.tasks), 'task')} have no "
-            "clear verdict: `forgetmap plan` shows how many items would decide."
+            f"clear verdict: {_code('plan', commands)} shows how many items would decide"
         )
     return (
         "no task lost more than the margin either; check later checkpoints against it "
-        "(`forgetmap gate`)."
+        "(`forgetmap gate`)"
     )
 
 
-def _what_decides(total: GroupResult) -> str:
+def _what_decides(total: GroupResult, commands: Commands) -> str:
     decides = total.decides
     if decides is not None and decides.repeats is not None:
         return (
             "answer each item more than once with each model (`forgetmap run --repeats "
-            f"{decides.repeats}`)."
+            f"{decides.repeats}`)"
         )
     if decides is not None and decides.items is not None:
-        return (
-            f"evaluate about {counted(decides.items, 'item')}; `forgetmap plan` shows which kinds."
-        )
+        items, plan = counted(decides.items, "item"), _code("plan", commands)
+        return f"evaluate about {items}; {plan} shows which kinds"
     if not total.n:
-        return "evaluate both models on the same items."
+        return "evaluate both models on the same items"
     if not total.n11 + total.n10:
-        return "evaluate items that the model before answers right; only these can be lost."
-    return "record which options are chosen, or answer each item more than once."
+        return "evaluate items that the model before answers right; only these can be lost"
+    return "record which options are chosen, or answer each item more than once"
 
 
 def _facts(result: ComparisonResult) -> list[Fact]:

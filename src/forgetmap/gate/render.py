@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, get_args
 
+from forgetmap.comparison import NO_COMMANDS, Commands
 from forgetmap.gate.check_text import ORDER, is_waived, sort_checks
 from forgetmap.gate.history import HistoryResult, ReleaseResult, margin_used
 from forgetmap.gate.policy import GatePolicy, GateRule
@@ -16,6 +17,7 @@ from forgetmap.text import (
     blocks_to_text,
     counted,
     listed,
+    next_lines,
     percent,
     print_blocks,
     share,
@@ -32,29 +34,39 @@ HISTORY_HEADS = ("release", "day", "against", "status", "largest loss", "of marg
 HISTORY_SPARE = ("against", "day")
 MAX_CHECKS = 40
 TONES: dict[Status, Tone] = {"PASS": "good", "FAIL": "bad", "INCONCLUSIVE": "open"}
-_NEXT: dict[Status, str] = {
-    "PASS": "store it as the next baseline (`forgetmap gate accept AFTER --as main`).",
+_COMMANDS: Commands = {
+    "report": "forgetmap report BEFORE AFTER",
+    "plan": "forgetmap plan BEFORE AFTER",
+    "export replay": "forgetmap export replay BEFORE AFTER",
+    "export rerun": "forgetmap export rerun BEFORE AFTER",
+    "gate accept": "forgetmap gate accept AFTER --as main",
+}
+_STEPS: dict[Status, tuple[str, ...]] = {
+    "PASS": ("store it as the next baseline (`{gate accept}`)",),
     "FAIL": (
-        "read what was forgotten (`forgetmap report BEFORE AFTER`), train on similar examples "
-        "(`forgetmap export replay BEFORE AFTER`), or find a merge that keeps it (`forgetmap "
-        "merge sweep`)."
+        "read what was forgotten (`{report}`)",
+        "train on similar examples (`{export replay}`)",
+        "find a merge that keeps it (`forgetmap merge sweep`)",
     ),
     "INCONCLUSIVE": (
-        "see what would decide (`forgetmap plan BEFORE AFTER`), or evaluate the undecided items "
-        "again (`forgetmap export rerun BEFORE AFTER`)."
+        "see what would decide (`{plan}`)",
+        "evaluate the undecided items again (`{export rerun}`)",
     ),
 }
 
 
-def print_gate(console: Console, result: GateResult, *, explain: bool = False) -> None:
+def print_gate(
+    console: Console, result: GateResult, *, explain: bool = False, commands: Commands = NO_COMMANDS
+) -> None:
     """Print a decision.
 
     Args:
         console: where to print.
         result: the decision.
         explain: print every check as a sentence.
+        commands: complete commands by their short names, as for `print_comparison`.
     """
-    print_blocks(console, tell_gate(result, explain=explain))
+    print_blocks(console, tell_gate(result, explain=explain, commands=commands))
 
 
 def gate_to_text(result: GateResult) -> str:
@@ -62,7 +74,9 @@ def gate_to_text(result: GateResult) -> str:
     return blocks_to_text(tell_gate(result))
 
 
-def tell_gate(result: GateResult, *, explain: bool = False) -> Blocks:
+def tell_gate(
+    result: GateResult, *, explain: bool = False, commands: Commands = NO_COMMANDS
+) -> Blocks:
     """Return the lines and sheets of a decision, in order."""
     names = [run.name for run in (result.before, result.after) if run is not None]
     blocks: Blocks = [
@@ -77,7 +91,8 @@ def tell_gate(result: GateResult, *, explain: bool = False) -> Blocks:
         blocks.append(Line(f"and {hidden:,} more checks; use --json to list all of them.", "faint"))
     if explain:
         blocks += [Line(), *(_explain(check) for check in _sorted(result.checks))]
-    blocks += [Line(), Line(f"What next: {_NEXT[result.status]}", "commands")]
+    steps = [step.format_map({**_COMMANDS, **commands}) for step in _STEPS[result.status]]
+    blocks += [Line(), *next_lines(steps, as_list=bool(commands))]
     return [*blocks, *(Line(notice.message, "warning", lead="!") for notice in result.warnings)]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.text.blocks import Blocks, Line, Look, Sheet, Tone
+    from forgetmap.text.blocks import Blocks, Line, Look, Sheet, Tone, next_lines
     from forgetmap.text.console import blocks_to_text, fit, print_blocks, print_sheet, shorten
     from forgetmap.text.latex import escape_latex, latex_table, sheet_to_latex
     from forgetmap.text.markup import (
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from forgetmap.text.words import (
         counted,
+        either,
         limit,
         listed,
         percent,
@@ -37,6 +38,7 @@ __all__ = [
     "blocks_to_markdown",
     "blocks_to_text",
     "counted",
+    "either",
     "escape_latex",
     "escape_markdown",
     "fit",
@@ -44,6 +46,7 @@ __all__ = [
     "limit",
     "listed",
     "markdown_table",
+    "next_lines",
     "percent",
     "print_blocks",
     "print_sheet",

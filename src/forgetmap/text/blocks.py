@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from forgetmap.text.words import either
+
 Look = Literal["plain", "strong", "faint", "warning", "simulated", "commands"]
 """Emphasis of a line; `commands` are lines of forgetmap with commands in backticks."""
 Tone = Literal["bad", "minor", "good", "open"]
@@ -55,3 +57,10 @@ class Sheet:
 
 Blocks = list[Line | Sheet]
 """Sentences and tables in reading order."""
+
+
+def next_lines(steps: Sequence[str], *, as_list: bool) -> Blocks:
+    """Return "What next": a sentence, or a list where long commands are to be copied."""
+    if as_list and len(steps) > 1:
+        return [Line("What next:"), *(Line(step, "commands", "-") for step in steps)]
+    return [Line(f"What next: {either(steps)}.", "commands")]

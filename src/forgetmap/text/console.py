@@ -161,6 +161,8 @@ def _rich_line(line: Line) -> RenderableType:
     if not line.lead:
         return text
     grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column()
+    grid.add_column(overflow="fold")  # a long path is typed as a whole
     grid.add_row(Text(line.lead, style="yellow" if line.look == "warning" else "dim"), text)
     return grid
 

@@ -50,6 +50,12 @@ def listed(names: Sequence[str], noun: str = "") -> str:
     return f"{first} and {more:,} more {noun}".rstrip() if more > 0 else first
 
 
+def either(steps: Sequence[str]) -> str:
+    """Join alternatives: "a, b, or c"."""
+    *others, last = steps
+    return f"{', '.join(others)}, or {last}" if others else last
+
+
 def printable(text: str) -> str:
     """Replace control characters, with which text from outside could control the terminal."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
