@@ -1,4 +1,4 @@
-"""Places in a log that could not be used."""
+"""Problems in a log: parts that could not be used."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One place in a log that could not be used, and what is wrong there."""
+    """A part of a log that could not be used, and the reason."""
 
     file: str
     line: int | None

@@ -14,9 +14,9 @@ def describe(logs: Sequence[Log], writer: RunWriter) -> RunInfo:
     """Return the manifest of these logs.
 
     Args:
-        logs: what was read.
-        writer: its measures and ranges add the main measure of each task and the range of each
-            metric.
+        logs: the logs that were read.
+        writer: its measures and ranges determine the main measure of each task and the range of
+            each metric.
     """
     info, preferred = _merge_infos(logs), _preferred(logs, writer)
     tasks = {
@@ -32,7 +32,7 @@ def describe(logs: Sequence[Log], writer: RunWriter) -> RunInfo:
 
 
 def _merge_infos(logs: Sequence[Log]) -> RunInfo:
-    """What all logs say together; where they contradict each other nothing is known."""
+    """Merge the manifests of logs; fields in which they contradict each other are unknown."""
     first = logs[0].info
     same = {
         name: getattr(first, name)
@@ -56,19 +56,19 @@ def _merge_infos(logs: Sequence[Log]) -> RunInfo:
 
 
 def _preferred(logs: Sequence[Log], writer: RunWriter) -> dict[str, Sequence[str]]:
-    """The preference of the adapter a task came from."""
+    """Return for each task the preferred metrics of its adapter."""
     default: Adapter = adapter(logs[0].adapter)
     adapters = {task: adapter(log.adapter) for log in logs for task in log.tasks}
     return {task: adapters.get(task, default).preferred for task in writer.measures}
 
 
 def _range(low: float, high: float) -> dict[str, None]:
-    """Bounds that do not hold are no bounds."""
+    """Return the ends of 0 to 1 that scores exceed, as None."""
     return {**({"low": None} if low < 0 else {}), **({"high": None} if high > 1 else {})}
 
 
 def _with_main(info: TaskInfo, measures: Sequence[Measure], preferred: Iterable[str]) -> TaskInfo:
-    """The harness's own main metric, else the first preferred one, else the first one logged."""
+    """Set the main metric: that of the harness, else the first preferred, else the first one."""
     if info.main_metric is not None and any(metric == info.main_metric for metric, _ in measures):
         chosen = [m for m in measures if m[0] == info.main_metric]
         main = [m for m in chosen if m[1] == info.main_scorer]

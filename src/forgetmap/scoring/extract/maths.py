@@ -1,8 +1,8 @@
 """Mathematical answers, compared by math-verify in separate processes.
 
-math-verify guards itself by signals, which work in the main thread only and cannot interrupt a
-huge power. A worker can be ended at any time and serves every thread. Two plain numbers are
-compared here, without it: equal ones are right, different whole ones wrong.
+The timeouts of math-verify use signals, which work only in the main thread and cannot interrupt a
+huge power. A worker can be killed at any time and serves every thread. Two plain numbers are
+compared here, without math-verify: equal ones are right, different integers wrong.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _as_fraction(character: str) -> str:
 
 _ANSWER_SECONDS = 5.0
 MAX_WORKERS = 4
-"""Each holds sympy and its grammars, about 100 MB."""
+"""Each one loads sympy and its grammars, about 100 MB."""
 _FORMULA = re.compile(r"\$\$?([^$\n]{1,500})\$\$?|\\\(([^\n]{1,500}?)\\\)|\\\[([^\n]{1,500}?)\\\]")
 _JOINT = re.compile(r"\s*(?:,|;|,?\s*\b(?:and|or)\b)\s*", re.IGNORECASE)
 _ROOT = re.compile(r"√\s?(?:\(([^()\n]{1,60})\)|(\d{1,30}|[a-z]))")
@@ -50,13 +50,13 @@ _MAX_CHARS = 100
 
 
 class MathsReader:
-    """Reads and judges answers to one question with mathematics for an answer."""
+    """Reader of the answers to a question whose answer is mathematics."""
 
     def __init__(self, gold: str, also_right: tuple[str, ...]) -> None:
         self._right = tuple(_in_latex(simplify(text)) for text in (gold, *also_right))
 
     def read_claim(self, phrase: str) -> list[str]:
-        """The formula, if the phrase has one or is one."""
+        """Return the formula, if the phrase has one or is one."""
         phrase = _in_latex(phrase)
         if formulas := _formulas(phrase):
             return [formulas[-1]]
@@ -68,16 +68,16 @@ class MathsReader:
         return [bare] if _MATHEMATICAL.search(bare) else []
 
     def read_bare(self, text: str) -> list[str]:
-        """The formula, if the text is nothing else."""
+        """Return the formula, if the text is only a formula."""
         short = "\n" not in text and len(text) <= _MAX_CHARS
         return self.read_claim(text) if short and _prose(text) is None else []
 
     def is_complete(self, phrase: str) -> bool:  # noqa: ARG002
-        """More of the formula may have been cut off."""
+        """Return False: the formula may be truncated."""
         return False
 
     def read_statement(self, text: str) -> list[str]:
-        """What a text settles on, the surest way of saying so first."""
+        """Return the formulas that a text states; the most explicit statement counts."""
         final = last_line(text)
         for passage in (final, text):
             formulas = [
@@ -90,7 +90,7 @@ class MathsReader:
         return _formulas(final)[-1:] or self.read_bare(final)
 
     def grade(self, answer: str, phrase: str, *, strict: bool) -> Grade:  # noqa: ARG002
-        """Right, wrong, no mathematics at all, or undecided if it takes too long."""
+        """Grade an answer; the score is missing if comparing it fails or takes too long."""
         if _as_written(answer) in map(_as_written, self._right):
             return grade_answer(answer, right=True, strict=strict)
         verdict = _by_value(answer, self._right) or _by_math_verify(answer, self._right)
@@ -102,7 +102,7 @@ class MathsReader:
 
 
 class Verifier:
-    """math-verify in processes of its own: started when needed, replaced when one hangs."""
+    """math-verify in separate processes, started when needed, replaced if one hangs."""
 
     def __init__(self, seconds: float = _ANSWER_SECONDS) -> None:
         self._seconds = seconds
@@ -112,7 +112,7 @@ class Verifier:
         )
 
     def compare(self, answer: str, right: tuple[str, ...]) -> str:
-        """`right`, `wrong`, `unreadable`, or a sentence that says why nobody knows."""
+        """Return `right`, `wrong`, `unreadable`, or a sentence why the result is unknown."""
         try:
             return self._pool.call(_compare, answer, right, seconds=self._seconds)
         except TaskTimeoutError:
@@ -146,7 +146,7 @@ def _compare(answer: str, right: tuple[str, ...]) -> str:
 
 
 def _parse(text: str) -> list[object]:
-    """What math-verify reads in a formula; not as an expression, which sympy would evaluate."""
+    """Parse a formula with math-verify; not as an expression, which sympy would evaluate."""
     from math_verify import LatexExtractionConfig, parse
 
     latex = f"${text.strip().strip('$')}$"
@@ -162,7 +162,7 @@ def _verifier(process: int) -> Verifier:  # noqa: ARG001  # a forked process nee
 
 
 def _by_value(answer: str, right: tuple[str, ...]) -> str | None:
-    """`right` or `wrong` if both are plain numbers and leave no doubt."""
+    """Return `right` or `wrong` if all are plain numbers and the result is certain; else None."""
     value = _plain_number(answer)
     values = [_plain_number(number) for number in right]
     if value is None or None in values:
@@ -174,7 +174,7 @@ def _by_value(answer: str, right: tuple[str, ...]) -> str | None:
 
 
 def _plain_number(text: str) -> Fraction | None:
-    """The value of a text that is one number; a comma that parts no thousands may part a list."""
+    """Return the value of a text that is one number; None otherwise, as for `1,5`, maybe a list."""
     plain_text = tidy(text.strip().strip("$")).strip().rstrip(".")
     if (
         len(plain_text) > _MAX_CHARS
@@ -192,7 +192,7 @@ def _by_math_verify(answer: str, right: tuple[str, ...]) -> str:
 
 
 def _formulas(text: str) -> list[str]:
-    """The formulas in order; those joined by nothing but a comma, `and` or `or` are one."""
+    """Return the formulas in order; those joined only by a comma, `and` or `or` are one."""
     formulas: list[str] = []
     end = -1
     for match in _FORMULA.finditer(text):
@@ -206,7 +206,7 @@ def _formulas(text: str) -> list[str]:
 
 
 def _in_latex(text: str) -> str:
-    """Raised digits, roots, vulgar fractions and signs as LaTeX has them."""
+    """Convert superscript digits, roots, vulgar fractions and symbols to LaTeX."""
     if text.isascii():
         return text
     text = _ROOT.sub(lambda root: f"\\sqrt{{{root[1] or root[2]}}}", text)
@@ -214,13 +214,13 @@ def _in_latex(text: str) -> str:
 
 
 def _prose(text: str) -> int | None:
-    """Where words begin that are no mathematics."""
+    """Return the offset of the first word that is not mathematics; None if there is none."""
     hidden = _COMMAND.sub(lambda command: " " * len(command[0]), text)
     words = _WORD.search(hidden)
     return words.start() if words else None
 
 
 def _as_written(formula: str) -> str:
-    """Words by their letters, anything else by its characters without blanks."""
+    """Return a formula for comparison: a word in lower case, anything else without blanks."""
     words = trim(formula)
     return words.casefold() if words.isalpha() else "".join(formula.strip("$").split())

@@ -1,8 +1,8 @@
 r"""Numbers in a text, in any notation.
 
-Thousands may be parted by a comma, an apostrophe, a space or, where no other reading is possible or
-next to the plain one, by a point: `1.200` can mean 1.2 or 1200, and both are kept. Digits of other
-scripts were made plain before (`wording.plain`). Nothing is evaluated but what the pattern names.
+Thousands may be separated by a comma, an apostrophe, a space or a point: `1.200` can mean 1.2 or
+1200, and both readings are kept. Digits of other scripts must be converted first
+(`wording.simplify`). Nothing is evaluated beyond the pattern.
 """
 
 from __future__ import annotations
@@ -90,12 +90,12 @@ _TOLERANCE = Fraction(1, 10**6)
 
 
 class Quantity(NamedTuple):
-    """A number as it was written, and what it can mean.
+    """A number as written, with its possible values.
 
     Attributes:
-        text: the number as it stands there.
-        values: the readings, the usual one first.
-        percent: with a percent sign, so that 50 can mean 0.5.
+        text: the number as written.
+        values: possible values, the most likely first.
+        percent: whether it has a percent sign, so that 50 can mean 0.5.
     """
 
     text: str
@@ -104,7 +104,7 @@ class Quantity(NamedTuple):
 
 
 def tidy(text: str) -> str:
-    """LaTeX fractions and gaps, and raised digits, written plainly."""
+    """Convert LaTeX fractions and gaps, and superscript digits, to plain text."""
     if "\\" in text or "~" in text or "{" in text:
         text = _LATEX_GAP.sub(",", text.replace("\\$", "$"))
         text = _FRACTION.sub(lambda f: f" {f[1] or f[2]}/{f[3] or f[4]} ", text)
@@ -112,26 +112,26 @@ def tidy(text: str) -> str:
 
 
 def find_quantities(text: str) -> list[Quantity]:
-    """Every number in a text, in order."""
+    """Return all numbers in a text, in order."""
     numbers = map(_quantity, NUMBER.finditer(tidy(text)))
     return [quantity for quantity in numbers if quantity]
 
 
 def quantity_at(text: str, position: int) -> Quantity | None:
-    """The number that begins here, in a tidied text."""
+    """Return the number at a position of a tidied text; None if there is none."""
     number = NUMBER.match(text, position)
     return _quantity(number) if number else None
 
 
 def han_numeral(text: str) -> Quantity | None:
-    """A number in Chinese numerals at the beginning of a text, such as 三百二十."""
+    """Return the number in Chinese numerals at the beginning of a text, such as 三百二十."""
     numeral = _HAN.match(text)
     value = _han_value(numeral[0]) if numeral else None
     return Quantity(numeral[0], (Fraction(value),)) if numeral and value is not None else None
 
 
 def same_number(answer: Quantity, gold: Quantity) -> bool:
-    """50 % is 50 % and nothing else; without the sign on one side, 50 or 0.5 will do."""
+    """Whether two numbers are equal; if only one has a percent sign, 50 % is 50 or 0.5."""
     values = _readings(answer, other=gold)
     return any(_same(value, right) for value in values for right in _readings(gold, other=answer))
 
@@ -143,7 +143,10 @@ def _readings(quantity: Quantity, *, other: Quantity) -> tuple[Fraction, ...]:
 
 
 def _same(value: Fraction, right: Fraction) -> bool:
-    """Whole numbers must be equal, decimals to the sixth place, what has no end to six digits."""
+    """Whether two values are equal: integers exactly, others up to a tolerance of 1e-6.
+
+    The tolerance is relative, but absolute for values above 1 with finitely many decimals.
+    """
     if value.denominator == right.denominator == 1:
         return value == right
     size = max(abs(right), _TOLERANCE)
@@ -152,12 +155,12 @@ def _same(value: Fraction, right: Fraction) -> bool:
 
 
 def _ends(value: Fraction) -> bool:
-    """Whether its decimals come to an end."""
+    """Whether a value has finitely many decimals."""
     return _POWER_OF_TEN % value.denominator == 0
 
 
 def _quantity(number: re.Match[str]) -> Quantity | None:
-    if number[0].isascii() and number[0].isdigit():  # most numbers; ten times as quick
+    if number[0].isascii() and number[0].isdigit():  # most numbers; ten times faster
         return Quantity(number[0], (Fraction(int(number[0])),))
     try:
         values = _values(number)
@@ -184,7 +187,7 @@ def _values(number: re.Match[str]) -> tuple[Fraction, ...]:
 
 
 def _decimal(digits: str) -> str:
-    """With a point for the decimals and nothing between thousands."""
+    """Return digits with a decimal point and without separators of thousands."""
     digits = re.sub(r"[ '_]", "", digits)
     comma, point = digits.rfind(","), digits.rfind(".")
     if comma > point >= 0:
@@ -216,7 +219,7 @@ def _in_words(words: str) -> int:
 
 
 def _han_value(numeral: str) -> int | None:
-    """None where digits follow one another, as in a year."""
+    """Return the value; None if digits follow one another, as in a year."""
     total = section = 0
     digit: int | None = None
     for character in numeral:
@@ -252,13 +255,13 @@ _LAST_LATIN = 0x24F
 
 
 class NumberReader:
-    """Reads and judges answers to one question with a number for an answer."""
+    """Reader of the answers to a question whose answer is a number."""
 
     def __init__(self, gold: str, also_right: tuple[str, ...]) -> None:
         self._right = [self._gold(text) for text in (gold, *also_right)]
 
     def read_claim(self, phrase: str) -> list[Quantity]:
-        """The number a phrase gives; several if it will not decide."""
+        """Return the number in a phrase; several if it is ambiguous."""
         numbers = _distinct(find_quantities(phrase))
         if len(numbers) > 1 and "=" in phrase:
             numbers = _distinct(find_quantities(phrase[phrase.rfind("=") + 1 :]))
@@ -273,7 +276,7 @@ class NumberReader:
         return numbers
 
     def read_bare(self, text: str) -> list[Quantity]:
-        """The number, if the text is nothing but a number and a unit."""
+        """Return the number, if the text is only a number and a unit."""
         if len(text) > MAX_ANSWER_CHARS or "\n" in text or len(text.split()) > _MAX_WORDS:
             return []
         bare = tidy(text).lstrip(" *_`(~≈$\\[{").removeprefix("text{").lstrip()
@@ -281,15 +284,15 @@ class NumberReader:
         return numbers if len(numbers) == 1 else []
 
     def is_complete(self, phrase: str) -> bool:  # noqa: ARG002
-        """Further digits may have been cut off."""
+        """Return False: the number may be truncated."""
         return False
 
     def read_statement(self, text: str) -> list[Quantity]:
-        """The numbers a text settles on, the surest way of saying so first."""
+        """Return the numbers that a text states; the most explicit statement counts."""
         return next(filter(None, self._ways(text)), [])
 
     def grade(self, answer: Quantity, phrase: str, *, strict: bool) -> Grade:  # noqa: ARG002
-        """Right or wrong."""
+        """Grade an answer."""
         right = any(same_number(answer, gold) for gold in self._right)
         return grade_answer(answer.text, right=right, strict=strict)
 
@@ -327,7 +330,7 @@ class NumberReader:
         return []
 
     def _only_one(self, line: str) -> list[Quantity]:
-        """The only number of a last line in a script whose verbs are not looked for."""
+        """Return the only number of a line in a script whose verbs are not in the patterns."""
         if not any(char.isalpha() and ord(char) > _LAST_LATIN for char in line):
             return []
         numbers = _distinct(find_quantities(line))

@@ -50,7 +50,7 @@ _MAX_REASON_CHARS = 300
 
 
 class OptionReader:
-    """Reads and judges answers to one question with options; an answer is a place among them."""
+    """Reader of the answers to a question with options; an answer is the index of one."""
 
     def __init__(self, options: tuple[str, ...], gold: str, also_right: tuple[str, ...]) -> None:
         self._options = options
@@ -60,7 +60,7 @@ class OptionReader:
         self._numbered = not any(char.isdigit() for option in options for char in option)
 
     def read_claim(self, phrase: str) -> list[int]:
-        """The options a phrase names as the answer; several if it will not decide."""
+        """Return the options that a phrase names; several if it is ambiguous."""
         phrase = _PREFIX.sub("", trim(phrase)).strip(" *_")
         exact = self._exactly(phrase)
         if exact is not None:
@@ -75,25 +75,25 @@ class OptionReader:
         return self._by_segments(phrase)
 
     def read_bare(self, text: str) -> list[int]:
-        """The option, if the text is nothing but an option."""
+        """Return the option, if the text is only an option."""
         return _distinct([self._nothing_but(text)]) if "\n" not in text else []
 
     def is_complete(self, phrase: str) -> bool:
-        """A letter cannot be cut in half."""
+        """Whether the answer is a letter, which cannot be truncated."""
         return len(trim(phrase)) == 1
 
     def read_statement(self, text: str) -> list[int]:
-        """The options a text settles on, the surest way of saying so first."""
+        """Return the options that a text states; the most explicit statement counts."""
         return next(filter(None, self._ways(text)), [])
 
     def grade(self, index: int, phrase: str, *, strict: bool) -> Grade:
-        """Right or wrong."""
+        """Grade an answer."""
         choice = self._options[index]
         answer = trim(phrase) or choice
         return grade_answer(answer, right=index in self._right, choice=choice, strict=strict)
 
     def _exactly(self, phrase: str) -> int | None:
-        """A letter alone, an option's text, a number alone: in this order."""
+        """Return the option named by a letter, by its text, or by a number, in this order."""
         if len(phrase) == 1 and (index := self._letter(phrase)) is not None:
             return index
         if (same := self._index(phrase)) is not None:
@@ -101,7 +101,7 @@ class OptionReader:
         return self._number(phrase)
 
     def _nothing_but(self, line: str) -> int | None:
-        """A line that is an option's letter, its text, or both and in agreement."""
+        """Return the option of a line that is its letter, its text, or both in agreement."""
         text = trim(line)
         phrase = _PREFIX.sub("", text).strip(" *_")
         if phrase == text and phrase.isdigit() and normalise(phrase) not in self._indices:
@@ -118,7 +118,7 @@ class OptionReader:
         return None
 
     def _index(self, text: str) -> int | None:
-        """Where the option with this text stands; what is far too long is not looked up."""
+        """Return the index of the option with this text; None for much longer texts."""
         return self._indices.get(normalise(text)) if len(text) <= self._max_chars else None
 
     def _letter(self, letter: str) -> int | None:
@@ -136,7 +136,7 @@ class OptionReader:
         return self._letter(led["letter"]) if led["letter"] else self._number(led["number"])
 
     def _by_segments(self, phrase: str) -> list[int]:
-        """An option's text and then something else, such as a reason."""
+        """Return the options of a phrase that begins with an option's text and continues."""
         ends = [end.start() for end in _SEGMENT_END.finditer(phrase)][:_MAX_SEGMENTS]
         for end in reversed(ends):
             first = self._index(phrase[:end])
@@ -170,7 +170,7 @@ class OptionReader:
         return _distinct(self._nothing_but(part) for part in (*lines, *bold) if part)
 
     def _led_line(self, line: str) -> int | None:
-        """A letter as in a list of options; with a full stop only if the option's text follows."""
+        """Return the option of a line such as `B) ...`; for `B. ...` its text must follow."""
         led = _LED.match(line.lstrip(" (*_["))
         index = self._letter(led["letter"] or "") if led else None
         if led is None or index is None or led["letter"].islower() or _DENIED.match(led["rest"]):
@@ -195,10 +195,10 @@ class OptionReader:
 
 
 def right_options(options: tuple[str, ...], gold: str, also_right: Sequence[str]) -> frozenset[int]:
-    """Places of the options that count as right.
+    """Return the indices of the right options.
 
     Raises:
-        FieldError: there are no options, or the right answer is none of them.
+        FieldError: the right answer is not among the options.
     """
     indices = frozenset(
         index for index, option in enumerate(options) if option == gold or option in also_right
@@ -214,7 +214,7 @@ def right_options(options: tuple[str, ...], gold: str, also_right: Sequence[str]
 
 @lru_cache(maxsize=4096)
 def _text_indices(options: tuple[str, ...]) -> dict[str, int]:
-    """Where each text stands; texts too alike to tell apart are left out, equal ones count once."""
+    """Return normalised text -> index; texts that differ only before normalising are left out."""
     indices: dict[str, int] = {}
     alike: set[str] = set()
     for index, option in enumerate(options):

@@ -1,7 +1,7 @@
 """Python code in a response: in blocks or bare, among prose, complete or a continuation.
 
-What counts is what defines the names that are wanted. Of several blocks that do, the last one
-counts, with what stands before it; a block that shows how to call it does not.
+The code that defines the required names is used. Of several such blocks the last one counts, with
+helpers from the blocks before it; blocks that only call the code are ignored.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _MAX_CHARS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class CodeBlock:
-    """Python that defines what was wanted.
+    """Python code that defines a required name.
 
     Attributes:
-        source: can be parsed.
-        alone: the response is nothing but this: one block, or bare code.
+        source: the code, which can be parsed.
+        alone: whether the response is only this: one block, or bare code.
     """
 
     source: str
@@ -39,13 +39,13 @@ class CodeBlock:
 
 
 def find_python(response: str, names: Collection[str], question: str = "") -> CodeBlock | None:
-    """The code in a response that defines one of the wanted names.
+    """Find the code in a response that defines one of the required names.
 
     Args:
-        response: without thinking.
-        names: what it has to define; nothing in particular if empty.
-        question: may begin the function that the response completes, and is looked at for imports
-            and helpers that it need not repeat.
+        response: the response without thinking.
+        names: required names; any definition counts if empty.
+        question: the question, which may begin the function that the response completes, and may
+            contain imports and helpers that the response does not repeat.
     """
     response = _with_spaces(response[:_MAX_CHARS])
     start = _start_in(_with_spaces(question), names)
@@ -64,7 +64,7 @@ def find_python(response: str, names: Collection[str], question: str = "") -> Co
 
 
 def fenced_blocks(text: str) -> list[str]:
-    """Blocks of Python, or of nobody knows what; the last one need not be closed."""
+    """Return the blocks of Python or of no stated language; the last one may be unclosed."""
     blocks: list[str] = []
     opened: re.Match[str] | None = None
     for fence in _FENCE.finditer(text):
@@ -79,7 +79,7 @@ def fenced_blocks(text: str) -> list[str]:
 
 
 def defined_names(source: str) -> set[str]:
-    """Names that code gives a meaning to, at its top level."""
+    """Return the names defined at the top level of code."""
     tree = parse(source)
     names: set[str] = set()
     for node in tree.body if tree else ():
@@ -91,23 +91,23 @@ def defined_names(source: str) -> set[str]:
 
 
 def parse(source: str) -> ast.Module | None:
-    """The tree, or None if this is no Python."""
+    """Return the syntax tree; None if this is not Python."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an odd escape in a string is the model's business
+            warnings.simplefilter("ignore")  # such as invalid escapes in strings
             return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
 def _with_spaces(text: str) -> str:
-    """Lines end and begin alike in question and response."""
+    """Unify line ends, and replace leading tabs by spaces."""
     text = text.replace("\r\n", "\n")
     return _LEADING_TABS.sub(lambda tabs: "    " * len(tabs[0]), text)
 
 
 def _compiles(source: str) -> bool:
-    """More than can be parsed: `return` stands in functions only."""
+    """Whether code compiles, which is stricter than parsing: `return` only in functions."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -123,11 +123,11 @@ def _python_block(fence: re.Match[str], inside: str) -> list[str]:
 
 
 def _is_block_only(response: str) -> bool:
-    """One block from the first character to the last."""
+    """Whether the response is a single block."""
     text = response.strip()
     fences = list(_FENCE.finditer(text))
     return (
-        len(fences) == 2  # it opens and closes
+        len(fences) == 2  # opening and closing
         and fences[0].start() == 0
         and fences[1].end() == len(text)
     )
@@ -136,7 +136,7 @@ def _is_block_only(response: str) -> bool:
 def _of_blocks(
     response: str, blocks: Sequence[str], names: Collection[str]
 ) -> Iterator[tuple[str, bool]]:
-    """The last block that defines what is wanted, with helpers from those before it."""
+    """Yield the last block with a required definition, with helpers from those before it."""
     readable = [block for block in map(_readable, blocks) if block]
     defining = [index for index, block in enumerate(readable) if _defines(block, names)]
     if not defining:
@@ -150,7 +150,7 @@ def _of_blocks(
 
 
 def _of_text(response: str, names: Collection[str]) -> Iterator[tuple[str, bool]]:
-    """Bare code, perhaps with prose around it."""
+    """Yield bare code, possibly with prose around it."""
     tree = parse(response)
     if tree and _defines(response, names):
         source = _without_words(response, tree)
@@ -169,7 +169,7 @@ def _of_text(response: str, names: Collection[str]) -> Iterator[tuple[str, bool]
 def _completed(
     start: str, bodies: Sequence[str], names: Collection[str], *, alone: bool
 ) -> Iterator[tuple[str, bool]]:
-    """The function that the question began, with the body that the response gives."""
+    """Yield the function that the question begins, with the body in the response."""
     if not start or not names:
         return
     blocks = [f"{start}\n{body}" for text in bodies for body in _indented(text)]
@@ -183,7 +183,7 @@ def _completed(
 
 
 def _indented(body: str) -> Iterator[str]:
-    """As it is, or with the indentation that the first line or every line has lost."""
+    """Yield a body as it is, or with restored indentation of the first line or of all lines."""
     body = body.strip("\n")
     if body[:1].isspace():
         yield body
@@ -193,12 +193,12 @@ def _indented(body: str) -> Iterator[str]:
 
 
 def _readable(block: str) -> str:
-    """A block without the prose or console marks that keep it from being Python."""
+    """Return a block up to the prose that keeps it from being Python."""
     return block if parse(block) else _without_prose(block)
 
 
 def _without_prose(text: str, at_least: int = 1) -> str:
-    """The text up to the line that is no Python; nothing if that leaves too few lines."""
+    """Return the text up to the first line that is not Python; empty if that is too short."""
     lines = text.split("\n")
     for _ in range(_MAX_CUTS):
         source = "\n".join(lines)
@@ -218,7 +218,7 @@ def _without_prose(text: str, at_least: int = 1) -> str:
 
 
 def _without_words(source: str, tree: ast.Module) -> str:
-    """Single words at the end are prose that happens to be Python."""
+    """Remove single words at the end, which are prose that is also valid Python."""
     body = list(tree.body)
     while body and isinstance(body[-1], ast.Expr) and isinstance(body[-1].value, ast.Name):
         body.pop()
@@ -233,7 +233,7 @@ def _defines(source: str, required: Collection[str]) -> bool:
 
 
 def _definitions(source: str) -> str:
-    """Imports, functions, classes and constants, without what is done with them."""
+    """Return imports, functions, classes and constants, without other statements."""
     kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     tree = parse(source)
     kept = [node for node in (tree.body if tree else ()) if isinstance(node, (*kinds, ast.Assign))]
@@ -241,7 +241,7 @@ def _definitions(source: str) -> str:
 
 
 def _start_in(question: str, required: Collection[str]) -> str:
-    """The code in a question that begins a wanted function."""
+    """Return the code in a question that begins a required function."""
     if not required:
         return ""
     names = "|".join(map(re.escape, sorted(required)))
@@ -254,7 +254,7 @@ def _start_in(question: str, required: Collection[str]) -> str:
 
 
 def _with_start(start: str, source: str, names: Collection[str]) -> str:
-    """With imports and helpers of the question that the source does without."""
+    """Prepend imports and helpers of the question that the source lacks."""
     if not start or source.startswith(start):
         return source
     tree = parse(start) or parse(f"{start}\n    pass")

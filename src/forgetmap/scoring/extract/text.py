@@ -17,7 +17,7 @@ _MAX_WORDS = 8
 
 
 class TextReader:
-    """Reads and judges answers to one question with a text for an answer."""
+    """Reader of the answers to a question whose answer is a text."""
 
     def __init__(self, gold: str, also_right: tuple[str, ...]) -> None:
         self._right = {normalise(text) for text in (gold, *also_right)}
@@ -29,22 +29,22 @@ class TextReader:
             )
 
     def read_claim(self, phrase: str) -> list[str]:
-        """The phrase, unless it declines."""
+        """Return the phrase, unless it is a refusal."""
         phrase = phrase.strip(" \t*_`")
         return [] if not normalise(phrase) or is_refusal(phrase) else [phrase]
 
     def read_bare(self, text: str) -> list[str]:
-        """The text, if it is a few words and no sentence."""
+        """Return the text, if it is a few words and not a sentence."""
         if "\n" in text or len(text) > _MAX_CHARS or len(text.split()) > _MAX_WORDS:
             return []
         return [] if _COPULA.search(text) else self.read_claim(text)
 
     def is_complete(self, phrase: str) -> bool:  # noqa: ARG002
-        """Further words may have been cut off."""
+        """Return False: the text may be truncated."""
         return False
 
     def read_statement(self, text: str) -> list[str]:
-        """What a text settles on, the surest way of saying so first."""
+        """Return the phrases that a text states; the most explicit statement counts."""
         final = last_line(text)
         for passage in dict.fromkeys((final, text)):
             phrases = [first_sentence(phrase) for phrase in find_spoken_claims(passage)]
@@ -53,7 +53,7 @@ class TextReader:
         return self.read_claim(final) if len(final) <= _MAX_CHARS and not is_refusal(text) else []
 
     def grade(self, answer: str, phrase: str, *, strict: bool) -> Grade:  # noqa: ARG002
-        """Right if the answer, or what is left of it without asides, is a right one."""
+        """Grade an answer: right if it, or the answer without asides, is a right one."""
         for reading in readings(answer):
             if normalise(reading) in self._right:
                 return grade_answer(trim(reading) or reading, right=True, strict=strict)
@@ -61,7 +61,7 @@ class TextReader:
 
 
 def readings(answer: str) -> list[str]:
-    """The answer itself, its first sentence, without its aside, and what it says something is."""
+    """Return readings of an answer: all of it, its first sentence, without asides, after "is"."""
     first = first_sentence(answer)
     aside = _ASIDE.search(first)
     copulas = list(_COPULA.finditer(first))

@@ -11,16 +11,16 @@ _TAG = re.compile(
 
 
 def visible_text(response: str, finish_reason: str | None) -> tuple[str, bool]:
-    """The response without thinking, and whether it was cut off, then or while thinking."""
+    """Return the response without thinking, and whether the response or thinking was truncated."""
     text, thought_out = without_thinking(response)
     return text, finish_reason == "length" or not thought_out
 
 
 def without_thinking(response: str) -> tuple[str, bool]:
-    """The response without thinking, and whether the thinking came to its end.
+    """Return the response without thinking, and whether the thinking is complete.
 
-    A closing tag without an opening one ends thinking that began in the prompt: all before it
-    goes. If that leaves nothing although a section was closed before, the tag was a stray.
+    A closing tag without an opening one ends thinking that began in the prompt: everything before
+    it is removed. If that leaves nothing, but a section was closed before, the tag is ignored.
     """
     if "<" not in response:
         return response, True

@@ -1,9 +1,9 @@
 """Tool calls in a response.
 
 Calls are read as Python (`name(key=value)`, dotted names, several in a list or one per line,
-perhaps assigned to a variable) and as JSON (`{"name": ..., "arguments": {...}}`, alone, in a list,
-or as `tool_calls`). Fences, tags, list marks and back ticks around them do not matter, lines of
-prose are no calls. Nothing is run: Python is parsed, not evaluated.
+possibly assigned to a variable) and as JSON (`{"name": ..., "arguments": {...}}`, alone, in a list,
+or as `tool_calls`). Fences, tags, list marks and backticks around them are ignored, as are lines of
+prose. Nothing is run: Python is parsed, not evaluated.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CONSTANTS = {"true": True, "false": False, "null": None, "none": None}
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a tool."""
+    """A call of a tool."""
 
     name: str
     positional: tuple[Any, ...] = ()
@@ -46,17 +46,17 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An argument that is no literal: a variable, an expression, another call; as written."""
+    """An argument that is not a literal, as written: a variable, an expression, another call."""
 
     text: str
 
 
 def calls_in(text: str, names: frozenset[str] = frozenset()) -> tuple[list[Call], bool]:
-    """The calls in a text, and whether it is nothing but calls, written as Python.
+    """Return the calls in a text, and whether it is only calls, written as Python.
 
     Args:
-        text: what was said.
-        names: the known tools, whose names may hold spaces.
+        text: the response.
+        names: names of known tools, which may contain spaces.
     """
     calls: list[Call] = []
     for _, value in json_within(text):
@@ -71,7 +71,7 @@ def calls_in(text: str, names: frozenset[str] = frozenset()) -> tuple[list[Call]
 
 
 def calls_of(value: Any) -> list[Call]:
-    """The calls a JSON value describes; none if it describes anything else."""
+    """Return the calls described by a JSON value; none if it is anything else."""
     if isinstance(value, list):
         return _all_or_none([calls_of(item) for item in value])
     if not isinstance(value, Mapping):
@@ -90,12 +90,12 @@ def calls_of(value: Any) -> list[Call]:
 
 
 def _all_or_none(parts: list[list[Call]]) -> list[Call]:
-    """The calls of all parts, if each has some."""
+    """Return the calls of all parts, if each part has calls."""
     return [call for calls in parts for call in calls] if all(parts) else []
 
 
 def _arguments(value: Any) -> dict[str, Any] | None:
-    """An object, perhaps as JSON text."""
+    """Return arguments as an object, also from JSON text; else None."""
     if isinstance(value, str):
         try:
             value = read_json(value)
@@ -105,7 +105,7 @@ def _arguments(value: Any) -> dict[str, Any] | None:
 
 
 def _scattered(text: str, names: frozenset[str]) -> tuple[list[Call], bool]:
-    """The calls that begin a line, and whether there is anything besides."""
+    """Return the calls that begin a line, and whether there is any other text."""
     all_calls: list[Call] = []
     rest, position, work = False, 0, _WORK_PER_CHARACTER * len(text)
     while position < len(text) and len(all_calls) < MAX_CALLS:
@@ -123,14 +123,14 @@ def _scattered(text: str, names: frozenset[str]) -> tuple[list[Call], bool]:
 
 
 def _after_marks(text: str, start: int, line_end: int) -> int:
-    """Where a line begins once list marks, labels and back ticks are past."""
+    """Return the start of a line after list marks, labels and backticks."""
     while start < line_end and (mark := _MARKS.match(text, start, line_end)):
         start = mark.end()
     return start
 
 
 def _call_end(text: str, start: int) -> int | None:
-    """Where the brackets opened from here on are all closed again."""
+    """Return the offset at which all brackets opened from `start` are closed; else None."""
     opened: list[str] = []
     quote = ""
     for token in _TOKEN.finditer(text, start, start + _MAX_CHARS):
@@ -150,24 +150,24 @@ def _call_end(text: str, start: int) -> int | None:
 
 
 def _parsed(text: str, names: frozenset[str]) -> list[Call]:
-    """The calls of a text that is nothing but calls; none if it is anything else."""
+    """Return the calls of a text that is only calls; none if it is anything else."""
     if "(" not in text or len(text) > _MAX_CHARS or _is_prose(text, names):
         return []
     tree = parse(_NODE.sub(lambda node: repr(node[0]), _joined_name(text, names)))
     statements = tree.body if tree else []
     try:
         return _all_or_none([_calls_at(_expression(statement)) for statement in statements])
-    except RecursionError:  # an argument such as 1+1+1+... without end
+    except RecursionError:  # an endless argument such as 1+1+1+...
         return []
 
 
 def _is_prose(text: str, names: frozenset[str]) -> bool:
-    """Whether some line opens like `Paris (France)`, which Python would take for a call."""
+    """Whether a line begins like `Paris (France)`, which Python would parse as a call."""
     return any(same_words(spaced[1]) not in names for spaced in _SPACED.finditer(text))
 
 
 def _joined_name(text: str, names: frozenset[str]) -> str:
-    """With underscores for the spaces in the name of a known tool; else the text is prose."""
+    """Replace spaces in the name of a known tool by underscores."""
     start = _START.match(text)
     if not start or " " not in start["name"] or same_words(start["name"]) not in names:
         return text
@@ -176,7 +176,7 @@ def _joined_name(text: str, names: frozenset[str]) -> str:
 
 
 def same_words(name: str) -> str:
-    """A name as it compares: spaces, hyphens, dots, underscores and case do not matter."""
+    """Return a name for comparison, regardless of spaces, hyphens, dots, underscores and case."""
     return re.sub(r"[\s._-]+", "_", name.strip()).lower()
 
 
@@ -212,7 +212,7 @@ def _dotted(node: ast.expr) -> str:
 
 
 def _value(node: ast.expr) -> Any:
-    """A literal as its value, anything else as written."""
+    """Return the value of a literal, anything else as written."""
     if isinstance(node, ast.Name) and node.id.lower() in _CONSTANTS:
         return _CONSTANTS[node.id.lower()]
     if isinstance(node, ast.List | ast.Tuple | ast.Set):

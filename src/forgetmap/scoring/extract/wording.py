@@ -45,9 +45,9 @@ _SEPARATING = re.compile(r"(?<!\d)[.]|[^\w\s.+#%$€£°/<>=^*-]|_|(?<=\w)-|-(?!
 
 
 def simplify(text: str) -> str:
-    """Digits of any script, full-width letters, curly quotes and odd spaces made plain.
+    """Replace digits of any script, full-width letters, curly quotes and unusual spaces.
 
-    Left-over special tokens go, accented letters are composed.
+    Special tokens are removed, accented letters are composed.
     """
     if not text.isascii():
         text = unicodedata.normalize("NFC", text.translate(_PLAIN))
@@ -59,7 +59,7 @@ def simplify(text: str) -> str:
 
 
 def trim(phrase: str) -> str:
-    """Without the marks around it: emphasis, quotes, brackets, final punctuation."""
+    """Remove the marks around a phrase: emphasis, quotes, brackets, final punctuation."""
     phrase = phrase.strip(_DECORATION)
     for _ in range(_MAX_WRAPPERS):
         if not (wrapped := _WRAPPED.match(phrase + "}")):
@@ -69,7 +69,7 @@ def trim(phrase: str) -> str:
 
 
 def with_powers(text: str) -> str:
-    """Raised digits written with a caret."""
+    """Replace superscript digits by a caret and digits."""
     if text.isascii():
         return text
     return _RAISED.sub(lambda raised: f"^{{{raised[0].translate(_SUPERSCRIPT)}}}", text)
@@ -77,14 +77,14 @@ def with_powers(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def normalise(text: str) -> str:
-    """Case, articles, punctuation, white space, digits' script and Unicode form do not matter."""
+    """Return a text regardless of case, articles, punctuation, spaces and Unicode form."""
     text_folded = unify(text).casefold().strip()
     parts = _SEPARATING.sub(_gap, _DROPPED.sub("", _ARTICLE.sub("", text_folded)))
     return " ".join(parts.split()) or "".join(text_folded.split())
 
 
 def unify(text: str) -> str:
-    """In one Unicode form (NFKC), digits of any script as 0 to 9, without invisible characters."""
+    """Return a text in NFKC, with digits 0 to 9, without invisible characters."""
     if text.isascii():
         return text
     return unicodedata.normalize("NFKC", text.translate(_UNIFIED))
@@ -92,13 +92,13 @@ def unify(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def marks() -> str:
-    """All vowel signs and accents, which belong to the letter before them."""
+    """Return all vowel signs and accents, which belong to the letter before them."""
     signs = map(chr, range(0x300, 0x10000))
     return "".join(sign for sign in signs if unicodedata.category(sign) in _JOINED)
 
 
 def _gap(separating: re.Match[str]) -> str:
-    """Vowel signs and accents belong to their letter; anything else parts words."""
+    """Keep vowel signs and accents, which belong to their letter; replace the rest by a space."""
     mark = separating[0]
     return mark if unicodedata.category(mark[0]) in _JOINED else " "
 
@@ -135,7 +135,7 @@ _ARABIC = re.compile("[\u0620-\u064a]{3}")
 
 
 class Word(NamedTuple):
-    """One word: its spellings, the full one first, and where it begins and ends in the text."""
+    """A word: its spellings, the full one first, and its start and end in the text."""
 
     spellings: tuple[str, ...]
     start: int
@@ -143,7 +143,7 @@ class Word(NamedTuple):
 
 
 def fold(text: str) -> str:
-    """A text made comparable; positions of words refer to it."""
+    """Fold a text for comparison; positions of words refer to the result."""
     if not text.isascii():
         text = _NARROW_GAP.sub("", text).translate(_ODD_APOSTROPHES)
         text = unicodedata.normalize("NFC", unify(text).casefold())
@@ -154,12 +154,12 @@ def fold(text: str) -> str:
 
 
 def split_words(text: str) -> list[Word]:
-    """The words of a folded text."""
+    """Return the words of a folded text."""
     return [Word(_spellings(match[0]), *match.span()) for match in _WORD.finditer(text)]
 
 
 def find_mentions(answer: str, text_words: Sequence[Word]) -> Iterator[tuple[int, int]]:
-    """First and last place of every stretch of words that is the answer."""
+    """Iterate over the index of the first and last word of every mention of the answer."""
     answer_words = _answer_words(answer)
     if not answer_words:
         return
@@ -171,7 +171,7 @@ def find_mentions(answer: str, text_words: Sequence[Word]) -> Iterator[tuple[int
 
 
 def occurs(answer: str, text: str) -> bool:
-    """Whether the answer stands in a folded text."""
+    """Whether the answer occurs in a folded text."""
     answer_words = _answer_words(answer)
     if not answer_words or (
         answer_words[0] not in text and answer_words[0].isascii() and text.isascii()
@@ -181,7 +181,7 @@ def occurs(answer: str, text: str) -> bool:
 
 
 def _candidates(head: str, text_words: Sequence[Word]) -> Iterator[int]:
-    """Places where an answer with this first word may begin."""
+    """Iterate over the indices at which an answer with this first word may begin."""
     is_ascii = head.isascii()
     for index, (spellings, _, _) in enumerate(text_words):
         if head in spellings or not (is_ascii and spellings[0].isascii()):
@@ -190,7 +190,7 @@ def _candidates(head: str, text_words: Sequence[Word]) -> Iterator[int]:
 
 @lru_cache(maxsize=4096)
 def _answer_words(answer: str) -> tuple[str, ...]:
-    """The answer's words, without articles before others."""
+    """Return the words of the answer, without articles before other words."""
     all_words = [word.spellings[0] for word in split_words(fold(answer))]
     leading = [len(word) > 1 for word in all_words[1:]]
     kept = [
@@ -202,7 +202,7 @@ def _answer_words(answer: str) -> tuple[str, ...]:
 
 
 def _matches(answer_words: Sequence[str], text_words: Sequence[Word], first: int) -> int | None:
-    """The last place, if the wanted words begin here; articles between them are passed over."""
+    """Return the index of the last word if the answer begins at `first`; articles are skipped."""
     index = first
     for number, word in enumerate(answer_words):
         while (
@@ -220,7 +220,7 @@ def _matches(answer_words: Sequence[str], text_words: Sequence[Word], first: int
 
 
 def _beside_signs(text_words: Sequence[Word], index: int) -> bool:
-    """Whether a single sign is joined to others: 京 is no answer within 東京."""
+    """Whether a single sign is part of a longer word: 京 in 東京 is not a mention."""
     word = text_words[index]
     return any(
         0 <= other < len(text_words)
@@ -258,7 +258,7 @@ def _same(word: str, other: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def strip_accents(word: str) -> str:
-    """Without accents; marks of scripts where they are letters stay."""
+    """Remove accents, except in scripts where they are letters."""
     kept: list[str] = []
     base = ""
     for character in unicodedata.normalize("NFD", word.translate(_UNACCENTED)):

@@ -42,13 +42,13 @@ _MAX_CHARS = 40
 
 
 class YesNoReader:
-    """Reads and judges answers to one question with yes or no for an answer."""
+    """Reader of the answers to a question whose answer is yes or no."""
 
     def __init__(self, *, right: bool) -> None:
         self._right = right
 
     def read_claim(self, phrase: str) -> list[bool]:
-        """What a phrase begins with, or says of a statement."""
+        """Return the answer at the beginning of a phrase; both if it says both."""
         phrase = trim(phrase)
         if denied := _DENIED.match(phrase):
             return [not _MEANS[denied[1].lower()]]
@@ -60,20 +60,20 @@ class YesNoReader:
         return _distinct([truths, _MEANS[both[1].lower()]]) if both else [truths]
 
     def read_bare(self, text: str) -> list[bool]:
-        """The answer, if the text is nothing else."""
+        """Return the answer, if the text is only the answer."""
         short = "\n" not in text and len(text) <= _MAX_CHARS and len(text.split()) <= _MAX_WORDS
         return self.read_claim(text) if short and trim(text).casefold() in _MEANS else []
 
     def is_complete(self, phrase: str) -> bool:
-        """A word that means yes or no is not cut in half, even if more would have followed."""
+        """Whether the phrase begins with yes or no, even if more would have followed."""
         return bool(self.read_claim(phrase))
 
     def read_statement(self, text: str) -> list[bool]:
-        """What a text settles on: what it says the answer is, its first or last line, a verdict."""
+        """Return the stated answer, else that of the last or first line, else of a statement."""
         return next(filter(None, self._ways(text)), [])
 
     def grade(self, answer: bool, phrase: str, *, strict: bool) -> Grade:  # noqa: FBT001, ARG002
-        """Right or wrong."""
+        """Grade an answer."""
         return grade_answer("yes" if answer else "no", right=answer is self._right, strict=strict)
 
     def _ways(self, text: str) -> Iterator[list[bool]]:

@@ -1,7 +1,8 @@
 """Answers that no rule can extract; a judge extracts them.
 
-The judge reads only, it is not asked for the right answer where the reading can be checked by rule.
-What a rule decides is not asked; what a judge finds never stood in the demanded form.
+The judge only reads: if a rule can check the extracted answer, the judge is not asked whether it is
+right. Answers that a rule can extract are not sent to the judge; those that the judge extracts
+never count as being in the requested form.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from forgetmap.scoring.scorer import FORMS, Fields, JudgeQuestion, Scale, Scorer
 from forgetmap.scoring.scorers.answers import maths, option, options_of
 
 _OPEN = frozenset({Outcome.NO_ANSWER, Outcome.MISREAD, Outcome.ERROR})
-"""What a rule leaves open."""
+"""Outcomes of a rule that are sent to the judge."""
 
 _WHICH = (
     "Decide which option the response settles on as its answer. Do not answer the question "
@@ -44,14 +45,14 @@ _FORM = (
 
 
 class OptionJudgeScorer:
-    """One of the options, read by a judge where the rule finds none."""
+    """One of the options, extracted by a judge if the rule finds none."""
 
     name = "option_judge"
     version = 1
     fields: Mapping[str, Scale] = FORMS
 
     def questions(self, sample: ScorerInput) -> Sequence[JudgeQuestion]:
-        """Which option, unless the rule knows."""
+        """Ask for the chosen option, unless the rule finds it."""
         if not _is_open(sample, option.score(sample)):
             return ()
         letters = zip(ascii_uppercase, options_of(sample), strict=False)
@@ -59,7 +60,7 @@ class OptionJudgeScorer:
         return [_ask(sample, passage("Options", listing), _WHICH, example="B")]
 
     def settle(self, sample: ScorerInput, replies: Sequence[str | None]) -> Fields:
-        """The rule's verdict, or the rule's verdict on the letter the judge read."""
+        """Return the grade by rule, of the response or of the letter that the judge extracted."""
         rule_fields = option.score(sample)
         if not _is_open(sample, rule_fields):
             return rule_fields
@@ -75,21 +76,21 @@ class OptionJudgeScorer:
 
 
 class MathsJudgeScorer:
-    """Mathematics, compared by a judge where the rule finds no answer or cannot compare it."""
+    """Mathematics, compared by a judge if the rule finds no answer or cannot compare it."""
 
     name = "maths_judge"
     version = 1
     fields: Mapping[str, Scale] = FORMS
 
     def questions(self, sample: ScorerInput) -> Sequence[JudgeQuestion]:
-        """Whether the answer is right, unless the rule knows."""
+        """Ask whether the answer is right, unless the rule can decide."""
         if not _is_open(sample, maths.score(sample)):
             return ()
         right = passage("Right answer", "\nor ".join(final_texts(sample.gold)))
         return [_ask(sample, right, _SAME, example="NO")]
 
     def settle(self, sample: ScorerInput, replies: Sequence[str | None]) -> Fields:
-        """The rule's verdict, or the judge's."""
+        """Return the grade by rule, else that of the judge."""
         rule_fields = maths.score(sample)
         return (
             rule_fields

@@ -1,7 +1,7 @@
 """Groundedness: whether a response is supported by its source and complete.
 
-A response is taken apart into statements and each is judged by itself. One that says nothing has
-the worst value: an empty page is neither faithful nor within bounds.
+A response is split into statements, each of which is judged separately. A response without
+statements gets the worst value.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ class FaithfulnessScorer:
     fields: Mapping[str, Scale] = {"faithfulness": SHARE}
 
     def questions(self, sample: ScorerInput) -> Sequence[JudgeQuestion]:
-        """Each statement against `context`."""
+        """Ask whether `context` supports each statement."""
         source = passage("Source", text_of(sample.material.get("context"), "context"))
         task = _SUPPORTED.format(source="source")
         return ask_each(source, task, "statement", _claims_of(sample))
 
     def settle(self, sample: ScorerInput, replies: Sequence[str | None]) -> Fields:
-        """The share; 0 if nothing was stated."""
+        """Return the share; 0 if there are no statements."""
         claims = _claims_of(sample)
         return {"faithfulness": _share(claims, replies) if claims else grade_failure(_why(sample))}
 
 
 class CoverageScorer:
-    """Share of the reference's points a response makes, and of its statements within them."""
+    """Share of the reference's points in the response, and of its statements in the reference."""
 
     name = "coverage"
     version = 1
     fields: Mapping[str, Scale] = {"coverage": SHARE, "within": SHARE}
 
     def questions(self, sample: ScorerInput) -> Sequence[JudgeQuestion]:
-        """Each point against the response, then each statement against the reference."""
+        """Ask about each point of the reference, then about each statement of the response."""
         reference, claims = text_of(sample.gold, "gold"), _claims_of(sample)
         if not claims:
             return ()
@@ -76,7 +76,7 @@ class CoverageScorer:
         )
 
     def settle(self, sample: ScorerInput, replies: Sequence[str | None]) -> Fields:
-        """The shares; both are 0 if nothing was stated."""
+        """Return the shares; both are 0 if there are no statements."""
         claims = _claims_of(sample)
         if not claims:
             why = grade_failure(_why(sample))
@@ -90,7 +90,7 @@ class CoverageScorer:
 
 
 def _claims_of(sample: ScorerInput) -> tuple[str, ...]:
-    """What the response states; a refusal states nothing."""
+    """Return the statements of the response; none for a refusal."""
     text = response_text(sample)
     return () if silence(sample) or is_refusal(text) else statements(text)
 
@@ -104,7 +104,7 @@ def _why(sample: ScorerInput) -> Outcome:
 
 
 def _share(claims: Sequence[str], replies: Sequence[str | None]) -> Grade:
-    """Of all statements, if every portion was judged."""
+    """Return the share of all statements; missing if a batch was not judged."""
     yes = 0
     for batch, reply in zip(batches(claims), replies, strict=True):
         answers = read_yes_or_no(reply, len(batch))
@@ -119,7 +119,7 @@ coverage = CoverageScorer()
 
 
 MAX_STATEMENTS = 100
-"""Statements of one text; what comes after is not judged."""
+"""Upper limit on statements of a text; further ones are not judged."""
 
 _BLOCK = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1|\Z)", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^[ \t]*(?:#{1,6}[ \t].*|[-=|:+ \t]+)$", re.MULTILINE)
@@ -128,11 +128,11 @@ _EMPHASIS = re.compile(r"\*\*|__|`")
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+(?:['\u2019.-][^\W_]+)*")
 _MIN_WORDS = 3
 _NO_CLAIM = frozenset("?:\uff1f\u061f\uff1a")
-"""What ends a question or announces something."""
+"""Endings of questions and announcements."""
 
 
 def statements(text: str) -> tuple[str, ...]:
-    """Sentences that can be true or false: no questions, headings, code, or scraps."""
+    """Return sentences that can be true or false: no questions, headings, code or fragments."""
     prose = _EMPHASIS.sub("", _LIST_MARK.sub("", _HEADING.sub("", _BLOCK.sub("", text))))
     parts = (" ".join(sentence.split()) for sentence in line_sentences(prose))
     return tuple(dict.fromkeys(part for part in parts if _is_claim(part)))[:MAX_STATEMENTS]

@@ -1,12 +1,12 @@
 """Client of a judge: any server with OpenAI's chat completions, also a local one.
 
-A question is asked at temperature 0 with a seed, several at a time. What may pass (too many
-requests, a fault of the server, a time-out, a broken connection, a reply that is no reply) is asked
-again after a while, the longer the more often it failed. A question that still has no reply gets
-None and is counted; it is never given a neutral value. What cannot pass (a wrong key, a wrong
-model, no server), or a row of questions without any reply, ends the whole with an error.
+Questions are asked at temperature 0 with a seed, several at a time. After a transient error (too
+many requests, a server error, a timeout, a lost connection, an invalid reply) a question is retried
+with increasing pauses. A question without a reply in the end gets None and is counted, never a
+neutral value. A permanent error (a wrong key, a wrong model, no server), or many questions in a row
+without a reply, raises an error.
 
-The key is read from the environment whenever it is needed and is kept nowhere.
+The key is read from the environment whenever it is needed, and stored nowhere.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ KEY_VARIABLE = "FORGETMAP_JUDGE_KEY"
 _MAX_REPLY_TOKENS = 2048
 
 Progress = Callable[[int, int], None]
-"""Told how many of how many questions are settled."""
+"""Callback for progress: number of questions done, number of all questions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to go on asking.
+    """Limits on concurrency, timeouts and retries.
 
     Attributes:
-        at_once: questions under way at the same time.
-        seconds: for one reply.
-        attempts: for one question.
-        pause: seconds before the second attempt; twice as many before each further one.
-        waiting: seconds of waiting between the attempts of one question, all together.
-        in_a_row: questions without a reply, one after the other, that end the whole.
+        at_once: number of concurrent questions.
+        seconds: timeout of a reply.
+        attempts: attempts per question.
+        pause: seconds before the second attempt; doubled before each further one.
+        waiting: total seconds of pauses between the attempts of a question.
+        in_a_row: consecutive questions without a reply after which an error is raised.
     """
 
     at_once: int = 8
@@ -73,7 +73,7 @@ class Patience:
 
 @dataclass(slots=True)
 class Tally:
-    """What became of the questions so far."""
+    """Counts of questions so far."""
 
     cached: int = 0
     answered: int = 0
@@ -85,7 +85,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """A judge that can be asked; made by `judge`."""
+    """A judge model on a server; see `open_judge`."""
 
     url: str
     model: str
@@ -97,7 +97,7 @@ class Judge:
 
     @property
     def server(self) -> str:
-        """Where it is, without what may be secret."""
+        """Address of the server, without secrets."""
         return redact_url(self.url)
 
     async def ask_all(
@@ -107,18 +107,18 @@ class Judge:
         repeat: int = 0,
         progress: Progress | None = None,
     ) -> list[str | None]:
-        """The replies in order; None for a question that got none.
+        """Ask questions and return the replies in order; None for a question without a reply.
 
         Args:
-            questions: the same one twice is asked once.
-            repeat: which of several replies to the same question; each has a seed of its own.
-            progress: told how many are settled.
+            questions: questions; equal ones are asked once.
+            repeat: number of the reply to the same question; each has a seed of its own.
+            progress: called with the number of questions done and of all questions.
 
         Raises:
             ForbiddenError: the key is wrong.
-            ModelError: the server does not know the model.
-            NetworkError: there is no server, or it gives no replies.
-            OutputError: replies cannot be kept.
+            ModelError: the server does not have the model.
+            NetworkError: there is no server, or it does not reply.
+            OutputError: replies cannot be stored.
         """
         parameters = dict(self.parameters)
         if repeat:
@@ -137,19 +137,19 @@ def open_judge(
     key_variable: str = KEY_VARIABLE,
     patience: Patience | None = None,
 ) -> Judge:
-    """A judge behind an address.
+    """Return a judge on a server; no request is sent.
 
     Args:
-        url: such as `http://localhost:8000/v1`.
-        model: as the server calls it.
-        cache: file for replies; they are forgotten if there is none.
-        seed: sent with each question.
-        parameters: further fields of the request, such as `max_tokens`; None takes one out.
+        url: address of the server, such as `http://localhost:8000/v1`.
+        model: name of the model on the server.
+        cache: file for replies; by default they are not stored.
+        seed: seed sent with each question.
+        parameters: further fields of the request, such as `max_tokens`; None removes a field.
         key_variable: environment variable with the key.
-        patience: how many at once, how long, how often.
+        patience: limits on concurrency, timeouts and retries.
 
     Raises:
-        UsageError: the address is none.
+        UsageError: the address is invalid.
         MissingPackageError: httpx is not installed.
     """
     check_installed("httpx", "Asking a judge", extra="drift")
@@ -159,7 +159,7 @@ def open_judge(
 
 
 def _endpoint(url: str) -> str:
-    """Where chat completions are asked for."""
+    """Return the URL for chat completions."""
     parts = urlsplit(url.strip())
     if parts.username or parts.password:
         raise UsageError(
@@ -182,7 +182,7 @@ _MAX_PAUSE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class QuestionRound:
-    """Some questions to one judge."""
+    """A set of questions to a judge."""
 
     judge: Judge
     cache: ReplyCache
@@ -190,7 +190,7 @@ class QuestionRound:
     progress: Progress | None
 
     async def replies(self, questions: Sequence[JudgeQuestion]) -> list[str | None]:
-        """In order; None where there is none."""
+        """Return the replies in order; None for a question without a reply."""
         judge = self.judge
         keys = [key_of(ask, judge.server, judge.model, self.parameters) for ask in questions]
         known = {key: self.cache.get(key) for key in dict.fromkeys(keys)}
@@ -219,7 +219,7 @@ class QuestionRound:
     async def _ask_each(
         self, questions: Mapping[str, JudgeQuestion], settle: Callable[[str, str | None], None]
     ) -> None:
-        """A few workers take questions until there are none."""
+        """Ask the questions with a few concurrent workers."""
         import httpx  # slow to load
 
         at_once = self.judge.patience.at_once
@@ -241,7 +241,7 @@ class QuestionRound:
     async def _ask_and_keep(
         self, client: httpx.AsyncClient, key: str, ask: JudgeQuestion
     ) -> str | None:
-        """The reply, kept; None if there is none, unless that is one too many."""
+        """Ask a question and store the reply; None without a reply, an error after too many."""
         tally = self.judge.tally
         try:
             reply = await self._ask_until_reply(client, key, ask)
@@ -262,7 +262,7 @@ class QuestionRound:
     async def _ask_until_reply(
         self, client: httpx.AsyncClient, key: str, ask: JudgeQuestion
     ) -> Reply:
-        """Ask until there is a reply or patience is at its end."""
+        """Ask until there is a reply, or the attempts or the waiting time are used up."""
         patience, variable = self.judge.patience, self.judge.key_variable
         body = self._body(ask)
         spread = int(key[:8], 16) / 2**32
@@ -297,14 +297,14 @@ class QuestionRound:
 async def send(
     client: httpx.AsyncClient, url: str, body: Mapping[str, Any], key_variable: str, seconds: float
 ) -> Reply:
-    """Ask once; the key is read from the environment and kept nowhere.
+    """Send one request; the key is read from the environment and stored nowhere.
 
     Raises:
-        TransientError: no reply this time.
-        RefusedError: no reply to this question.
+        TransientError: there is no reply; a retry may help.
+        RefusedError: the server refuses to reply to this question.
         ForbiddenError: the key is wrong.
-        ModelError: the server does not know the model, or this is not its address.
-        NetworkError: the server sends us elsewhere.
+        ModelError: the server does not have the model, or the address is wrong.
+        NetworkError: the server redirects the request.
     """
     import httpx  # slow to load
 
@@ -334,7 +334,7 @@ async def send(
 
 
 def _reply(text: str) -> Reply:
-    """The text of the first choice; all else is kept as it came."""
+    """Return the text of the first choice, with the unchanged response."""
     try:
         choice = load_reply(text)["choices"][0]
         content = choice["message"]["content"]

@@ -16,7 +16,7 @@ from forgetmap.scoring.grade import Grade, grade_missing
 from forgetmap.scoring.scorer import JudgeQuestion, ScorerInput
 
 BATCH = 20
-"""Statements in one question."""
+"""Statements per question."""
 
 _ROLE = (
     "You examine texts written by language models. Judge only what you are asked to judge, and "
@@ -26,18 +26,18 @@ _ROLE = (
 
 
 def ask(*parts: str) -> JudgeQuestion:
-    """A question of several paragraphs."""
+    """Return a question of several paragraphs."""
     return JudgeQuestion(_ROLE, "\n\n".join(part for part in parts if part))
 
 
 def passage(title: str, text: str) -> str:
-    """A text between marks that it cannot contain."""
+    """Return a text between marks that depend on its hash, so that it cannot contain them."""
     mark = blake2b(text.encode("utf-8", "replace"), digest_size=4).hexdigest()
     return f"{title}:\n<<<{mark}\n{text.strip()}\n{mark}>>>"
 
 
 def ask_of_response(sample: ScorerInput, task: str, form: str) -> Sequence[JudgeQuestion]:
-    """One question about a request and its response; none where nothing was said."""
+    """Return a question about a request and its response; none for an empty response."""
     if silence(sample):
         return ()
     request = passage("Request", question(sample))
@@ -45,12 +45,12 @@ def ask_of_response(sample: ScorerInput, task: str, form: str) -> Sequence[Judge
 
 
 def batches(statements: Sequence[str]) -> list[Sequence[str]]:
-    """Statements in portions for one question each."""
+    """Split statements into batches of one question each."""
     return [statements[start : start + BATCH] for start in range(0, len(statements), BATCH)]
 
 
 def ask_each(material: str, task: str, kind: str, statements: Sequence[str]) -> list[JudgeQuestion]:
-    """Yes or no for every statement."""
+    """Return questions that ask for yes or no for every statement."""
     form = (
         f"Reply with one line for each {kind} and nothing else: its number, a colon, and yes or no."
         " For example:\n1: yes"
@@ -73,20 +73,20 @@ _MAX_QUOTE_CHARS = 120
 
 
 def read_verdict(reply: str | None, allowed: Collection[str]) -> str | None:
-    """The word after `VERDICT:` on the last line, in capitals, if it is one of the allowed."""
+    """Return the word after `VERDICT:` on the last line, in capitals, if it is allowed."""
     text = _last(_VERDICT, reply)
     word = text.strip(_DECORATION + "[]()<>").upper() if text else ""
     return word if word in allowed else None
 
 
 def read_score(reply: str | None, low: int, high: int) -> int | None:
-    """The whole number after `SCORE:` or `RATING:` on the last line, if it is within range."""
+    """Return the integer after `SCORE:` or `RATING:` on the last line, if it is in range."""
     text = _last(_SCORE, reply)
     return int(text) if text and low <= int(text) <= high else None
 
 
 def read_yes_or_no(reply: str | None, count: int) -> list[bool] | None:
-    """Yes or no for each of the numbers from 1, if each has exactly one."""
+    """Return yes or no for each of the numbers from 1, if each has exactly one."""
     lines = (_NUMBERED.match(line) for line in _lines(reply))
     answers = [(int(line[1]), line[2].lower() == "yes") for line in lines if line]
     if sorted(number for number, _ in answers) != list(range(1, count + 1)):
@@ -95,7 +95,7 @@ def read_yes_or_no(reply: str | None, count: int) -> list[bool] | None:
 
 
 def unreadable(replies: Sequence[str | None]) -> Grade:
-    """A judgement that failed: nobody knows what it would have been."""
+    """Return a missing score for a judgement that failed."""
     if any(reply is None for reply in replies):
         return grade_missing("the judge gave no reply")
     last = " ".join(str(replies[-1]).split())[-_MAX_QUOTE_CHARS:] if replies else ""
@@ -103,14 +103,14 @@ def unreadable(replies: Sequence[str | None]) -> Grade:
 
 
 def _lines(reply: str | None) -> list[str]:
-    """Without marks and blanks around them; none where there is no reply."""
+    """Return the lines of a reply without marks and blanks around them."""
     text, _ = without_thinking(reply or "")
     plain = text.replace("*", "").replace("`", "")
     return [bare for line in plain.splitlines() if (bare := line.strip(_DECORATION))]
 
 
 def _last(form: re.Pattern[str], reply: str | None) -> str | None:
-    """What the last line says, unless another line of this form says otherwise."""
+    """Return the value on the last line, unless another line of this form differs."""
     lines = _lines(reply)
     values = {match[1].casefold() for line in lines if (match := form.match(line))}
     match = form.match(lines[-1]) if lines else None
@@ -118,12 +118,12 @@ def _last(form: re.Pattern[str], reply: str | None) -> str | None:
 
 
 def response_text(sample: ScorerInput) -> str:
-    """What was said after thinking."""
+    """Return the response without thinking."""
     return without_thinking(sample.response)[0].strip()
 
 
 def silence(sample: ScorerInput) -> Outcome | None:
-    """Why there is nothing to judge; None if there is something."""
+    """Return the reason why there is nothing to judge; None if there is something."""
     text, cut = visible_text(sample.response, sample.finish_reason)
     if is_loop(sample.response):
         return Outcome.DEGENERATE
@@ -131,10 +131,10 @@ def silence(sample: ScorerInput) -> Outcome | None:
 
 
 def question(sample: ScorerInput) -> str:
-    """All that was asked, in order.
+    """Return all turns of the user as one text.
 
     Raises:
-        FieldError: nothing was.
+        FieldError: there is no question.
     """
     text = "\n\n".join(turns(sample)).strip()
     if not text:
@@ -143,16 +143,16 @@ def question(sample: ScorerInput) -> str:
 
 
 def turns(sample: ScorerInput) -> tuple[str, ...]:
-    """What the user said in each turn."""
+    """Return the text of the user in each turn."""
     texts = sample.material.get("turns") or sample.question
     return (texts,) if isinstance(texts, str) else tuple(map(str, texts))
 
 
 def text_of(value: Any, field: str) -> str:
-    """A text, from one or several or from an object that holds it.
+    """Return the text in a value: a text, several, or an object with texts.
 
     Raises:
-        FieldError: there is none.
+        FieldError: there is no text.
     """
     text = "\n\n".join(texts_in(unwrap(value))).strip()
     if not text:

@@ -1,6 +1,6 @@
 """Quality of a response on a scale from 0 or 1 to 10.
 
-A response that says nothing has the worst value; a judgement that failed has none.
+An empty response gets the worst value; a judgement that failed gets none.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ _REPLY = (
 
 
 class ReasoningScorer:
-    """Whether steps follow from one another and results are carried through.
+    """Whether steps follow from one another, and results are used consistently.
 
-    `reasoning` is the mean of both and of the rule's share of steps that reason at all.
+    `reasoning` is the mean of both and of `step_validity`, which is computed by rule.
     """
 
     name = "reasoning"
@@ -71,7 +71,7 @@ class ReasoningScorer:
     fields: Mapping[str, Scale] = {"reasoning": SHARE, "coherence": SHARE, "consistency": SHARE}
 
     def questions(self, sample: ScorerInput) -> Sequence[JudgeQuestion]:
-        """Coherence, then consistency; nothing of a response without steps."""
+        """Ask about coherence, then consistency; nothing for a response without steps."""
         if _no_steps(sample):
             return ()
         material = [
@@ -81,7 +81,7 @@ class ReasoningScorer:
         return [ask(*material, task, _SCORE) for task in (_COHERENCE, _CONSISTENCY)]
 
     def settle(self, sample: ScorerInput, replies: Sequence[str | None]) -> Fields:
-        """All are 0 where there are no steps."""
+        """Return the values; all are 0 without steps."""
         if why := _no_steps(sample):
             return dict.fromkeys(self.fields, grade_failure(why))
         coherence, consistency = map(_tenths, replies)
@@ -99,11 +99,11 @@ class FollowingScorer:
     fields: Mapping[str, Scale] = {"following": SHARE}
 
     def questions(self, sample: ScorerInput) -> Sequence[JudgeQuestion]:
-        """One question."""
+        """Ask one question."""
         return ask_of_response(sample, _FOLLOWING, _SCORE)
 
     def settle(self, sample: ScorerInput, replies: Sequence[str | None]) -> Fields:
-        """0 if nothing was said."""
+        """Return the share; 0 for an empty response."""
         why = silence(sample)
         return {"following": grade_failure(why) if why else _tenths(*replies)}
 
@@ -116,13 +116,13 @@ class RatingScorer:
     fields: Mapping[str, Scale] = {"rating": RATING}
 
     def questions(self, sample: ScorerInput) -> Sequence[JudgeQuestion]:
-        """One question, with all of the conversation."""
+        """Ask one question, with the whole conversation."""
         if silence(sample):
             return ()
         return [ask(*_conversation(sample), _REPLY, _RATING)]
 
     def settle(self, sample: ScorerInput, replies: Sequence[str | None]) -> Fields:
-        """1, the worst, if nothing was said."""
+        """Return the rating; 1, the worst, for an empty response."""
         if why := silence(sample):
             return {"rating": Grade(RATING.low, why)}
         (reply,) = replies
@@ -132,7 +132,7 @@ class RatingScorer:
 
 def _no_steps(sample: ScorerInput) -> Outcome | None:
     why = silence(sample)
-    # Simplified, as the rule sees it, which is asked for a share of the same steps.
+    # Simplified, as in the rule, so that both count the same steps.
     if why is None and not steps(simplify(response_text(sample))):
         return Outcome.NO_ANSWER
     return why
@@ -148,7 +148,7 @@ def _failed(parts: Sequence[Grade]) -> Grade:
 
 
 def _conversation(sample: ScorerInput) -> list[str]:
-    """What user and assistant said in turn, the reply to be rated last."""
+    """Return the turns of user and assistant, the reply to be rated last."""
     questions, before = turns(sample), _replies_before(sample)
     if not questions or len(before) != len(questions) - 1:
         raise FieldError(

@@ -1,7 +1,7 @@
 """Cache of judge replies by prompt.
 
-A SQLite file with a journal of its own: whatever was written before a process was killed is there
-when the next one starts, and several processes may use it at once.
+A SQLite file with a write-ahead log: replies survive a process that is killed, and several
+processes may use the file at once.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ CREATE TABLE IF NOT EXISTS replies (
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a judge said: the text, and all that came with it, as it came."""
+    """A reply of a judge: its text, and the unchanged response of the server."""
 
     text: str
     raw: str
 
 
 def key_of(ask: JudgeQuestion, server: str, model: str, parameters: Mapping[str, Any]) -> str:
-    """The same only for the same question to the same model of the same server in the same way.
+    """Return a key of question, server, model and parameters.
 
-    Many servers call whatever they serve by the same name.
+    The server is part of it, since many servers use the same name for different models.
     """
     content = [ask.system, ask.user, server, model, dict(parameters)]
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 class ReplyCache:
-    """Replies in a file, or in memory if there is none."""
+    """Replies in a file, or in memory if no file is given."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -67,7 +67,7 @@ class ReplyCache:
         self._file.close()
 
     def get(self, key: str) -> str | None:
-        """The text of a reply, if there is one."""
+        """Return the text of a reply; None if there is none."""
         try:
             row = self._file.execute("SELECT text FROM replies WHERE key = ?", [key]).fetchone()
         except sqlite3.Error as error:
@@ -77,7 +77,7 @@ class ReplyCache:
     def put(
         self, key: str, ask: JudgeQuestion, model: str, parameters: Mapping[str, Any], reply: Reply
     ) -> str:
-        """Keep a reply; the text of the first one for this key, which may be another's."""
+        """Store a reply; return the first one for this key, maybe stored by another process."""
         texts = (model, json.dumps(parameters, sort_keys=True), ask.system, ask.user)
         row = [key, *map(_storable, (*texts, reply.text, reply.raw))]
         try:
@@ -94,5 +94,5 @@ class ReplyCache:
 
 
 def _storable(text: str) -> str:
-    """SQLite takes no half characters."""
+    """Replace lone surrogates, which SQLite cannot store."""
     return text.encode("utf-8", "replace").decode("utf-8")

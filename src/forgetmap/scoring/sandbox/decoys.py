@@ -1,8 +1,7 @@
 """Decoys: values similar to the expected one, so that an answer cannot guess it.
 
-An object of an answer that is compared with a value gets to see the value, and could claim to be
-equal to it, or near it. So it is compared with others of the same kind as well, in an order that
-nobody knows.
+An object of an answer that is compared with a value sees the value, and could claim to be equal or
+close to it. So it is also compared with other values of the same kind, in random order.
 """
 
 from __future__ import annotations
@@ -14,22 +13,23 @@ from numbers import Number
 from random import SystemRandom
 from typing import Any
 
-_chance = SystemRandom()  # the usual one is seeded, by us and by tests
+_chance = SystemRandom()  # the default generator may be seeded
 _LETTERS, _DIGITS = "abcdefghijklmnopqrstuvwxyz", "0123456789"
 _MAX_STEP = 9
 _LATE_YEAR = 5_000
 
 
 def shuffle(values: list[Any]) -> list[Any]:
-    """The values in an order that nobody knows."""
+    """Return the values in random order."""
     return _chance.sample(values, len(values))
 
 
 def with_decoys(value: Any, number: int, make: Callable[[Any], Any]) -> list[Any]:
-    """The value, and so many others that are made from it; fewer where some would be the same.
+    """Return the value and up to `number` decoys made from it; equal ones are skipped.
 
-    Each is made from the one before, on a path on which the value may be anywhere. Were all made
-    from the value, it would stand in their middle, and one that came twice would be a decoy.
+    Each is made from the one before, on a path with the value at a random position. If all were
+    made from the value, it would be in their middle, and a value that occurs twice would be a
+    decoy.
     """
     values = [value]
     before = _chance.randint(0, number)
@@ -37,7 +37,7 @@ def with_decoys(value: Any, number: int, make: Callable[[Any], Any]) -> list[Any
         made = value
         for _ in range(steps):
             made = make(made)
-            with suppress(ValueError):  # arrays of numpy are neither the same nor not
+            with suppress(ValueError):  # arrays of numpy have no single truth value
                 if made in values:
                     continue
             values.append(made)
@@ -45,7 +45,7 @@ def with_decoys(value: Any, number: int, make: Callable[[Any], Any]) -> list[Any
 
 
 def unlike(value: Any) -> Any:
-    """Another value of the same kind, that differs by more than rounding, case or order."""
+    """Return another value of the same kind that differs by more than rounding, case or order."""
     make = _UNLIKE.get(type(value))
     if make is not None:
         return make(value)
@@ -55,17 +55,17 @@ def unlike(value: Any) -> Any:
 
 
 def unknown(_: object = None) -> str:
-    """A text that nobody has seen before."""
+    """Return a random text."""
     return f"{_chance.getrandbits(128):x}"
 
 
 def far_above(_: object = None) -> int:
-    """A number that nothing is greater than."""
+    """Return a random number above any real value."""
     return (1 << 128) + _chance.getrandbits(128)
 
 
 def far_below(_: object = None) -> int:
-    """A number that nothing is less than."""
+    """Return a random number below any real value."""
     return -far_above()
 
 
@@ -73,7 +73,7 @@ def _unlike_number(value: Any) -> Any:
     step = _chance.randint(1, _MAX_STEP)
     moved = value + step if _chance.random() < 1 / 2 else value - step
     if isinstance(value, float):
-        moved = round(moved, 9)  # digits that come from adding would tell
+        moved = round(moved, 9)  # rounding errors of the sum would identify a decoy
     return unknown() if moved == value else moved  # infinite, or too large for a step
 
 

@@ -1,7 +1,7 @@
 """The test of one answer: the code of both processes.
 
-Without tests a program passes if it runs to its end and its process still replies afterwards. Only
-the program itself can say so; what a model wrote is given with tests.
+Without tests, a program passes if it runs to its end and its process still replies. Only the
+program itself can report that, so code of a model is run with tests.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ANSWER = "answer"
 
 
 def serve_answer(channel: Channel) -> None:
-    """Load the answer and do with it what the tests ask for."""
+    """Load the answer and serve the requests of the tests."""
     actions: dict[str, Callable[..., Any]] = {
         "load": _load,
         "complete": _complete,
@@ -31,7 +31,7 @@ def serve_answer(channel: Channel) -> None:
 
 
 def _load(source: str, name: str, wanted: list[str]) -> dict[str, Any]:
-    """Run the source of an answer; what it defines under the names that tests use."""
+    """Run the source of an answer; return its definitions of the names that tests use."""
     module = ModuleType(name)
     sys.modules[name] = module
     exec(compile(source, f"<{name}>", "exec", dont_inherit=True), module.__dict__)  # noqa: S102
@@ -39,7 +39,7 @@ def _load(source: str, name: str, wanted: list[str]) -> dict[str, Any]:
 
 
 def _complete(coroutine: Any) -> Any:
-    import asyncio  # takes longer than most programs
+    import asyncio  # importing it takes longer than most programs
 
     async def wait() -> Any:
         return await coroutine
@@ -48,7 +48,7 @@ def _complete(coroutine: Any) -> Any:
 
 
 def run_tests(channel: Channel, request: dict[str, Any]) -> None:
-    """Test an answer, from outside of its process; raises whatever the tests raise."""
+    """Test an answer from outside its process; raise whatever the tests raise."""
     exchange = ProcessExchange(channel, trusting=False, actions={})
     try:
         if request["tests"] is None:
@@ -56,7 +56,7 @@ def run_tests(channel: Channel, request: dict[str, Any]) -> None:
         else:
             _test(exchange, request)
     finally:
-        # A test may have caught it.
+        # A test may have caught the error.
         if exchange.fault is not None:
             raise exchange.fault
 
@@ -81,7 +81,7 @@ def _test(exchange: ProcessExchange, request: dict[str, Any]) -> None:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """All names that a piece of code and those in it look up."""
+    """Iterate over all names used in code, nested code included."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
