@@ -1,8 +1,8 @@
 """Restrictions of a program: namespaces, limits and a minimal file system.
 
-Once per template: a root of its own with only the libraries of Python in it, all of it read-only,
-and a network without any device. Once per program: process ids, shared memory and a small folder in
-memory of its own, nobody's user id, no capabilities, limits, and a filter for system calls.
+Per template: a read-only root with only the libraries of Python, and a network without devices. Per
+program: separate process ids, shared memory and a small folder in memory, an unused user id, no
+capabilities, limits, and a filter of system calls.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _WORK_BYTES = 16 * 2**20
 _WORK_FILES = 2_000
 _OPEN_FILES = 64
 _NO_CORE = 1
-"""Byte of a core dump: with 0, a system that pipes them to a program still would."""
+"""Size of a core dump in bytes; not 0, for which a system that pipes dumps would still do so."""
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 _FIRST_FREE_USER = 2_000_000_000
 _NOBODY = 65_534
 
 
 def enclose(root: str, mounts: Iterable[tuple[str, str]]) -> bool:
-    """Lock this process into a root of its own, without network.
+    """Confine this process to a root of its own, without network.
 
     Args:
-        root: an empty folder; what is mounted on it is seen by this process only.
-        mounts: what is to be seen inside, and where.
+        root: an empty folder; mounts on it are visible to this process only.
+        mounts: sources and targets of the visible files and folders.
 
     Returns:
-        Whether it is root; then programs still have to become somebody else.
+        Whether this process is root, so that programs must change their user.
     """
     _call_filter()
     was_root = os.geteuid() == 0
@@ -54,7 +54,7 @@ def enclose(root: str, mounts: Iterable[tuple[str, str]]) -> bool:
     Path(root + WORK).mkdir()
     kernel.make_read_only(root)
     with suppress(OSError):
-        # If memory runs out, programs go first.
+        # If memory runs out, programs are killed first.
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     kernel.change_root(root)
     kernel.unshare(kernel.NEWPID, "process namespace")
@@ -62,7 +62,7 @@ def enclose(root: str, mounts: Iterable[tuple[str, str]]) -> bool:
 
 
 def _become_root_of_nothing() -> None:
-    """All capabilities, over a user namespace that owns nothing."""
+    """Get all capabilities in a user namespace that owns nothing."""
     user, group = os.geteuid(), os.getegid()
     kernel.unshare(kernel.NEWUSER, "user namespace")
     Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
@@ -71,7 +71,7 @@ def _become_root_of_nothing() -> None:
 
 
 def _show(source: str, target: str) -> None:
-    """Links stay links, so that what they lead to is found where it is shown."""
+    """Make a file or folder visible; links stay links, so that they lead to visible targets."""
     path = Path(target)
     path.parent.mkdir(parents=True, exist_ok=True)
     if Path(source).is_symlink():
@@ -85,7 +85,7 @@ def _show(source: str, target: str) -> None:
 
 
 def separate() -> None:
-    """Own process ids for the next child, own shared memory, an empty folder to work in."""
+    """Separate process ids of the next child, shared memory, and an empty folder to work in."""
     namespaces = kernel.NEWPID | kernel.NEWNS | kernel.NEWIPC
     kernel.unshare(namespaces, "process, mount and shared-memory namespace")
     kernel.mount_memory(
@@ -94,13 +94,13 @@ def separate() -> None:
 
 
 def restrain(*, user: int | None, seconds: int, megabytes: int, others: int | None = None) -> None:
-    """Become nobody, for good, within limits.
+    """Give up all privileges permanently, and set limits.
 
     Args:
-        user: a number that nobody else has, if this is root.
-        seconds: of processor time.
-        megabytes: of memory, for each process.
-        others: tasks of the same user that do not count; None if they must be counted apart.
+        user: a unique number, if this process is root.
+        seconds: limit on processor time.
+        megabytes: limit on the memory of each process.
+        others: number of other tasks of the same user; None to count tasks separately.
     """
     os.chdir(WORK)
     if user is not None:
@@ -127,7 +127,7 @@ def restrain(*, user: int | None, seconds: int, megabytes: int, others: int | No
 
 
 def _become(user: int) -> None:
-    """A user that nobody else is; else the usual nobody."""
+    """Change to an unused user id, else to that of nobody."""
     os.setgroups([])
     for number in (_FIRST_FREE_USER + user, _NOBODY):
         try:
@@ -141,9 +141,9 @@ def _become(user: int) -> None:
 
 
 def _count_tasks_apart(*, is_root: bool) -> None:
-    """Tasks are counted by user in each user namespace, so a namespace that nobody else is in.
+    """Enter a user namespace of its own, since tasks are counted by user and user namespace.
 
-    Without it, those that run beside a program or around it count as well: an ordinary user could
+    Without it, tasks of other programs and of the templates count as well: an ordinary user could
     start two threads less than root.
     """
     try:
@@ -155,7 +155,7 @@ def _count_tasks_apart(*, is_root: bool) -> None:
 
 @cache
 def _call_filter() -> bytes:
-    """Deny what is on the list, sockets to anywhere but this machine, and new namespaces."""
+    """Return a filter that denies listed calls, sockets beyond this machine and new namespaces."""
     load, equal, at_least, any_bit, end = 0x20, 0x15, 0x35, 0x45, 0x06
     allow, kill, fail = 0x7FFF0000, 0x80000000, 0x00050000
     number, processor, first_argument = 0, 4, 16

@@ -1,11 +1,11 @@
 """Exchange of values between two processes: the tests in one, the answer in the other.
 
 Plain values are copied, other objects stay in the process that made them. Containers that a call
-changes are changed on the other side too, and what comes back to its owner is the same object.
+changes are changed on the other side, too, and an object sent back to its owner is the same object.
 
-What comes over the channel is data. Whatever is no reply to what was asked is tampering. The side
-of the tests is not `trusting`: the answer may use what tests handed to it, but gets no frame, no
-namespace and no module from there.
+Messages on the channel are data. Anything that is not a reply to a request is tampering. The side
+of the tests is not `trusting`: the answer may use objects that tests passed to it, but gets no
+frames, namespaces or modules from them.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ _MARK = b"FMX1"
 _MAX_MESSAGE_BYTES = 128 << 20
 _PART_BYTES = 1 << 18
 _FIELDS = 5
-"""Of a message: number, action or kind of reply, and three that depend on it."""
+"""Fields of a message: number, action or kind of reply, and three that depend on it."""
 _MAX_OUTPUT = 1 << 20
-"""Characters that the answer prints in one call and tests get to see."""
+"""Characters printed by the answer in one call that tests can see."""
 _REPLIES = frozenset({"value", "error"})
 _ATTRIBUTES = frozenset({"getattr", "setattr", "delattr"})
 _READABLE = frozenset({"__name__", "__qualname__", "__doc__", "__module__"})
 _FORMATTING = frozenset({"format", "format_map"})
-"""Methods of texts that read any attribute."""
+"""Methods of texts that can read any attribute."""
 _OF_THE_FIRST = _ATTRIBUTES | {"call", "getitem", "setitem", "delitem", "iter", "next"}
-"""Operations that are done with their first operand; with others it may be any."""
+"""Operations on their first operand; others may be on any operand."""
 _CLOSED = (
     types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.GeneratorType,
     types.CoroutineType, types.AsyncGeneratorType, types.CodeType, types.FrameType,
@@ -59,15 +59,15 @@ _NO_REPLY = "it wrote to the channel of its replies"
 
 
 class PartnerEndedError(BaseException):
-    """The other process is gone."""
+    """The other process has ended."""
 
 
 class Channel:
-    """Messages to and from one other process.
+    """Messages to and from another process.
 
     Args:
-        connection: to it.
-        partner: its id; processes that it started may keep the connection open when it is gone.
+        connection: connection to the process.
+        partner: id of the process; its children may keep the connection open after it ends.
     """
 
     def __init__(self, connection: socket.socket, partner: int | None = None) -> None:
@@ -79,7 +79,7 @@ class Channel:
             self._ready.register(os.pidfd_open(partner), select.POLLIN)
 
     def send(self, message: list[Any]) -> None:
-        """Write one."""
+        """Send a message."""
         data = json.dumps(message).encode("ascii")
         try:
             self._connection.sendall(_HEADER.pack(_MARK, len(data)) + data)
@@ -87,7 +87,7 @@ class Channel:
             raise PartnerEndedError from None
 
     def receive(self) -> list[Any]:
-        """Wait for one."""
+        """Wait for a message."""
         mark, length = _HEADER.unpack(self._take(_HEADER.size, begun=False))
         if mark != _MARK:
             raise TamperingError(_NO_REPLY)
@@ -102,7 +102,7 @@ class Channel:
         return message
 
     def _take(self, length: int, *, begun: bool) -> bytes:
-        """The next bytes; more than are needed are kept for the next time."""
+        """Return the next bytes; further ones are kept for the next call."""
         while len(self._read) < length:
             part = self._next_part()
             if not part:
@@ -113,7 +113,7 @@ class Channel:
         return taken
 
     def _next_part(self) -> bytes:
-        """What has come; nothing if the other process is gone."""
+        """Return the bytes received; empty if the other process has ended."""
         if self._ready is not None:
             ready = {number for number, _ in self._ready.poll()}
             if self._connection.fileno() not in ready:
@@ -124,16 +124,16 @@ class Channel:
 
 
 class ProcessExchange:
-    """One end: asks the other to do something with values, and does what the other asks.
+    """One end of an exchange: sends requests to the other end, and performs its requests.
 
     Args:
-        channel: to the other end.
+        channel: channel to the other end.
         trusting: whether the other end may do anything.
-        actions: what it may ask for besides operations on objects.
+        actions: actions that it may request besides operations on objects.
 
     Attributes:
-        fault: why nothing more can be asked.
-        compared: how often objects of the other end were compared with values of this one.
+        fault: error that ended the exchange; every further request raises it.
+        compared: number of comparisons of objects of the other end with values of this one.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class ProcessExchange:
         self._streams = sys.stdin, sys.stdout
 
     def ask(self, action: str, *operands: Any, named: Mapping[str, Any] | None = None) -> Any:
-        """Have the other end do something; what it raises is raised here."""
+        """Request an action of the other end; an error there is raised here."""
         if self.fault is not None:
             raise self.fault
         self._asked += 1
@@ -166,12 +166,12 @@ class ProcessExchange:
                 self._perform(message)
             return self._settle(number, message, packing.containers)
         except (TamperingError, PartnerEndedError) as fault:
-            # Tests that catch everything must not get over it.
+            # Tests that catch every error must not continue.
             self.fault = fault
             raise
 
     def serve(self) -> None:
-        """Do what the other end asks until it is gone."""
+        """Perform the requests of the other end until it ends."""
         while True:
             self._perform(self.channel.receive())
 
@@ -213,7 +213,7 @@ class ProcessExchange:
         except BaseException as error:  # noqa: BLE001  # whatever is raised is the reply
             kind, value = "error", error
         self._restore(surroundings)
-        # A process that the answer has started speaks for nobody.
+        # A child that the answer has forked must not reply.
         if self._process_id() != self._process:
             self._leave(0)
         packing = Packing(self._objects, unpacking.containers)
@@ -226,7 +226,7 @@ class ProcessExchange:
         self.channel.send([number, kind, result, changes, output.getvalue()[:_MAX_OUTPUT]])
 
     def _require_harmless(self, action: str, values: list[Any]) -> None:
-        """The answer may use what tests handed to it, and nothing behind it."""
+        """Refuse operations of the answer on objects that tests did not pass to it."""
         if self.trusting:
             return
         if action not in OPERATIONS:
@@ -238,7 +238,7 @@ class ProcessExchange:
             raise AttributeError(values[1])
 
     def _surroundings(self, packing: Packing) -> list[Any] | None:
-        """What tests put in the place of input and output, so that the answer meets it too."""
+        """Return the input and output that tests have replaced, for use by the answer, too."""
         stdin, stdout = self._streams
         if self.trusting:
             return None
@@ -248,7 +248,7 @@ class ProcessExchange:
         return [given, packing.pack(asked), listens] if given or asked or listens else None
 
     def _surround(self, unpacking: Unpacking, surroundings: list[Any] | None) -> io.StringIO:
-        """Put them in place; what is printed is kept if anybody listens."""
+        """Replace input and output as in the tests; return the stream for captured output."""
         output = io.StringIO()
         if self.trusting and surroundings:
             given, asked, listens = surroundings
@@ -261,7 +261,7 @@ class ProcessExchange:
         return output
 
     def _restore(self, surroundings: list[Any] | None) -> None:
-        """Our own code needs the builtins that the answer may have changed."""
+        """Restore streams, and the builtins that the answer may have changed."""
         if self.trusting:
             vars(builtins).update(self._builtins)
             if surroundings:
@@ -269,12 +269,12 @@ class ProcessExchange:
 
 
 def _is_public(value: Any, name: str, action: str) -> bool:
-    """Whether this attribute leads to nothing but values."""
+    """Whether this attribute leads only to values."""
     if name in _READABLE:
         return action == "getattr"
     if isinstance(value, _CLOSED) or name in _FORMATTING:
         return False
     if name.startswith("_"):
         return (name, action) == ("__class__", "getattr")
-    # What tests do with their objects is theirs to say.
+    # Methods of the tests' objects must not be replaced.
     return action == "getattr" or not callable(getattr(type(value), name, None))

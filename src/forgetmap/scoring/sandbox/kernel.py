@@ -40,12 +40,12 @@ _DENIED = {
     "fsmount": (432, 432), "fspick": (433, 433), "pidfd_getfd": (438, 438),
     "mount_setattr": (442, 442), "memfd_secret": (447, 447),
 }  # fmt: skip
-"""Numbers of the calls that a program has no honest use for, by processor."""
+"""Numbers of calls that programs do not need, by processor."""
 
 
 @dataclass(frozen=True, slots=True)
 class SystemCalls:
-    """How system calls are numbered here."""
+    """Numbers of system calls on this processor."""
 
     audit: int
     clone: int
@@ -55,7 +55,7 @@ class SystemCalls:
 
 
 def calls() -> SystemCalls:
-    """The numbers of this processor."""
+    """Return the numbers of system calls on this processor."""
     name = platform.machine()
     if name not in _PROCESSORS:
         raise OSError(0, f"no list of system calls for {name} processors")
@@ -65,7 +65,7 @@ def calls() -> SystemCalls:
 
 
 _libc = ctypes.CDLL(None, use_errno=True)
-# Stated once: converting each argument of each call took longer than the calls.
+# Declared once, since converting each argument of each call takes longer than the calls.
 _libc.prctl.argtypes = (ctypes.c_int, *(ctypes.c_ulong,) * 4)
 
 
@@ -76,7 +76,7 @@ def _check(result: int, action: str) -> None:
 
 
 def unshare(flags: int, what: str) -> None:
-    """Leave the namespaces that `flags` name; `what` says which, for the error."""
+    """Enter new namespaces, named by `flags`; `what` names them in the error."""
     _check(_libc.unshare(ctypes.c_int(flags)), f"no new {what}")
 
 
@@ -91,22 +91,22 @@ def _mount(source: str | None, target: str, kind: str | None, flags: int, data: 
 
 
 def keep_mounts_private() -> None:
-    """Nothing that is mounted from now on is seen outside."""
+    """Hide all further mounts from other namespaces."""
     _mount(None, "/", None, _RECURSIVE | _PRIVATE)
 
 
 def mount_memory(target: str, options: str, flags: int = 0) -> None:
-    """An empty file system in memory."""
+    """Mount an empty file system in memory."""
     _mount("tmpfs", target, "tmpfs", NOSUID | NODEV | flags, options)
 
 
 def bind(source: str, target: str) -> None:
-    """Show a file or folder a second time."""
+    """Mount a file or folder at a second place."""
     _mount(source, target, None, _BIND | _RECURSIVE)
 
 
 def make_read_only(target: str) -> None:
-    """This mount and all below it."""
+    """Make a mount and all mounts below it read-only."""
     attributes = (ctypes.c_uint64 * 4)(_ATTR_RDONLY | _ATTR_NOSUID, 0, 0, 0)
     result = _libc.syscall(
         ctypes.c_long(calls().denied["mount_setattr"]),
@@ -120,7 +120,7 @@ def make_read_only(target: str) -> None:
 
 
 def change_root(folder: str) -> None:
-    """Make a mount the root and let go of the old one."""
+    """Make a mount the root, and detach the old one."""
     os.chdir(folder)
     result = _libc.syscall(ctypes.c_long(calls().denied["pivot_root"]), b".", b".")
     _check(result, "changing the root")
@@ -133,17 +133,17 @@ def _prctl(option: int, first: int = 0, second: int = 0) -> int:
 
 
 def die_with_parent(signal: int) -> None:
-    """Be sent this signal when the parent ends."""
+    """Request this signal for when the parent ends."""
     _check(_prctl(_SET_PDEATHSIG, signal), "tying to the parent")
 
 
 def forbid_dumps() -> None:
-    """When this process crashes, its memory is written nowhere."""
+    """Disable core dumps of this process."""
     _check(_prctl(_SET_DUMPABLE, 0), "forbidding dumps")
 
 
 def give_up_capabilities() -> None:
-    """For this process and everything it starts, for good."""
+    """Give up capabilities permanently, for this process and all its children."""
     for capability in range(_MAX_CAPABILITIES):
         if _prctl(_CAPBSET_DROP, capability) == -1:
             break
@@ -158,7 +158,7 @@ class _Instructions(ctypes.Structure):
 
 
 def filter_calls(program: bytes) -> None:
-    """Have the kernel check every system call by this BPF program."""
+    """Make the kernel check every system call with this BPF program."""
     buffer = ctypes.create_string_buffer(program, len(program))
     instructions = _Instructions(len(program) // 8, ctypes.addressof(buffer))
     result = _prctl(_SET_SECCOMP, _SECCOMP_FILTER, ctypes.addressof(instructions))

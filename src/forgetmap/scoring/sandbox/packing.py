@@ -1,7 +1,7 @@
 """JSON encoding of values between a trusted and an untrusted process.
 
-Plain values are copied, other objects get a number. Unpacking runs nothing that the other process
-chose: it makes plain values, stand-ins and exceptions, and raises one of `BROKEN` otherwise.
+Plain values are copied, other objects get a number. Unpacking runs no code of the other process: it
+makes plain values, stand-ins and exceptions, and raises one of `BROKEN` otherwise.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ BROKEN = (
     ArithmeticError, AttributeError, ImportError, LookupError, RecursionError, SyntaxError,
     TypeError, ValueError,
 )  # fmt: skip
-"""What unpacking raises where there is no value."""
+"""Errors raised by unpacking an invalid value."""
 
 _MAX_DEPTH = 60
-"""Containers in one another that are copied; what is deeper stays where it is."""
+"""Levels of nested containers that are copied; deeper ones are passed by reference."""
 _MAX_TEXT = 2_000
-"""Characters of an exception."""
+"""Characters of the text of an exception."""
 _SMALL = 1 << 62
 _SCALARS = frozenset({str, float, bool, type(None)})
 _WITH_INTEGERS = _SCALARS | {int}
@@ -76,10 +76,10 @@ _MAKE: Mapping[str, Callable[[Any], Any]] = {
 
 
 class Objects:
-    """What two processes know of each other's objects.
+    """Objects that two processes have passed to each other.
 
     Args:
-        exchange: passes on what is done with a stand-in.
+        exchange: forwards the operations on a stand-in.
         trusting: whether the other process may name modules to import.
     """
 
@@ -92,30 +92,30 @@ class Objects:
         self._classes: dict[int, type[BaseException]] = {}
 
     def number(self, value: Any) -> int:
-        """Under which the other process knows an object of this one."""
+        """Return the number of an object of this process, for the other process."""
         if id(value) not in self._numbers:
             self._numbers[id(value)] = len(self._own)
             self._own.append(value)
         return self._numbers[id(value)]
 
     def was_sent(self, value: Any) -> bool:
-        """Whether the other process knows it."""
+        """Whether an object was passed to the other process."""
         return id(value) in self._numbers
 
     def own(self, number: int) -> Any:
-        """The object of this process that has a number."""
+        """Return the object of this process with a number."""
         if number < 0:
             raise IndexError
         return self._own[number]
 
     def stand_in(self, number: int, traits: list[str], nature: str) -> StandIn:
-        """What stands here for an object of the other process, always the same."""
+        """Return the stand-in for an object of the other process, always the same one."""
         if number not in self._stand_ins:
             self._stand_ins[number] = make_stand_in(self._exchange, number, traits, nature)
         return self._stand_ins[number]
 
     def error_class(self, number: int, name: str, bases: tuple[Any, ...]) -> type[BaseException]:
-        """What stands here for a class of exceptions: a class, so that it can be caught."""
+        """Return the stand-in for an exception class, itself a class, so that it can be caught."""
         if number not in self._classes:
             if not bases or not all(issubclass(base, BaseException) for base in bases):
                 raise TypeError
@@ -130,11 +130,11 @@ def _own_text(error: BaseException) -> str:
 
 
 class Packing:
-    """One message on its way out; `containers` are those in it, in order.
+    """An outgoing message; `containers` are the containers in it, in order.
 
     Args:
-        objects: of the two processes.
-        known: containers that the other process has sent and is waiting for.
+        objects: objects of the two processes.
+        known: containers in the request of the other process.
     """
 
     def __init__(self, objects: Objects, known: list[Any]) -> None:
@@ -145,7 +145,7 @@ class Packing:
         self._depth = 0
 
     def pack(self, value: Any) -> Any:
-        """The value as JSON has it."""
+        """Return the value in a form that JSON can encode."""
         kind = type(value)
         if kind in _SCALARS:
             return value
@@ -178,7 +178,7 @@ class Packing:
             self._depth -= 1
 
     def content(self, values: Any) -> list[Any]:
-        """The elements of something, at once if they are all plain."""
+        """Pack elements, all at once if they are all plain."""
         if isinstance(values, str):
             return ["plain", values]
         kinds = set(map(type, values))
@@ -190,7 +190,7 @@ class Packing:
     def _error(self, error: BaseException) -> list[Any]:
         try:
             text = str(error)[:_MAX_TEXT]
-        except BaseException:  # noqa: BLE001  # its own text fails
+        except BaseException:  # noqa: BLE001  # its `__str__` fails
             text = ""
         short = all(
             type(each) in _WITH_INTEGERS and len(str(each)) <= _MAX_TEXT
@@ -215,7 +215,7 @@ class Packing:
         return ["raised", self._objects.number(kind), kind.__name__, bases, place]
 
     def _name(self, value: Any) -> list[Any] | None:
-        """What both processes have: built-in types, and for one that trusts the library too."""
+        """Pack a value by name: built-in types, and from the tests also the standard library."""
         if isinstance(value, type):
             if issubclass(value, BaseException):
                 return self._error_class(value)
@@ -235,7 +235,7 @@ class Packing:
 
 
 def _array(value: Any) -> list[Any] | None:
-    """Numbers of numpy, if it is loaded."""
+    """Pack numbers and arrays of numpy, if it is loaded."""
     numpy = sys.modules.get("numpy")
     kind = getattr(type(value), "__module__", None)
     if numpy is None or kind != "numpy" or not isinstance(value, numpy.ndarray | numpy.generic):
@@ -247,7 +247,7 @@ def _array(value: Any) -> list[Any] | None:
 
 
 def _is_named(value: Any) -> bool:
-    """Whether it is found under its name in the standard library."""
+    """Whether the standard library has this value under its name."""
     if not isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
         return False
     module = value.__module__
@@ -260,11 +260,11 @@ def _is_named(value: Any) -> bool:
 
 
 class Unpacking:
-    """One message that came in; `containers` are those in it, in order.
+    """An incoming message; `containers` are the containers in it, in order.
 
     Args:
-        objects: of the two processes.
-        known: containers that this process had sent, which the message may refer to.
+        objects: objects of the two processes.
+        known: containers that this process has sent, which the message may refer to.
     """
 
     def __init__(self, objects: Objects, known: list[Any]) -> None:
@@ -273,7 +273,7 @@ class Unpacking:
         self._known = known
 
     def unpack(self, packed: Any) -> Any:
-        """The value; an error of `BROKEN` if it is none."""
+        """Return the value; raise one of `BROKEN` if it is invalid."""
         if not isinstance(packed, list):
             if isinstance(packed, dict):
                 raise TypeError
@@ -289,34 +289,34 @@ class Unpacking:
         return _UNPACK[tag](self, *rest)
 
     def each(self, packed: list[Any]) -> list[Any]:
-        """Elements that are not all plain."""
+        """Return elements that are not all plain."""
         return [self.unpack(each) for each in packed]
 
     def again(self, number: int) -> Any:
-        """A container of this message."""
+        """Return a container of this message."""
         return self.containers[number]
 
     def known(self, number: int) -> Any:
-        """A container of the message before."""
+        """Return a container of the previous message."""
         return self._known[number]
 
     def own(self, number: int, traits: list[str], nature: str) -> StandIn:
-        """An object of the other process."""
+        """Return the stand-in for an object of the other process."""
         return self._objects.stand_in(number, list(map(str, traits)), str(nature))
 
     def yours(self, number: int) -> Any:
-        """An object of this process."""
+        """Return an object of this process."""
         return self._objects.own(number)
 
     def named(self, module: str, name: str) -> Any:
-        """What the library has under this name."""
+        """Return the module or object with this name."""
         if not self._objects.trusting:
             raise TypeError
         loaded = importlib.import_module(module)
         return operator.attrgetter(name)(loaded) if name else loaded
 
     def raised(self, number: int, name: str, bases: list[Any], place: list[str] | None) -> type:
-        """A class of exceptions that is not built in."""
+        """Return an exception class that is not built in."""
         found = self._library_error(*place) if place else None
         if found is not None:
             return found
@@ -324,7 +324,7 @@ class Unpacking:
         return self._objects.error_class(number, str(name), above)
 
     def _library_error(self, module: str, name: str) -> type[BaseException] | None:
-        """Found where it is loaded anyway."""
+        """Return an exception class of the library; if not trusting, only of a loaded module."""
         if self._objects.trusting:
             importlib.import_module(module)
         if module not in sys.modules:
@@ -335,13 +335,13 @@ class Unpacking:
     def error(
         self, kind: list[Any], arguments: list[Any], text: str, attributes: dict[str, Any]
     ) -> BaseException:
-        """An exception, as near as its class, arguments and attributes get."""
+        """Return an exception with the same class, arguments and attributes, as far as possible."""
         made, values = self.unpack(kind), self.unpack(arguments)
         if not issubclass(made, BaseException) or self._means_success(made):
             raise TypeError
         try:
             error: BaseException = made(*values)
-        except BROKEN:  # some want other arguments than they show
+        except BROKEN:  # some classes take other arguments than `args`
             error = made.__new__(made)
             error.args = values
         vars(error).update({name: self.unpack(value) for name, value in attributes.items()})
@@ -350,7 +350,7 @@ class Unpacking:
         return error
 
     def _means_success(self, error: type[BaseException]) -> bool:
-        """Whether a test runner takes it for a reason to skip a test."""
+        """Whether the error is of unittest, whose runner may count it as a skipped test."""
         if self._objects.trusting:
             return False
         return any(base.__module__.partition(".")[0] == "unittest" for base in error.__mro__)
@@ -397,7 +397,7 @@ _UNPACK: Mapping[str, Callable[..., Any]] = {
 
 
 def content(container: Any) -> Any:
-    """What is in a container: a list, or digits."""
+    """Return the content of a container: a list, or hexadecimal digits."""
     if isinstance(container, bytearray):
         return container.hex()
     if not isinstance(container, dict):
@@ -407,7 +407,7 @@ def content(container: Any) -> Any:
 
 
 def refill(container: Any, values: Any) -> None:
-    """Make these the content of a container."""
+    """Replace the content of a container."""
     if isinstance(container, bytearray):
         container[:] = bytes.fromhex(values)
     elif isinstance(container, list):
@@ -424,7 +424,7 @@ def refill(container: Any, values: Any) -> None:
 
 
 def is_changed(container: Any, before: Any) -> bool:
-    """Whether something else is in a container than what was."""
+    """Whether the content of a container has changed."""
     now = content(container)
     if isinstance(now, str):
         return bool(now != before)

@@ -34,7 +34,7 @@ _START_SECONDS = 60.0
 _GRACE_SECONDS = 10.0
 _PROGRAMS_AHEAD = 64
 _MAX_TRIES = 2
-"""A template may be killed by a system that runs out of memory."""
+"""Attempts per program: the system may kill a template if memory runs out."""
 _BOOT = (
     "import sys; sys.path.append(sys.argv[1]); "
     "from forgetmap.scoring.sandbox.template import main; main()"
@@ -51,16 +51,16 @@ _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/us
 _VISIBLE_PACKAGES = ("numpy", "numpy.libs")
 
 Progress = Callable[[int], None]
-"""Told how many programs have ended."""
+"""Callback for progress: number of programs that have ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramLimits:
-    """What one program may use.
+    """Limits of a program.
 
     Attributes:
-        seconds: of processor time; of time on the clock three times that.
-        megabytes: of memory, for each of at most four processes and threads.
+        seconds: processor time; three times as much wall time.
+        megabytes: memory of each of at most four processes and threads.
     """
 
     seconds: float = 5.0
@@ -74,22 +74,22 @@ def run_programs(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Generator[ProgramResult | None, None, None]:
-    """Run programs that nobody has read, each locked in by itself.
+    """Run untrusted programs, each isolated from all others.
 
-    Only the standard library and numpy are there, no network, and nothing outlives a program. What
-    a program does changes nothing but how it is said to have ended.
+    Programs have only the standard library and numpy, and no network; nothing outlives a program.
+    A program can affect nothing but its own result.
 
     Args:
-        programs: read as they are needed; None stays None.
-        limits: for each of them.
-        workers: how many at a time; as many as there are processors unless told otherwise.
-        progress: told how many have ended.
+        programs: programs, consumed lazily; None stays None.
+        limits: limits of each program.
+        workers: number of concurrent programs; by default the number of processors.
+        progress: called with the number of programs that have ended.
 
     Yields:
-        How each ended, in order.
+        The result of each program, in order.
 
     Raises:
-        UsageError: this system cannot lock programs in. They are never run without.
+        UsageError: this system cannot isolate programs. They are never run without isolation.
     """
     workers = workers or os.cpu_count() or 1
     with (
@@ -110,7 +110,7 @@ def _in_order(
     run: Callable[[Program | None], ProgramResult | None],
     programs: Iterable[Program | None],
 ) -> Iterator[ProgramResult | None]:
-    """Submit some ahead of need, so that no worker waits and nothing piles up."""
+    """Submit a limited number of programs ahead, so that no worker waits."""
     waiting: deque[Future[ProgramResult | None]] = deque()
     for program in programs:
         waiting.append(pool.submit(run, program))
@@ -121,13 +121,13 @@ def _in_order(
 
 
 def require_sandbox() -> None:
-    """Raise UsageError unless programs can be locked in here."""
+    """Raise UsageError if programs cannot be isolated on this system."""
     with _Sandboxes(ProgramLimits(), 1):
         pass
 
 
 class _Sandboxes:
-    """As many templates as there are workers, each used by one at a time."""
+    """A template per worker, each used by one program at a time."""
 
     def __init__(self, limits: ProgramLimits, number: int) -> None:
         if sys.platform != "linux":
@@ -169,7 +169,7 @@ class _Sandboxes:
 
 
 class _Template:
-    """One template process; see template.py."""
+    """A template process; see template.py."""
 
     def __init__(self, root: str) -> None:
         self._process = subprocess.Popen(  # noqa: S603  # this Python and our own script
@@ -192,7 +192,7 @@ class _Template:
             raise _refusal(str(reply.get("refused")))
 
     def run(self, program: Program, limits: ProgramLimits) -> ProgramResult:
-        """How it ended; OSError if this template is of no more use."""
+        """Run a program; raise OSError if the template is broken."""
         tests = {"tests": program.tests, "replaced": sorted(program.replaced)}
         request = {
             "source": program.source,
@@ -209,7 +209,7 @@ class _Template:
         return ProgramResult(passed=reply.get("passed") is True, reason=reason)
 
     def end(self) -> None:
-        """Whatever it is doing."""
+        """Kill the process."""
         self._process.kill()
         for stream in (self._process.stdin, self._process.stdout):
             if stream:
@@ -247,7 +247,7 @@ def _package_root() -> str:
 
 
 def _visible_folders() -> list[tuple[str, str]]:
-    """Libraries where they are, packages in a place of their own."""
+    """Return the mounts: libraries at their own path, packages in `PACKAGES`."""
     inner = [*_LIBRARIES, f"{sys.base_prefix}/lib", f"{sys.base_prefix}/lib64"]
     mounts = [(path, path) for path in dict.fromkeys(inner) if Path(path).exists()]
     spec = find_spec("numpy")

@@ -22,20 +22,20 @@ _KINDS: tuple[type, ...] = (
     types.BuiltinFunctionType, types.MethodType, types.GeneratorType, types.CoroutineType,
 )  # fmt: skip
 NATURES: Mapping[str, type] = {kind.__name__: kind for kind in _KINDS}
-"""What a stand-in says it is, where its original is one of these or made from one."""
+"""Classes that a stand-in reports as its own, if its original is one of these or a subclass."""
 _DECOYS, _WITH_MANY_DECOYS = 7, 20
-"""For each of the first comparisons; a program that got through these gets one for each."""
+"""Decoys of each of the first comparisons, and number of these; later ones have one decoy."""
 _ALMOST = 0.99
-"""Of a distance: differences are rounded."""
+"""Tolerance for distances, since differences are rounded."""
 _LIKE_ALL = "it returned an object that is like everything"
 
 
 class TamperingError(BaseException):
-    """Something was sent that is no reply to what was asked, or a value that claims too much."""
+    """A message is not a reply to a request, or a value claims to be equal to anything."""
 
 
 class StandIn:
-    """For an object of the other process; its operators are added by `stand_in_class`."""
+    """Stand-in for an object of the other process; `stand_in_class` adds its operators."""
 
     __slots__ = ("_exchange", "_number")
 
@@ -54,18 +54,18 @@ class StandIn:
 
 
 def ask(stand_in: StandIn, action: str, *operands: Any, **named: Any) -> Any:
-    """Have the other process do something with the original."""
+    """Request an action on the original from the other process."""
     return object.__getattribute__(stand_in, "_exchange").ask(action, *operands, named=named)
 
 
 def number_of(stand_in: StandIn) -> int:
-    """Under which the other process knows the original."""
+    """Return the number of the original in the other process."""
     number: int = object.__getattribute__(stand_in, "_number")
     return number
 
 
 def make_stand_in(exchange: Any, number: int, traits: Iterable[str], nature: str) -> StandIn:
-    """Stand for the object that has this number in the other process."""
+    """Return a stand-in for the object with this number in the other process."""
     kind = stand_in_class(frozenset(traits).intersection(_METHODS), nature)
     return _make(kind, exchange, number)
 
@@ -79,7 +79,7 @@ def _make(kind: type[StandIn], exchange: Any, number: int) -> StandIn:
 
 @lru_cache(maxsize=1_000)
 def stand_in_class(traits: frozenset[str], nature: str) -> type[StandIn]:
-    """A class with just these operators, so that what cannot be called or counted is not."""
+    """Return a class with only these operators, so that it is callable only if its original is."""
     methods: dict[str, Any] = {name: _METHODS[name] for name in traits}
     if nature == "coroutine":
         methods |= {"send": _complete, "throw": _complete, "close": lambda _: None}
@@ -88,8 +88,8 @@ def stand_in_class(traits: frozenset[str], nature: str) -> type[StandIn]:
 
 @lru_cache(maxsize=1_000)
 def traits_of(kind: type) -> tuple[list[str], str]:
-    """The operators of a class, and which of the `NATURES` it has."""
-    # Not by getattr, which also finds what can be done with the class itself.
+    """Return the operators of a class, and its name among the `NATURES`, else `object`."""
+    # Not by getattr, which also finds the operators of the metaclass.
     members = {name: value for base in reversed(kind.__mro__) for name, value in vars(base).items()}
     traits = [name for name in _METHODS if members.get(name) is not None]
     natures = (base.__name__ for base in kind.__mro__ if NATURES.get(base.__name__) is base)
@@ -105,12 +105,12 @@ def _backward(action: str) -> Callable[..., Any]:
 
 
 def _comparison(action: str, *, claim: bool, decoy: Callable[[Any], Any] = unlike) -> Any:
-    """What the original says, unless it says so of decoys as well.
+    """Return a comparison that forwards to the original, and detects one that also claims decoys.
 
     Args:
-        action: how it is compared.
-        claim: the answer that lets a test pass.
-        decoy: makes a value of which no honest object says so, from the one it is compared with.
+        action: the comparison.
+        claim: the result that lets a test pass.
+        decoy: makes, from the compared value, one for which no honest object returns the claim.
     """
 
     def compare(self: StandIn, other: Any) -> Any:
@@ -128,7 +128,7 @@ def _comparison(action: str, *, claim: bool, decoy: Callable[[Any], Any] = unlik
 
 
 def _difference(*, backward: bool) -> Callable[[StandIn, Any], Any]:
-    """What the original says, unless it says to be nearer to two numbers than any number is."""
+    """Return a subtraction that forwards, and detects an object close to two distant numbers."""
 
     def subtract(self: StandIn, other: Any) -> Any:
         def ask_of(number: Any) -> Any:
@@ -149,7 +149,7 @@ def _difference(*, backward: bool) -> Callable[[StandIn, Any], Any]:
 
 
 def _is_believed(stand_in: StandIn, value: Any) -> bool:
-    """Whether what an object says is taken as it is: by an answer, or of objects of its own."""
+    """Whether a comparison needs no decoys: made by the answer, or between its own objects."""
     return object.__getattribute__(stand_in, "_exchange").trusting or isinstance(value, StandIn)
 
 
@@ -163,13 +163,13 @@ def _with_decoys(stand_in: StandIn, value: Any, make: Callable[[Any], Any]) -> l
 def _said_of(
     values: list[Any], say: Callable[[Any], Any], read: Callable[[Any], Any]
 ) -> tuple[Any, list[Any]]:
-    """What is said of the first value, and what that and what is said of the others comes to.
+    """Return the reply for the first value, and the readings of the replies for all values.
 
-    All are asked about in an order that nobody knows.
+    The values are tried in random order.
     """
     said, readings = None, [None] * len(values)
     for place in shuffle(list(range(len(values)))):
-        # What a decoy leads to is no claim and concerns no test, whatever is raised.
+        # Errors of decoys are not claims and do not concern the tests.
         with suppress(*([Exception] if place else [])):
             reply = say(values[place])
             said = said if place else reply
@@ -179,7 +179,7 @@ def _said_of(
 
 
 def _truth(reply: Any) -> bool:
-    """What it counts as in a test; arrays of numpy have no truth of their own."""
+    """Return the truth value in a test; of arrays of numpy, whether all elements are true."""
     every = getattr(type(reply), "all", None)
     return bool(every(reply) if every else reply)
 
@@ -190,9 +190,9 @@ def _size(reply: Any) -> float | None:
 
 
 def _with_truth(reply: StandIn, *, truth: bool, is_lie: bool) -> StandIn:
-    """The same, but true or not from now on; a lie is one only once a test wants to know.
+    """Return the reply with a fixed truth value; a lie is reported only if a test evaluates it.
 
-    Honest objects reply with others to a comparison too, such as a condition in another language.
+    Honest objects may also return objects from a comparison, such as a condition of a query.
     """
 
     def fixed(self: StandIn) -> bool:
@@ -209,12 +209,12 @@ def _accuse(stand_in: StandIn, of: str) -> NoReturn:
 
 
 def _complete(self: StandIn, *_: Any) -> NoReturn:
-    """A coroutine is run to its end in the process that made it."""
+    """Run a coroutine to its end in the process that made it."""
     raise StopIteration(ask(self, "complete", self))
 
 
 def _await(self: StandIn) -> Generator[Any, None, Any]:
-    # A generator is what `await` wants.
+    # `await` needs a generator.
     yield from ()
     return ask(self, "complete", self)
 
@@ -255,7 +255,7 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
         manager, type(error) if error else None, error, None
     ),
 }  # fmt: skip
-"""What may be done with any object of the other process."""
+"""Operations allowed on any object of the other process."""
 
 _METHODS: Mapping[str, Any] = {
     **{f"__{name}__": _forward(name) for name in (*_PLAIN, *_ARITHMETIC, *_IN_PLACE)},

@@ -1,15 +1,15 @@
 """The template process that is forked for every program.
 
-It is locked in once, has the usual modules loaded, reads programs from its input and writes how
-each one ended. For each program it makes two copies of itself, with a folder and shared memory of
-their own. The first judges: it runs the tests and says how they ended, over a pipe that is open
-nowhere else. The second runs the answer, sees no process but those it starts, and is asked by the
-first for what the answer returns (exchange.py). When the first ends or its time is up, so does
-everything below it.
+It is confined once, has common modules loaded, reads programs from its input and writes the result
+of each one. For each program it forks two copies of itself, with a folder and shared memory of
+their own. The first, the judge, runs the tests and writes the result to a pipe that no other
+process has open. The second runs the answer, sees no processes but those it starts, and serves the
+requests of the first (exchange.py). When the first ends or its time is up, everything below it
+ends, too.
 
-The tests are read by the first copy after the second was made, so that no memory of the second has
-ever held them. An answer has nothing to find that would let it pass: it can only return values, and
-tests compare them where it cannot reach. Whatever else it sends is tampering.
+The first copy reads the tests after the second was forked, so that they were never in the memory of
+the second. An answer cannot find anything that would let it pass: it can only return values, which
+the tests compare out of its reach. Anything else it sends is tampering.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _PRELOADED = (
 _MAX_REASON = 500
 _MAX_VERDICT_BYTES = 1 << 14
 _OTHER_TASKS = 2 + MAX_TASKS
-"""Of the user of a judge: two templates, and those of the answer."""
+"""Other tasks of the user of a judge: two templates, and those of the answer."""
 _CLOCK_TOLERANCE = 0.5
-"""Of the limit: the two clocks involved count in ticks of their own."""
+"""Share of the time limit that counts as a timeout, since two clocks with ticks are involved."""
 
 
 def main() -> None:
-    """Lock in, say `ready` or why not, then answer every line until there is none."""
+    """Confine this process, reply `ready` or why not, then run programs until the input ends."""
     settings = _next_message(SETTINGS)
     if settings is None:
         return
@@ -73,13 +73,13 @@ def main() -> None:
     sys.path.remove(settings["package_root"])
     sys.path.append(PACKAGES)
     user = os.getpid() if is_root else None
-    # The next process is the first of a namespace: what runs below it sees and signals no other.
+    # The next process is the first of a namespace: its children see and signal no other process.
     inner = os.fork()
     if inner:
         os._exit(os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1]) and 1)
     kernel.die_with_parent(signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # Objects that the collector does not look at stay in memory that all copies share.
+    # Frozen objects are not touched by the collector, so that all copies share their memory.
     gc.freeze()
     _say({"ready": True})
     while (request := _next_message(PROGRAM)) is not None:
@@ -87,9 +87,10 @@ def main() -> None:
 
 
 def _next_message(kind: bytes) -> dict[str, Any] | None:
-    """The next message of this kind; tests that nobody read are skipped. None at the end.
+    """Return the next message of this kind; others are skipped. None at the end of the input.
 
-    Not a byte more is read: tests must be in the memory of no process that an answer is a copy of.
+    Not a byte more is read: tests must not be in the memory of a process that an answer is forked
+    from.
     """
     while True:
         header = _read_input(MESSAGE.size)
@@ -103,7 +104,7 @@ def _next_message(kind: bytes) -> dict[str, Any] | None:
 
 
 def _read_input(length: int) -> bytes:
-    """Exactly so many bytes; none if the input ends before."""
+    """Read exactly this many bytes; empty if the input ends before."""
     parts: list[bytes] = []
     while length > 0 and (part := os.read(0, length)):
         parts.append(part)
@@ -117,7 +118,7 @@ def _say(reply: dict[str, Any]) -> None:
 
 
 def _supervise(request: dict[str, Any], user: int | None) -> dict[str, Any]:
-    """Start a judge, end it in time, and say what it said."""
+    """Start a judge, kill it after its time, and return its verdict."""
     try:
         read_end, write_end = os.pipe()
         judge = os.fork()
@@ -133,7 +134,7 @@ def _supervise(request: dict[str, Any], user: int | None) -> dict[str, Any]:
 
 
 def _wait_for(judge: int, read_end: int, seconds: float) -> dict[str, Any]:
-    """Its verdict, when it and everything below it is gone."""
+    """Return the verdict of a judge, after it and everything below it has ended."""
     process = os.pidfd_open(judge)
     clock = select.poll()
     clock.register(process, select.POLLIN)
@@ -142,8 +143,8 @@ def _wait_for(judge: int, read_end: int, seconds: float) -> dict[str, Any]:
     if not in_time:
         os.kill(judge, signal.SIGKILL)
     _, status, usage = os.wait4(judge, 0)
-    # This is the first process of its namespace: that is all in it but this one. An answer may have
-    # asked not to die with its judge.
+    # This is the first process of its namespace, so this kills all other processes in it. An answer
+    # may have asked not to die with its judge.
     with suppress(ProcessLookupError):
         os.kill(-1, signal.SIGKILL)
     with suppress(ChildProcessError):
@@ -167,7 +168,7 @@ def _how_it_ended(code: int, usage: resource.struct_rusage, seconds: float) -> s
 
 
 def _judge(request: dict[str, Any], write_end: int, user: int | None) -> NoReturn:
-    """Start the answer in a namespace where it is the first, run its tests, write the verdict."""
+    """Start the answer in a new process namespace, run its tests, and write the verdict."""
     try:
         kernel.die_with_parent(signal.SIGKILL)
         confinement.separate()
@@ -188,7 +189,7 @@ def _judge(request: dict[str, Any], write_end: int, user: int | None) -> NoRetur
 
 
 def _verdict(request: dict[str, Any], channel: Channel, answer: int) -> dict[str, Any]:
-    """How an answer does, said by a process that runs none of it."""
+    """Return the verdict on an answer, from a process that runs none of its code."""
     try:
         _, state, reason, *_ = channel.receive()
         if state != "ready":
@@ -206,10 +207,10 @@ def _verdict(request: dict[str, Any], channel: Channel, answer: int) -> dict[str
 
 
 def _answer(request: dict[str, Any], connection: socket.socket, user: int | None) -> NoReturn:
-    """In the process of the answer: nothing here returns, and nothing here decides.
+    """Serve requests in the process of the answer; never returns, and decides nothing.
 
-    A program that walks frames finds this secret and where to write it, as it would in sandboxes
-    that have one. Nothing reads it: whoever writes it has given himself away.
+    A program that walks frames finds a secret and a place to write it, as in sandboxes that rely on
+    one. It is bait: writing it is detected as tampering.
     """
     secret = os.urandom(32)  # noqa: F841  # bait
     write_end = connection.fileno()
@@ -238,7 +239,7 @@ def _restrain(request: dict[str, Any], user: int | None, others: int | None = No
 
 
 def _cut_off(*kept: int) -> None:
-    """No way in or out but these, and no group of processes shared with the outside."""
+    """Close all files but these, and leave the process group."""
     os.setsid()
     nothing = os.open("/dev/null", os.O_RDWR)
     for stream in range(3):
@@ -256,6 +257,6 @@ def _reason(error: BaseException) -> str:
         return "exit"
     try:
         message = f"exception: {type(error).__name__}: {error}"
-    except BaseException:  # noqa: BLE001  # its own text fails
+    except BaseException:  # noqa: BLE001  # its `__str__` fails
         message = "exception"
     return message.strip().removesuffix(":")[:_MAX_REASON]
