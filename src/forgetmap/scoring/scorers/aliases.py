@@ -1,8 +1,8 @@
 """Short answers with several valid names, also inside a sentence.
 
-`alias` looks for a right name in the whole response, `short_answer` in what the response says its
-answer is. In both a name counts as whole words only, not if it is denied or doubted, and not as one
-of several things the response offers.
+`alias` searches the whole response for a right name, `short_answer` only the stated answer. In
+both, a name counts only as whole words, not if it is negated or doubted, and not as one of several
+alternatives.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ class AliasScorer:
     fields: Mapping[str, Scale] = FORMS
 
     def score(self, sample: ScorerInput) -> Fields:
-        """Strict: nothing but a right name where the answer belongs. Else: named anywhere."""
+        """Return `acc`, for a right name anywhere, and `acc_strict`, for an answer that is one."""
         names = right_texts(sample.gold)
         return both_forms(_grade_names(sample, names, anywhere=True))
 
 
 class ShortAnswerScorer:
-    """A right answer in what the response says its answer is; and whether the text has it."""
+    """A right name in the stated answer, and whether the text supports the answer."""
 
     name = "short_answer"
     version = 1
     fields: Mapping[str, Scale] = {**FORMS, "evidence": RIGHT_OR_WRONG}
 
     def score(self, sample: ScorerInput) -> Fields:
-        """`evidence` only where there is a text and the answer is not just yes or no."""
+        """Return the values; `evidence` only with a text, and not for yes or no."""
         names = right_texts(sample.gold)
         truths = {_YES_OR_NO.get(name.strip().casefold()) for name in names}
         if len(truths) == 1 and (right := truths.pop()) is not None:
@@ -89,7 +89,7 @@ def _evidence(grade: Grade, passage: str) -> Grade:
 
 
 def _grade_names(sample: ScorerInput, names: tuple[str, ...], *, anywhere: bool) -> Grade:
-    """As the answer itself, or else within what is said."""
+    """Grade the answer itself, else search for a right name in the response."""
     grade = grade_response(
         sample.response,
         gold=names[0],
@@ -110,7 +110,7 @@ def _grade_names(sample: ScorerInput, names: tuple[str, ...], *, anywhere: bool)
 
 
 def _passages(text: str, *, anywhere: bool) -> Iterator[list[str]]:
-    """Where to look: the last marked claim, else all spoken ones, else the last line or all."""
+    """Yield passages to search: the last marked claim, all spoken ones, the last line or all."""
     if claims := find_marked_claims(text):
         yield [claims[-1].phrase]
     yield list(find_spoken_claims(text))
@@ -118,7 +118,7 @@ def _passages(text: str, *, anywhere: bool) -> Iterator[list[str]]:
 
 
 def _find_name(names: Sequence[str], passage: str) -> str | None:
-    """The first right name that is neither denied nor one of several offers."""
+    """Return the first right name that is neither negated nor one of several alternatives."""
     text = fold(passage)
     text_words = split_words(text)
     for name in names:
@@ -130,7 +130,7 @@ def _find_name(names: Sequence[str], passage: str) -> str | None:
 
 
 def _among_others(names: Sequence[str], text: str, start: int, end: int) -> bool:
-    """Whether the name is offered next to things that are not right."""
+    """Whether the name is one of several alternatives, others of which are not right."""
     before = text[max(0, start - _CLAUSE_REACH) : start]
     edges = [edge.end() for edge in _SENTENCE_EDGE.finditer(before)]
     head = before[edges[-1] :] if edges else before
@@ -141,7 +141,7 @@ def _among_others(names: Sequence[str], text: str, start: int, end: int) -> bool
 
 
 def _alternative(names: Sequence[str], clause: str, start: int, end: int) -> bool:
-    """`Paris or Rome`, or Paris within a long enumeration."""
+    """Whether the clause is `Paris or Rome`, or a long enumeration with Paris."""
     for separator, least in ((_EITHER, 1), (_COMMA, _MIN_LIST_RIVALS)):
         cuts = [cut.span() for cut in separator.finditer(clause)]
         if any(start < right and left < end for left, right in cuts):
@@ -162,14 +162,14 @@ def _part_at(clause: str, cuts: Sequence[tuple[int, int]], position: int) -> str
 
 
 def _is_rival(names: Sequence[str], part: str) -> bool:
-    """A few words that are no right name."""
+    """Whether a part is a few words without a right name."""
     part_words: list[Word] = split_words(part)
     short = 0 < len(part_words) <= _MAX_WORDS_BESIDE + 1
     return short and not any(next(find_mentions(name, part_words), None) for name in names)
 
 
 def _is_in_list(names: Sequence[str], text: str, name: str) -> bool:
-    """A list whose items are a right name and others."""
+    """Whether the name is an item of a list with other items."""
     items = [item[1].strip(" *_.") for item in _ITEM.finditer(text)]
     return name in items and sum(_is_rival(names, item) for item in items) >= _MAX_WORDS_BESIDE
 

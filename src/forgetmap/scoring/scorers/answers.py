@@ -27,11 +27,11 @@ class OptionScorer:
     fields: Mapping[str, Scale] = FORMS
 
     def score(self, sample: ScorerInput) -> Fields:
-        """Right or wrong; options that are not known are taken for bare letters.
+        """Grade the chosen option; options whose texts are unknown are letters.
 
-        `material` may hold `choices` in place of options, `gold_index` (from 0) in place of the
-        right answer, and `count_from`, the number of the first option where the right answer is a
-        number (1 unless told).
+        `material` may have `choices` instead of options, `gold_index` (from 0) instead of the right
+        answer, and `count_from`, the number of the first option if the right answer is a number
+        [default: 1].
         """
         options = options_of(sample)
         indices = self._right_indices(sample, options)
@@ -54,13 +54,13 @@ class OptionScorer:
 
 
 def options_of(sample: ScorerInput) -> tuple[str, ...]:
-    """As shown; bare letters where they are not known."""
+    """Return the options as shown; letters if their texts are unknown."""
     choices = sample.options or sample.material.get("choices")
     return option_texts(choices) or letters_up_to(sample.gold)
 
 
 def _lettered(sample: ScorerInput, options: tuple[str, ...]) -> str:
-    """The response; the letter of an option if it is nothing but the number of one."""
+    """Return the response; if it is only the number of an option, the letter of that option."""
     text = trim(simplify(without_thinking(sample.response)[0]))
     if len(text) != 1 or not text.isdecimal():
         return sample.response
@@ -73,7 +73,7 @@ def _lettered(sample: ScorerInput, options: tuple[str, ...]) -> str:
 
 
 class OpenScorer:
-    """An answer that is compared by its value."""
+    """An answer that is compared by value."""
 
     version = 1
     fields: Mapping[str, Scale] = FORMS
@@ -83,7 +83,7 @@ class OpenScorer:
         self._kind = kind
 
     def score(self, sample: ScorerInput) -> Fields:
-        """Right or wrong; of a worked solution only its final answer is the right one."""
+        """Grade the answer; the right answer of a worked solution is its final answer."""
         gold, *others = final_texts(sample.gold)
         grade = grade_response(
             sample.response,
@@ -103,7 +103,7 @@ class YesNoScorer:
     fields: Mapping[str, Scale] = FORMS
 
     def score(self, sample: ScorerInput) -> Fields:
-        """Right or wrong; no passage holds a yes or no as evidence."""
+        """Grade the answer."""
         reader = YesNoReader(right=truth(sample.gold))
         return both_forms(
             find_and_grade(sample.response, reader, finish_reason=sample.finish_reason)

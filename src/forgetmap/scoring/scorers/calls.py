@@ -1,26 +1,25 @@
 """Tool calls: the right tools, with the right arguments, and no others.
 
-    selection   of the wanted calls, the share whose tool was called
-    arguments   of the calls of a right tool, the share with right arguments; left out if there is
-                none
-    exact       of the wanted calls, the share made with right tool and arguments
-    spurious    of the calls made, the share that nothing wanted; 0 if none was made
-    acc         all wanted calls were made exactly, and no other
-    acc_strict  the same, letter by letter, and the response is nothing but calls, as Python
+    selection   share of the expected calls whose tool was called
+    arguments   share of the calls of a right tool with right arguments; absent without such calls
+    exact       share of the expected calls made with right tool and arguments
+    spurious    share of the calls made that were not expected; 0 without calls
+    acc         all expected calls were made exactly, and no others
+    acc_strict  the same, letter by letter, and the response is only calls, written as Python
 
-Calls are matched whatever their order, so that as many as possible agree. Where no call is wanted
-(`NONE`, an empty list) only `acc`, `acc_strict` and `spurious` apply. What an argument may be:
+Calls are matched in any order, so that as many as possible agree. If no call is expected (`NONE`,
+an empty list), only `acc`, `acc_strict` and `spurious` apply. Rules for arguments:
 
 * Numbers agree to one millionth, texts up to case, punctuation and white space; a number in quotes
-  is a text, `true` is no 1. Lists keep their order, objects do not.
-* A positional argument is the parameter of that place, if the item describes its tools (`tools`
-  or `tool_spec` in its material); else it agrees with a wanted argument in the same place.
+  is a text, `true` is not 1. The order matters in lists, but not in objects.
+* A positional argument is the parameter at that position, if the item describes its tools (`tools`
+  or `tool_spec` in its material); else it is compared with the expected argument at that position.
 * Names agree up to case, and `math.hypot` with `math_hypot`; also with `hypot`, unless that is
   another tool.
-* BFCL lists the values an argument may have, "" among them if it may be left out.
-* MNMS refers to what another call made: `<node-0>.image`. Any text, variable or call does; a
-  `<node-k>` has to lead to a call of the same tool. In calls with an id, the arguments `text` and
-  `prompt` need only share 7 of 10 words.
+* BFCL lists the values of an argument, with "" if it is optional.
+* MNMS refers to the result of another call: `<node-0>.image`. Any text, variable or call is
+  accepted; a `<node-k>` must refer to a call of the same tool. In calls with an id, the arguments
+  `text` and `prompt` need only share 7 of 10 words.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ _TOLERANCE = 1e-6
 
 
 class CallsScorer:
-    """Scores the tool calls of a response."""
+    """Scorer of the tool calls of a response."""
 
     name = "calls"
     version = 1
@@ -72,10 +71,10 @@ class CallsScorer:
     }
 
     def score(self, sample: ScorerInput) -> Fields:
-        """The values; the gold is a list of calls, as text or as objects.
+        """Return the values; the gold is a list of calls, as text or as objects.
 
         Raises:
-            FieldError: the gold holds something that is no call.
+            FieldError: the gold contains something that is not a call.
         """
         expected = _expected_calls(sample.gold)
         parameters = _parameters(sample.material)
@@ -93,9 +92,9 @@ calls = CallsScorer()
 
 @dataclass(frozen=True, slots=True)
 class _ExpectedCall:
-    """A wanted call: for every argument the values it may have.
+    """An expected call, with the allowed values of every argument.
 
-    `listed` means that objects among the values list theirs as well, as BFCL does.
+    `listed` means that objects among the values list allowed values, too, as in BFCL.
     """
 
     name: str
@@ -116,7 +115,7 @@ def _expected_calls(gold: Any) -> list[_ExpectedCall]:
 
 
 def _from_text(gold: str) -> Any:
-    """Calls as text; a JSON list of them; or the statement that none is wanted."""
+    """Return calls from a text: as written, from a JSON list, or none if it declines."""
     if _declines(gold):
         return []
     if gold.lstrip()[:1] in ("[", "{"):
@@ -146,12 +145,12 @@ def _expected_in(part: Any) -> list[_ExpectedCall]:
 
 
 def _declines(text: str) -> bool:
-    """Whether a text says that no call is wanted, and nothing else."""
+    """Whether a text only states that there is no call."""
     return text.strip(" \t\n.!`'\"*").lower() in _NO_CALL
 
 
 def _is_choice(part: Mapping[str, Any]) -> bool:
-    """The form of BFCL: one name, and for each argument the list of its values."""
+    """Whether a call has the format of BFCL: one name, with a list of values per argument."""
     inner = next(iter(part.values()), None)
     return (
         len(part) == 1
@@ -170,7 +169,7 @@ def _no_call(gold: Any) -> FieldError:
 
 
 def _parameters(material: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The names of the parameters of each tool, in order."""
+    """Return the names of the parameters of each tool, in order."""
     tools = material.get("tools") or material.get("tool_spec") or []
     if isinstance(tools, str):
         try:
@@ -195,7 +194,7 @@ def _order(parameters: Any) -> list[str]:
 
 
 def _nothing(text: str, *, any_expected: bool, cut: bool) -> Fields:
-    """No call was made where one was wanted, or nothing was said at all."""
+    """Return the values if an expected call is missing, or the response is empty."""
     applying = ("selection", "exact") if any_expected else ()
     return dict.fromkeys(
         (*applying, "acc", "acc_strict"), grade_failure(why_nothing(text, cut=cut))
@@ -224,7 +223,7 @@ def _compared(
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A wanted call and one made, of the same tool; `literal` means letter by letter."""
+    """An expected call and one made, of the same tool; `literal` means letter by letter."""
 
     right: bool
     literal: bool
@@ -236,7 +235,7 @@ def _matched(
     parameters: Mapping[str, list[str]],
     known: frozenset[str],
 ) -> list[_Pair]:
-    """As many tools as possible, and among these as many right arguments as possible."""
+    """Match as many tools as possible, and among these as many right arguments as possible."""
     if not expected or not calls:
         return []
     plan = _Plan(expected, calls, known)
@@ -256,13 +255,13 @@ def _matched(
 
 
 def _same_tool(expected: str, tool: str, known: frozenset[str]) -> bool:
-    """The same name, or its last part if that is no other tool."""
+    """Whether a name is that of the tool, or its last part if that is not another tool."""
     name, last = same_words(tool), same_words(expected.rpartition(".")[2])
     return name == same_words(expected) or (name == last and name not in known)
 
 
 def _is_literal(want: _ExpectedCall, call: Call) -> bool:
-    """Spelled as wanted: the name, and the arguments that are wanted in one form only."""
+    """Whether the name, and the arguments with a single allowed value, are written exactly."""
     named = {name: values for name, values in want.named.items() if len(values) == 1}
     return want.name.replace(" ", "_") == call.name and all(
         call.named.get(name) == value or _is_reference(value) or not isinstance(value, str)
@@ -272,7 +271,7 @@ def _is_literal(want: _ExpectedCall, call: Call) -> bool:
 
 
 def _agree(want: _ExpectedCall, call: Call, order: list[str], plan: _Plan) -> bool:
-    """Whether all arguments are right: none lacks, none is too many, all have a right value."""
+    """Whether all arguments are right: none is missing or superfluous, all have a right value."""
     positional, named = _placed(call.positional, call.named, order)
     wanted_positional, wanted_named = _placed(
         tuple([value] for value in want.positional), want.named, order
@@ -290,14 +289,14 @@ def _agree(want: _ExpectedCall, call: Call, order: list[str], plan: _Plan) -> bo
 def _placed(
     positional: tuple[Any, ...], named: Mapping[str, Any], order: list[str]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Positional arguments by the names of their places, as far as those are known."""
+    """Name positional arguments by the order of parameters, if that is known."""
     if len(positional) > len(order):
         return positional, dict(named)
     return (), dict(zip(order, positional, strict=False)) | dict(named)
 
 
 class _Plan:
-    """All wanted and all made calls: what one of them refers to is known only from the others."""
+    """All expected and all made calls, to resolve references between calls."""
 
     def __init__(
         self, expected: list[_ExpectedCall], calls: list[Call], known: frozenset[str]
@@ -335,7 +334,7 @@ class _Plan:
         return _same_number(right, value)
 
     def _leads(self, reference: str, value: Any) -> bool:
-        """Any text, variable or call; of a reference, the tool and the part referred to."""
+        """Whether a value matches a reference; another reference must have its tool and part."""
         text = _plain_value(value)
         if not isinstance(text, str) or not text.strip():
             return False

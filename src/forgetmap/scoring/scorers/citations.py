@@ -1,19 +1,18 @@
 """Citations: the required format, the right sources, and no others.
 
     format     at least one source is cited in square brackets
-    precision  of the sources cited, the share that is right; left out where none is cited
-    recall     of the right sources, the share that is cited
-    f1         their harmonic mean; 0 where none is cited
+    precision  share of the cited sources that are right; absent if none is cited
+    recall     share of the right sources that are cited
+    f1         their harmonic mean; 0 if none is cited
 
-Citations are the texts in square brackets outside code, several of them parted by semicolons, or by
-commas that are in no title. In round brackets only a known title is a citation, and never in
-the demanded form. A citation is a source if it names all of its title: case, punctuation, articles,
-a word in front (`Source: ...`) and the number of a sentence after it do not matter, but a part of a
-title is not the title. Citing the same source twice is citing it once.
+Citations are texts in square brackets outside code, separated by semicolons, or by commas that are
+not part of a title. In round brackets only a known title is a citation, and never in the requested
+form. A citation must have the complete title: case, punctuation, articles, a word in front
+(`Source: ...`) and the number of a sentence after it are ignored, but a part of a title is not
+enough. Citing a source twice counts once.
 
-The gold gives the right sources: a list of titles or ids, or an object with `supporting_facts`
-(`title`), of which those outside the context (`context_titles`, or `titles` in the material) do
-not count.
+The gold has the right sources: a list of titles or ids, or an object with `supporting_facts`
+(`title`). Sources outside the context (`context_titles`, or `titles` in the material) do not count.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _SENTENCE = re.compile(r" ?[,;:#§]? ?(?:sent(?:ence)?\.? ?)?\d{1,3}$")
 
 
 class CitationsScorer:
-    """Scores what a response cites."""
+    """Scorer of the citations of a response."""
 
     name = "citations"
     version = 1
@@ -53,10 +52,10 @@ class CitationsScorer:
     }
 
     def score(self, sample: ScorerInput) -> Fields:
-        """The values.
+        """Return the values.
 
         Raises:
-            FieldError: the item does not say which sources are right.
+            FieldError: the item has no right sources.
         """
         right, known = _sources(sample)
         visible, cut = visible_text(sample.response, sample.finish_reason)
@@ -78,7 +77,7 @@ citations = CitationsScorer()
 
 
 def _sources(sample: ScorerInput) -> tuple[frozenset[str], frozenset[str]]:
-    """The right sources and all known ones, made comparable."""
+    """Return the right sources and all known ones, normalised."""
     gold = sample.gold
     context = sample.material.get("titles")
     if isinstance(gold, Mapping):
@@ -98,7 +97,7 @@ def _sources(sample: ScorerInput) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _title(fact: Any) -> Any:
-    """HotpotQA also writes a fact as a title and the number of a sentence."""
+    """Return the title of a fact, which HotpotQA may write as title and sentence number."""
     return fact[0] if isinstance(fact, list | tuple) and fact else fact
 
 
@@ -108,7 +107,7 @@ def _comparable(titles: Any) -> frozenset[str]:
 
 
 def _cited(text: str, known: frozenset[str]) -> tuple[set[str], bool]:
-    """What is cited, and whether some of it is in square brackets."""
+    """Return the cited sources, and whether any of them is in square brackets."""
     square = [
         source
         for bracket in _SQUARE.finditer(text)
@@ -125,7 +124,7 @@ def _cited(text: str, known: frozenset[str]) -> tuple[set[str], bool]:
 
 
 def _split(inside: str, known: frozenset[str]) -> Iterator[str]:
-    """The sources one pair of brackets names."""
+    """Iterate over the sources in a pair of brackets."""
     if (title := _normalise_source(inside, known)) in known:
         yield title
         return
@@ -135,7 +134,7 @@ def _split(inside: str, known: frozenset[str]) -> Iterator[str]:
 
 
 def _normalise_source(part: str, known: frozenset[str]) -> str:
-    """A source, made comparable; without label and sentence number if it is known like that."""
+    """Normalise a source; without label and sentence number if it is then a known one."""
     part = " ".join(part.split())
     bare = _LABEL.sub("", part)
     for reading in (part, bare, _SENTENCE.sub("", part), _SENTENCE.sub("", bare)):
@@ -145,6 +144,6 @@ def _normalise_source(part: str, known: frozenset[str]) -> str:
 
 
 def _nothing(visible: str, *, any_right: bool, cut: bool) -> Fields:
-    """Nothing is cited: there is no precision to speak of."""
+    """Return the values of a response without citations, which has no precision."""
     applying = ("format", "recall", "f1") if any_right else ("format",)
     return dict.fromkeys(applying, grade_failure(why_nothing(visible, cut=cut)))

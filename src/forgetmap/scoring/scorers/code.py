@@ -1,7 +1,7 @@
 """Code answers that must pass tests, as in HumanEval and MBPP.
 
-The tests run in a process of their own and see the real builtins whatever the code does to its; the
-code sees neither the tests nor a `__main__` to run its own examples in.
+The tests run in a separate process with the real builtins, whatever the code does to its own. The
+code does not see the tests, and is not run as `__main__`, so that its examples do not run.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ _BUILTINS = frozenset(vars(builtins))
 
 @dataclass(frozen=True, slots=True)
 class CodeTests:
-    """How code is tested: the tests as source, and the names they need."""
+    """Tests of code: their source, and the names they need."""
 
     source: str
     names: frozenset[str]
 
 
 class CodeTestScorer:
-    """Passes all tests or not."""
+    """Scorer of code by tests: all must pass."""
 
     name = "code"
     version = 2
     fields: Mapping[str, Scale] = FORMS
 
     def program(self, sample: ScorerInput) -> Program | None:
-        """The code of the response and its tests; None where the response holds no code."""
+        """Return the code of the response and its tests; None if the response has no code."""
         tests = _tests(sample)
         block = _code_block(sample, tests)
         if block is None:
@@ -56,9 +56,9 @@ class CodeTestScorer:
         return Program(block.source, tests.source, tests.names & _BUILTINS)
 
     def settle(self, sample: ScorerInput, result: ProgramResult | None) -> Fields:
-        """Right if it passed; missing if it could not be run, which is not the code's fault.
+        """Grade the code: right if it passed, missing if the sandbox could not run it.
 
-        Why code failed is told in `error`.
+        `error` is the reason of a failure.
         """
         block = _code_block(sample, _tests(sample))
         return both_forms(_no_code(sample) if block is None else _verdict(sample, block, result))
@@ -88,10 +88,10 @@ def _verdict(sample: ScorerInput, block: CodeBlock, result: ProgramResult | None
 
 
 def _tests(sample: ScorerInput) -> CodeTests:
-    """From `material` (tests, entry_point, test_setup) or from a right answer that holds them.
+    """Return the tests in `material` (tests, entry_point, test_setup), or in the right answer.
 
     Raises:
-        FieldError: there are none, or they are no Python.
+        FieldError: there are no tests, or they are not Python.
     """
     gold = unwrap(sample.gold)
     fields: Mapping[str, Any] = {**(gold if isinstance(gold, Mapping) else {}), **sample.material}
@@ -122,7 +122,7 @@ def _calls_check(tree: ast.Module) -> bool:
 
 
 def _called_names(tree: ast.Module) -> frozenset[str]:
-    """Names that the tests call and do not define; builtins only if there is nothing else."""
+    """Return names that the tests call and do not define; builtins only if there are no others."""
     calls = {
         node.func.id
         for node in ast.walk(tree)

@@ -1,16 +1,16 @@
 """Verifiable instructions, as in IFEval: the response must follow all of them.
 
-    acc                  every instruction followed, loosely: by the response or by what is left of
-                         it without its first line, its last line, both, or its asterisks
-    acc_strict           every instruction followed by the response as it is
-    followed             the share of instructions followed, strictly
+    acc                  every instruction followed, loosely: by the response or by the response
+                         without its first line, its last line, both, or its asterisks
+    acc_strict           every instruction followed by the unchanged response
+    followed             share of instructions followed, strictly
     keywords, language, length_constraints, ...
-                         the same share within one family; left out where the item has none of it
+                         the same share within a family; absent if the item has none of it
 
-The item gives the ids of its instructions (`instructions` in its material, else its gold) and their
-parameters (`kwargs`, one object per instruction). A parameter that is needed and not given is
-looked for in the prompt, where only an exact wording counts; else all values that depend on it are
-missing. Nothing is looked up elsewhere, and no item borrows from another.
+The item has the ids of its instructions (`instructions` in its material, else its gold) and their
+parameters (`kwargs`, one object per instruction). A required parameter that is absent is searched
+in the prompt, where only an exact wording counts; otherwise all values that depend on it are
+missing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FAMILIES = tuple(dict.fromkeys(kind.partition(":")[0] for kind in INSTRUCTIONS))
 
 @dataclass(frozen=True, slots=True)
 class _InstructionCheck:
-    """One instruction: followed or not, None where nobody can say, and why not."""
+    """Result of an instruction: whether it is followed, or None and why it cannot be checked."""
 
     kind: str
     strict: bool | None
@@ -46,7 +46,7 @@ class _InstructionCheck:
 
 
 class ConstraintsScorer:
-    """Scores whether a response keeps to the instructions of its item."""
+    """Scorer of verifiable instructions."""
 
     name = "constraints"
     version = 1
@@ -58,10 +58,10 @@ class ConstraintsScorer:
     } | dict.fromkeys(FAMILIES, SHARE)
 
     def score(self, sample: ScorerInput) -> Fields:
-        """The values.
+        """Return the values.
 
         Raises:
-            FieldError: the item names no instructions.
+            FieldError: the item has no instructions.
         """
         kinds = _kinds(sample)
         text, cut = visible_text(sample.response, sample.finish_reason)
@@ -99,7 +99,7 @@ def _kinds(sample: ScorerInput) -> list[str]:
 
 
 def _instructions(sample: ScorerInput, kinds: list[str]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Each instruction with its parameters: those of the item, else those the prompt states."""
+    """Return each instruction with its parameters, from the item, else from the prompt."""
     all_parameters = _unpacked(sample.material.get("kwargs"))
     all_parameters = (
         [all_parameters]
@@ -120,7 +120,7 @@ def _instructions(sample: ScorerInput, kinds: list[str]) -> list[tuple[str, Mapp
 
 
 def _unpacked(value: Any) -> Any:
-    """A list or object; in some files it is JSON text."""
+    """Return a list or object, which is JSON text in some files."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
             return json.loads(value)
@@ -130,7 +130,7 @@ def _unpacked(value: Any) -> Any:
 
 
 def _known(parameters: Any) -> dict[str, Any]:
-    """Without the nulls a table fills in for the parameters of other instructions."""
+    """Return parameters without nulls, which a table has for those of other instructions."""
     parameters = _unpacked(parameters)
     if not isinstance(parameters, Mapping):
         return {}
@@ -151,7 +151,7 @@ def _check(response: str, kind: str, parameters: Mapping[str, Any]) -> _Instruct
 
 
 def _loosened(response: str) -> list[str]:
-    """Without an opening line, a closing line, both; and all of these without asterisks."""
+    """Return the response without first line, last line, or both; each also without asterisks."""
     lines = response.split("\n")
     cuts = ["\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1])]
     variants = [*cuts, *(variant.replace("*", "") for variant in (response, *cuts))]
@@ -167,9 +167,9 @@ def _share(checks: Sequence[_InstructionCheck]) -> Grade:
 def _verdict(
     checks: Sequence[_InstructionCheck], value: float, *, strict: bool | None = None
 ) -> Grade:
-    """Missing if one of the instructions cannot be checked, even where another is broken.
+    """Return the grade; missing if any instruction cannot be checked, even if another is broken.
 
-    Otherwise such items could only ever count as failures.
+    Otherwise such items could only count as failures.
     """
     reasons = [check.why for check in checks if check.why]
     if reasons:
@@ -235,7 +235,7 @@ _LANGUAGES = {
 
 
 def parameters_in(prompt: str, kinds: Sequence[str], kind: str) -> dict[str, Any]:
-    """The parameters the prompt states for one of its kinds of instruction; empty if in doubt."""
+    """Return the parameters of an instruction that the prompt states; empty if ambiguous."""
     if kind not in _PATTERNS or kinds.count(kind) != 1:
         return {}
     readings = [_read(match) for match in _PATTERNS[kind].finditer(prompt)]

@@ -1,8 +1,8 @@
 """The 25 instruction types of IFEval, implemented from their public description.
 
-Every check takes the response and the parameters of the instruction. Where the meaning is open
-(does "art" count in "party"?) it follows the public IFEval checkers, so that values compare with
-published ones; where those draw at random, fail, or read punctuation as a pattern, it does not.
+Every check takes the response and the parameters of the instruction. If the meaning is ambiguous
+(does "art" count in "party"?), it follows the public IFEval checkers, so that values are comparable
+with published ones; but not where those use random values, fail, or read punctuation as a pattern.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Parameters = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """How one type of instruction is checked, and the parameters it cannot do without."""
+    """The check of a type of instruction, and its required parameters."""
 
     follows: Callable[[str, Parameters], bool]
     needs: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ def _counts_words(text: str, parameters: Parameters) -> bool:
 
 
 def _counts_paragraphs(text: str, parameters: Parameters) -> bool:
-    """Paragraphs parted by `***`; between two dividers there must be something."""
+    """Whether there are this many paragraphs, separated by `***`; none may be empty."""
     parts = text.split("***")
     inner = parts[1:-1]
     ends = [part for part in {0: parts[0], len(parts) - 1: parts[-1]}.values() if part.strip()]
@@ -75,7 +75,7 @@ def _counts_paragraphs(text: str, parameters: Parameters) -> bool:
 
 
 def _starts_paragraph(text: str, parameters: Parameters) -> bool:
-    """Paragraphs parted by a blank line; one of them starts with a given word."""
+    """Whether a given paragraph, separated by blank lines, starts with a given word."""
     paragraphs = [part.strip() for part in text.split("\n\n") if part.strip()]
     number = int(parameters["nth_paragraph"])
     if len(paragraphs) != parameters["num_paragraphs"] or not 1 <= number <= len(paragraphs):
@@ -148,7 +148,7 @@ def _is_json(text: str, _parameters: Parameters) -> bool:
 
 
 def _has_title(text: str, _parameters: Parameters) -> bool:
-    """Something between the first `<<` and the last `>>` of a line."""
+    """Whether a line has text between its first `<<` and its last `>>`."""
     for line in text.split("\n"):
         start, end = line.find("<<"), line.rfind(">>")
         if start >= 0 and start + 2 < end and line[start:end].lstrip("<").rstrip(">").strip():
@@ -160,7 +160,7 @@ _TWO = 2
 
 
 def _is_two_responses(text: str, _parameters: Parameters) -> bool:
-    """Two different ones with six asterisks between them."""
+    """Whether there are two different responses, separated by six asterisks."""
     parts = [part.strip() for part in text.split("******")]
     responses = [part for part in parts if part]
     return all(parts[1:-1]) and len(responses) == _TWO and responses[0] != responses[1]
@@ -183,7 +183,7 @@ _CAPITAL_WORD = re.compile(r"[^\W_](?:[\w&./'\u2019-]*[^\W_])?")
 
 
 def _counts_capital_words(text: str, parameters: Parameters) -> bool:
-    """Words all in capitals, "I" and "A" among them; hyphenated ones are one word."""
+    """Count words in capitals, also "I" and "A"; hyphenated words are one word."""
     count = sum(1 for word in _CAPITAL_WORD.findall(text) if word.isupper())
     return _compares(count, parameters["capital_relation"], parameters["capital_frequency"])
 
@@ -249,7 +249,7 @@ _RELATIONS = ("less than", "at least")
 
 
 def find_parameter_fault(needed: Iterable[str], parameters: Parameters) -> str | None:
-    """What is wrong with the parameters of an instruction, if anything."""
+    """Return what is wrong with the parameters of an instruction; None if nothing is."""
     for name in needed:
         value = parameters.get(name)
         if value is None or value in ("", []):
@@ -274,10 +274,10 @@ _MAX_CHARS = 5_000
 
 
 def language(text: str) -> str | None:
-    """The ISO 639-1 code of the language of a text; None where it has no letters.
+    """Return the ISO 639-1 code of the language of a text; None if it is not recognised.
 
-    langdetect draws at random unless it has a seed of its own; the first 5,000 characters decide.
-    Capitals are foreign to it, so they are written small.
+    langdetect is random, so it gets a fixed seed. The first 5,000 characters are used, in lower
+    case, since it does not recognise capitals.
     """
     return _detected(text[:_MAX_CHARS].lower())
 
@@ -297,7 +297,7 @@ def _detected(text: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def _factory() -> Any:
-    """The profiles of all languages, which take a second to load."""
+    """Load the profiles of all languages, which takes a second."""
     from langdetect import PROFILES_DIRECTORY, DetectorFactory
 
     factory = DetectorFactory()

@@ -1,13 +1,13 @@
 """JSON output described by a schema. A "table schema" is a JSON schema like any other.
 
-    valid         JSON that the schema accepts stands somewhere in the response
-    valid_fenced  the response is nothing but that JSON, a code fence around it allowed
-    valid_strict  the response is nothing but that JSON
-    parsed        the response holds JSON at all, accepted or not
-    content       the JSON (the accepted one, else the last) gives the right answer, too
+    valid         the response contains JSON that the schema accepts
+    valid_fenced  the response is only that JSON, possibly in a code fence
+    valid_strict  the response is only that JSON
+    parsed        the response contains JSON, accepted or not
+    content       the JSON (the accepted one, else the last) contains the right answer
 
-Where the item has no right answer, `content` is left out. The answer is looked for under keys that
-call themselves answer, solution or result; where there are none, everywhere.
+`content` is absent if the item has no right answer. The answer is searched under keys that contain
+answer, solution or result; if there are none, everywhere.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MAX_VALUES = 50
 
 
 class JsonSchemaScorer:
-    """Scores whether a response is the JSON that was asked for."""
+    """Scorer of JSON output."""
 
     name = "json_schema"
     version = 1
@@ -48,7 +48,7 @@ class JsonSchemaScorer:
     fields: Mapping[str, Scale] = dict.fromkeys((*_FORMS, "parsed", "content"), RIGHT_OR_WRONG)
 
     def score(self, sample: ScorerInput) -> Fields:
-        """The values; `material` gives the `schema`, as an object or as JSON text.
+        """Return the values; `material` has the `schema`, as an object or as JSON text.
 
         Raises:
             FieldError: there is no schema, or it is unusable.
@@ -88,7 +88,7 @@ def _check(schema: Any) -> SchemaCheck:
 
 
 def _read_whole(text: str) -> tuple[str, Any] | None:
-    """A response that is nothing but JSON, perhaps fenced; it may be a bare number or text."""
+    """Read a response that is only JSON, possibly fenced, also a number or text; else None."""
     text = strip_fence(text).strip()
     try:
         return text, read_json(text)
@@ -97,7 +97,7 @@ def _read_whole(text: str) -> tuple[str, Any] | None:
 
 
 def _last(verdicts: list[bool | None]) -> int:
-    """The last accepted JSON, else the last of all."""
+    """Return the index of the last accepted JSON, else of the last one."""
     accepted = [index for index, verdict in enumerate(verdicts) if verdict]
     return accepted[-1] if accepted else len(verdicts) - 1
 
@@ -127,7 +127,7 @@ def _gold(sample: ScorerInput) -> str:
 
 
 def _content(value: Any, sample: ScorerInput) -> Grade:
-    """Right if one of the values that can be the answer is the right one."""
+    """Grade the content: right if one of the possible answers is the right one."""
     every = [(key, leaf) for key, leaf in leaves(value) if leaf is not None]
     marked = [leaf for key, leaf in every if _ANSWER_KEY.search(key)]
     answers = [_leaf_text(leaf) for leaf in marked or [leaf for _, leaf in every]][:_MAX_LEAVES]
@@ -142,7 +142,7 @@ def _leaf_text(leaf: Any) -> str:
 
 
 def _is_answer(answer: str, sample: ScorerInput) -> bool:
-    """Whether this is the right answer; a letter may stand for its option, and its text for it."""
+    """Whether this is the right answer; with options, by letter or text."""
     gold = _gold(sample)
     index = letter_index(gold)
     kind: AnswerKind = "number" if _NUMBER.fullmatch(gold) else "text"

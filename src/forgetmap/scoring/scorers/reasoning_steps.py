@@ -36,14 +36,14 @@ _MIN_STEPS = 2
 
 
 class ReasoningStepsScorer:
-    """Counts steps, steps that reason, and equations that hold."""
+    """Scorer of the number of steps, the share that reason, and the share of right equations."""
 
     name = "reasoning_steps"
     version = 1
     fields: Mapping[str, Scale] = {"steps": COUNT, "step_validity": SHARE, "arithmetic": SHARE}
 
     def score(self, sample: ScorerInput) -> Fields:
-        """The answer line is no step; without steps or equations their shares are left out."""
+        """Return the values; the answer line is not a step. Shares of nothing are absent."""
         visible, thought_out = without_thinking(sample.response)
         text = simplify(visible)
         parts = steps(text)
@@ -60,7 +60,7 @@ class ReasoningStepsScorer:
 
 
 def steps(text: str) -> list[str]:
-    """Numbered steps where there are at least two, else sentences; without the answer."""
+    """Return numbered steps if there are at least two, else sentences; without the answer."""
     body = _without_answer(text)
     starts = [step.start() for step in _STEP.finditer(body)]
     if len(starts) < _MIN_STEPS and not (starts and body[: starts[0]].strip() == ""):
@@ -98,7 +98,7 @@ class NoSumError(ValueError):
 
 
 def equations(text: str) -> Iterator[bool]:
-    """Whether each equation holds; only those that compute something are looked at."""
+    """Yield whether each equation holds; only equations with a calculation are checked."""
     plain_text = _GROUP.sub("", _LATEX.sub(_operator, tidy(text).translate(_SPELLED)))
     for equation in _EQUATION.finditer(plain_text):
         sides = [side.lstrip().rstrip(" .") for side in equation[0].split("=")]
@@ -115,7 +115,7 @@ def _operator(command: re.Match[str]) -> str:
 
 
 def _equal(left: Fraction, right: Fraction) -> bool:
-    """Results are often rounded to two decimals."""
+    """Whether values are equal up to 0.01, since results are often rounded."""
     return abs(left - right) < _ROUNDING_ERROR
 
 

@@ -19,14 +19,14 @@ _DIGITS = re.compile(r"(?<![\w.])\d+(?![\w]|\.\d)")
 
 
 class RetrievalScorer:
-    """Every needle must be named; a number of the same length that is none of them must not."""
+    """Scorer of needles: all must be named, and no other number of the same length."""
 
     name = "retrieval"
     version = 1
     fields: Mapping[str, Scale] = {**FORMS, "recall": SHARE}
 
     def score(self, sample: ScorerInput) -> Fields:
-        """`recall` is the share of needles found, whatever else is said."""
+        """Return the values; `recall` is the share of needles named, regardless of other text."""
         needles = right_texts(sample.gold)
         visible, cut = visible_text(sample.response, sample.finish_reason)
         text = _joined(simplify(visible))
@@ -42,13 +42,13 @@ class RetrievalScorer:
 
 
 def _stated_answer(text: str) -> str:
-    """What the response says its answer is, or else all of it."""
+    """Return the stated answer, else the whole response."""
     claims = find_marked_claims(text)
     return claims[-1].phrase if claims else text.strip()
 
 
 def _named_needles(needles: tuple[str, ...], answer: str) -> list[str]:
-    """The needles that are named and not denied."""
+    """Return the needles that are named and not negated."""
     text = fold(answer)
     words = split_words(text)
     return [
@@ -62,12 +62,12 @@ def _named_needles(needles: tuple[str, ...], answer: str) -> list[str]:
 
 
 def _joined(text: str) -> str:
-    """Digits in groups of three put together."""
+    """Join digits in groups of three."""
     return _SPACED_DIGITS.sub(lambda number: re.sub("[ .]", "", number[0]), text)
 
 
 def _names_other_numbers(needles: tuple[str, ...], answer: str) -> bool:
-    """Whether numbers as long as a needle are named that are none, and not to be denied."""
+    """Whether another number as long as a needle is named and not negated."""
     expected = {fold(_joined(simplify(needle))).strip() for needle in needles}
     lengths = {len(needle) for needle in expected if needle.isdigit()}
     text = fold(answer)
@@ -80,14 +80,14 @@ def _names_other_numbers(needles: tuple[str, ...], answer: str) -> bool:
 
 
 def _is_bare(needles: tuple[str, ...], text: str, answer: str) -> bool:
-    """In the demanded form: nothing but the needles, on the last line or alone."""
+    """Whether the answer has the requested form: only the needles, on the last line or alone."""
     claims = find_marked_claims(text)
     word_count = sum(len(split_words(fold(needle))) for needle in needles)
     return (not claims or claims[-1].last) and len(split_words(fold(trim(answer)))) <= word_count
 
 
 def _reason(response: str, text: str, answer: str, *, cut: bool) -> Grade:
-    """Why no needle was found: nothing was named, or another number."""
+    """Grade a response without needles: another number is wrong, else there is no answer."""
     why = Outcome.DEGENERATE if is_loop(response) else why_nothing(text, cut=cut)
     numbers = _DIGITS.findall(answer) if why is Outcome.NO_ANSWER else []
     return grade_answer(numbers[-1], right=False, strict=False) if numbers else grade_failure(why)

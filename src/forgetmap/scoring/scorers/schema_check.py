@@ -1,11 +1,10 @@
 """Validation against JSON schemas with jsonschema, with a time limit and without the network.
 
-A `$ref` to elsewhere is refused, not fetched. Patterns run on RE2 (as pyarrow brings it), which
-takes time proportional to the text whatever the pattern; the few things it has no notion of, look
-around and back references, are refused. A schema that refers to itself may do so 2,000 times per
-value.
+An external `$ref` is refused, not fetched. Patterns run on RE2 (in pyarrow), which takes time
+proportional to the text for any pattern; lookaround and back references, which it does not support,
+are refused. A schema may follow references 2,000 times per value.
 
-Apart from json_schema.py because jsonschema is not part of the core installation.
+Separate from json_schema.py, because jsonschema is not part of the core installation.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _MAX_REFERENCES = 2_000
 
 
 class SchemaCheck:
-    """One schema, ready to check values."""
+    """Check of values against a schema."""
 
     def __init__(self, schema: Any) -> None:
         self._followed = 0
@@ -43,10 +42,10 @@ class SchemaCheck:
         self._validator = validators.extend(kind, known)(schema, registry=REGISTRY)
 
     def accepts(self, value: Any) -> bool | None:
-        """Whether a value is valid; None if the schema goes round in circles.
+        """Whether a value is valid; None if the schema is circular.
 
         Raises:
-            FieldError: the schema turns out to be unusable.
+            FieldError: the schema is unusable.
         """
         self._followed = 0
         try:
@@ -57,7 +56,7 @@ class SchemaCheck:
             raise _unusable(f"the schema refers to a missing definition: {error}") from error
 
     def _counted(self, kind: Any) -> Any:
-        """`$ref`, as long as it is not followed too often."""
+        """Return the rule for `$ref`, which raises an error if it is followed too often."""
         rule = kind.VALIDATORS.get("$ref")
 
         def follow(validator: Any, ref: Any, instance: Any, schema: Any) -> Any:
@@ -70,7 +69,7 @@ class SchemaCheck:
 
     @staticmethod
     def _beside_patterns(kind: Any) -> Any:
-        """`additionalProperties`: of what neither a name nor a pattern mentions."""
+        """Return the rule for `additionalProperties`, which apply if no name or pattern matches."""
         rule = kind.VALIDATORS.get("additionalProperties")
 
         def check(validator: Any, extra: Any, instance: Any, schema: Any) -> Iterator[Any]:
@@ -95,10 +94,10 @@ class _EndlessError(Exception):
 
 @lru_cache(maxsize=512)
 def schema_check(schema: str) -> SchemaCheck:
-    """The check of a schema given as JSON text.
+    """Return the check of a schema in JSON text.
 
     Raises:
-        FieldError: it is no schema, or not one that can be checked safely.
+        FieldError: the text is not a schema, or not one that can be checked safely.
     """
     try:
         return SchemaCheck(json.loads(schema))
@@ -128,7 +127,7 @@ def _refuse_unusable(schema: Any, kind: Any) -> None:
 
 
 def _parts(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """The schema and all objects in it."""
+    """Iterate over the schema and all objects in it."""
     if isinstance(schema, dict):
         yield schema
     if isinstance(schema, dict | list):
@@ -145,7 +144,7 @@ def _unusable(message: str) -> FieldError:
 
 
 def _matches(pattern: str, text: str) -> bool:
-    readable = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is not
+    readable = text.encode("utf-8", "replace").decode("utf-8")  # replaces lone surrogates
     try:
         matches = pc.match_substring_regex(pa.array([readable], pa.string()), pattern=pattern)
     except pa.ArrowInvalid as error:
@@ -177,7 +176,7 @@ def _unique_items(_validator: Any, unique: Any, instance: Any, _schema: Any) -> 
 
 
 def _as_integers(value: Any) -> Any:
-    """1.0 as 1: they are the same number."""
+    """Convert whole floats to integers, since 1.0 and 1 are equal in JSON."""
     if isinstance(value, dict):
         return {key: _as_integers(part) for key, part in value.items()}
     if isinstance(value, list):

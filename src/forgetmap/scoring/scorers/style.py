@@ -1,23 +1,22 @@
 """Style of a response, without a judgement of right or wrong.
 
-    words, characters, sentences     how many (see prose.py for what counts as one)
+    words, characters, sentences     counts (defined in prose.py)
     sentence_words                   words per sentence
     bullets, tables, headings, code, emoji
-                                     whether there is any; `bullet_count` and so on, how many
-    hedges                           how often it says perhaps, might, I think, ...
-    hedging                          whether it does
-    directness                       whether it starts with the matter itself: not with a courtesy,
-                                     praise of the question, an announcement or a question
-    non_latin                        of its letters, the share that is not Latin
+                                     whether there is any; `bullet_count` and so on are the counts
+    hedges                           number of perhaps, might, I think, ...
+    hedging                          whether there is any
+    directness                       whether it does not start with a courtesy, praise of the
+                                     question, an announcement or a question
+    non_latin                        share of its letters that are not Latin
 
-Thinking is not counted. An empty response has no words, no lists and so on: all values are 0, with
-the outcome `no_answer`; only `sentence_words` and `non_latin` are left out, as they are wherever
-there is nothing to divide by. Hedges and directness are told by English words and left out where
-most letters are not Latin.
+Thinking is not counted. For an empty response all values are 0, with the reason as outcome;
+`sentence_words` and `non_latin` are absent if there are no sentences or letters. Hedges and
+directness are based on English words, and absent if most letters are not Latin.
 
-Lists (bulleted or numbered items), tables, headings and code blocks are what markdown-it-py says
-they are. Emoji are those of the emoji library that are shown as pictures: a heart with its picture
-selector and a robot are, a bare copyright sign, a check mark or Chinese text is not.
+Lists (bulleted or numbered items), tables, headings and code blocks are recognised by
+markdown-it-py. Emoji are those of the emoji library that are shown as pictures: a heart with its
+picture selector and a robot, but not a bare copyright sign, a check mark or Chinese text.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ _MAX_NON_LATIN = 0.5
 
 
 class StyleScorer:
-    """Measures the style of a response."""
+    """Scorer of the style of a response."""
 
     name = "style"
     version = 1
@@ -97,7 +96,7 @@ class StyleScorer:
     )
 
     def score(self, sample: ScorerInput) -> Fields:
-        """The values; every response has them."""
+        """Return the values, for any response."""
         visible, cut = visible_text(sample.response, sample.finish_reason)
         text = visible.strip()
         if not text:
@@ -128,7 +127,7 @@ def _features(text: str) -> dict[str, Grade]:
 
 
 def _blocks(text: str) -> Counter[str]:
-    """How many of each kind of block, where any line looks as if it began one."""
+    """Count the blocks of each kind; skipped if no line looks like the start of one."""
     text = _DRAWN_BULLET.sub(r"\1- ", text)
     if not _MARKED.search(text):
         return Counter()
@@ -138,7 +137,7 @@ def _blocks(text: str) -> Counter[str]:
 
 @lru_cache(maxsize=1)
 def _markdown() -> MarkdownIt:
-    """Blocks only: what stands inside a line is not looked at."""
+    """Return a parser of blocks only, without inline markup."""
     from markdown_it import MarkdownIt  # only where there are blocks
 
     markdown = MarkdownIt("commonmark").enable("table")
@@ -178,13 +177,13 @@ def _wording(text: str) -> dict[str, Grade]:
 
 
 def _hedges(text: str) -> int:
-    """Where a hedge begins is checked last: a pattern that starts with a letter is found faster."""
+    """Count hedges; word starts are checked last, which is faster."""
     starts = (match.start() for match in _HEDGE.finditer(text))
     return sum(1 for start in starts if not text[start - 1 : start].isalnum())
 
 
 def _letters(text: str) -> tuple[int, int]:
-    """How many letters are Latin, and how many are not."""
+    """Return the number of Latin letters, and of others."""
     if text.isascii():
         return sum(map(str.isalpha, text)), 0
     often = Counter(text)
