@@ -1,6 +1,6 @@
 """The packages of forgetmap in layers: what tests/test_architecture.py enforces and the docs draw.
 
-A package imports only from layers below its own, so packages of one layer know nothing of each
+A package imports only from layers below its own, so packages of one layer are independent of each
 other. Add a package here before you write it.
 """
 
@@ -61,22 +61,22 @@ LAYERS: Final[tuple[dict[str, str], ...]] = (
     {"cli": "commands and groups of commands, one file each"},
     {"__main__": "`python -m forgetmap`"},
 )
-"""From the bottom up; each package with what it is for."""
+"""Layers from the bottom up; each package with its purpose."""
 
 PLANNED: Final = {"atlas": "above records and pairing"}
-"""Packages to come, and where they will go."""
+"""Planned packages, and their layers."""
 
 ONLY: Final = {"theory": {"errors", "_lazy"}, "merge": {"errors", "_lazy", "_plugins", "_disk"}}
-"""Packages that stand alone: all they may use of the rest."""
+"""Self-contained packages: the only other packages that they may use."""
 
 
 def layer_of(package: str) -> int | None:
-    """Number of the layer, from 0 at the bottom; None where the package is in no layer."""
+    """Return the number of the layer, from 0 at the bottom; None if the package is in no layer."""
     return next((number for number, layer in enumerate(LAYERS) if package in layer), None)
 
 
 def drawing() -> str:
-    """The layers as a Mermaid flowchart, users at the top."""
+    """Return the layers as a Mermaid flowchart, with users at the top."""
     lines = ["```mermaid", "flowchart TD"]
     for number, layer in reversed(list(enumerate(LAYERS))):
         lines.append(f'    subgraph L{number}[" "]')

@@ -2,8 +2,9 @@
 
 usage: python tools/audit.py
 
-Asks by pip-audit, which asks a database on the network. Ends with 1 if there is one; where no
-database or no pip-audit can be had, it says that nothing was audited and ends with 0.
+Uses pip-audit, which needs a database on the network. The exit code is 1 if there is a
+vulnerability; if the database or pip-audit is not available, it prints that nothing was audited and
+returns 0.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ COMMAND = (
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What was found, in how many packages, and how many the database does not know."""
+    """Vulnerabilities, number of packages, and number of packages unknown to the database."""
 
     faults: list[str]
     audited: int
@@ -33,7 +34,7 @@ class Audit:
 
 
 def read_audit(output: str) -> Audit | None:
-    """What pip-audit wrote; None if it is no result."""
+    """Parse the output of pip-audit; None if it is not a result."""
     try:
         packages: list[Any] = json.loads(output)["dependencies"]
         faults = [
@@ -49,7 +50,7 @@ def read_audit(output: str) -> Audit | None:
 
 
 def say(audit: Audit | None, errors: str) -> int:
-    """Print what came of it; 1 only for a vulnerability."""
+    """Print the result; return 1 only for a vulnerability."""
     if audit is None or not audit.audited:
         lines = [line.strip() for line in errors.splitlines() if line.strip()]
         told = lines[-1][:300] if lines and audit is None else "it knows none of the packages"
@@ -62,7 +63,7 @@ def say(audit: Audit | None, errors: str) -> int:
 
 
 def main() -> int:
-    """Audit, and say what came of it."""
+    """Audit, and print the result."""
     try:
         done = subprocess.run(COMMAND, capture_output=True, text=True, check=False, timeout=SECONDS)
     except subprocess.TimeoutExpired:

@@ -2,8 +2,8 @@
 
     python tools/benchmark_history.py
 
-Run it after a benchmark was measured again and committed; `make docs` then writes
-docs/benchmarks.md from it.
+Run it after new benchmark results are committed; `make docs` then writes docs/benchmarks.md from
+it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _rows(name: str) -> list[dict[str, Any]]:
         for figure, (unit, value_of) in FIGURES[name].items():
             try:
                 value = round(value_of(result), 2)
-            except (KeyError, TypeError):  # measured otherwise then
+            except (KeyError, TypeError):  # an older format of results
                 continue
             rows.append(
                 {"script": f"benchmarks/{name}.py", "figure": figure, "unit": unit,

@@ -24,15 +24,15 @@ from report_pictures import IMAGES, launch, opened
 ITEMS = 120
 TARGET = "contracts"
 UNJUDGED = ("C5b", "H4")
-"""Capabilities that nobody measured."""
+"""Capabilities without measurements."""
 LACKING = (2, "W1a")
-"""One model lacks one of them."""
+"""A model and a capability that it lacks."""
 NAMES = ("sft", "dpo", "rl", "lora", "distilled")
 OPENERS = ("Let me see.", "Well,", "As far as I know,", "In short:")
 
 
 def model(name: str, place: int, folder: Path) -> Path:
-    """Scores of one model in all tasks, every metric with a drift of its own."""
+    """Write the scores of one model in all tasks, with a separate drift of every metric."""
     rows = []
     for metric in load_taxonomy("captrack").metrics:
         if metric.capability not in UNJUDGED and (place, metric.capability) != LACKING:
@@ -60,7 +60,7 @@ def _rows(metric: Metric, place: int) -> list[dict[str, Any]]:
 
 
 def _drift(metric: Metric, place: int) -> float:
-    """How far a metric moves; nothing before, and little in a repeat of it."""
+    """Return the drift of a metric; 0 for the model before."""
     if place <= 0:
         return 0.0
     draw = random.Random(f"{metric.capability} {place}")
@@ -69,7 +69,7 @@ def _drift(metric: Metric, place: int) -> float:
 
 
 def _score(metric: Metric, field: str, number: int, place: int, drift: float) -> float:
-    """Of an item what is its own in all models, what is new in each, and the drift."""
+    """Return a score: the sum of an item effect, noise of the model, and drift."""
     own = random.Random(f"{metric.id} {number}").gauss(0, 1)
     new = random.Random(f"{metric.id} {number} {place}").gauss(0, 1)
     latent = 0.5 + 0.85 * own + 0.45 * new + drift * (-1 if metric.polarity == "down" else 1)
@@ -94,7 +94,7 @@ def _response(number: int, place: int, *, good: bool) -> str:
 
 
 def report(folder: Path, count: int) -> str:
-    """The address of a report on so many models."""
+    """Return the address of a report on so many models."""
     names = [*NAMES, *(f"checkpoint-{100 * place}" for place in range(1, count))][:count]
     before = model("base", 0, folder)
     after = [model(name, place + 1, folder) for place, name in enumerate(names)]
@@ -107,7 +107,7 @@ def report(folder: Path, count: int) -> str:
 
 
 def main() -> None:
-    """Make the report, take the picture."""
+    """Write the report and take the picture."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", type=int, default=len(NAMES))
     parser.add_argument("--out", type=Path, default=IMAGES)

@@ -2,7 +2,7 @@
 
     python tools/check_calls.py PYTHON [OUTPUTS]
 
-PYTHON is that of an environment with bfcl-eval. Prints how often both say that all calls are right,
+PYTHON is the interpreter of an environment with bfcl-eval. Prints how often both accept all calls,
 and fails if there is a disagreement that none of the reasons below explains.
 """
 
@@ -54,7 +54,7 @@ Case = dict[str, Any]
 
 
 def main() -> int:
-    """Compare, print, and say whether all is explained."""
+    """Compare, print the result, and return whether everything is explained."""
     python, outputs = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else OUTPUTS
     draw = random.Random(SEED)
     cases = [_case(draw) for _ in range(outputs)]
@@ -72,7 +72,7 @@ def main() -> int:
 
 
 def _case(draw: random.Random) -> Case:
-    """Wanted calls with their right values, and calls made from these, some of them spoilt."""
+    """Return expected calls with their right values, and partly wrong calls made from them."""
     gold = [_wanted(draw) for _ in range(draw.randint(1, 3))]
     made = [_made(name, right, draw) for each in gold for name, right in each.items()]
     draw.shuffle(made)
@@ -116,7 +116,7 @@ def _ours(case: Case) -> bool:
 
 
 def _why(case: Case, *, ours: bool) -> str:
-    """Why the two may differ."""
+    """Return why the two may differ."""
     given = [
         (key, value)
         for each in case["made"]

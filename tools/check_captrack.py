@@ -2,14 +2,14 @@
 
     python tools/check_captrack.py DIR
 
-DIR holds the averages of each model and what was made of them:
+DIR has the averages of each model and the comparison of models:
 
     DIR/captrack_results/MODEL_averaged.csv
     DIR/captrack_comparison/relative_differences.csv
     DIR/captrack_comparison/relative_differences_std.csv
 
-The model before is the one whose name has no stage in it (`-in-`); a row of the comparison belongs
-to the model whose values it has.
+The model before is the one without a stage (`-in-`) in its name; a row of the comparison belongs to
+the model with the same values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Table = dict[str, dict[str, float]]
 
 
 def published(path: Path) -> Table:
-    """Model -> column -> value."""
+    """Read model -> column -> value."""
     with path.open(encoding="utf-8", newline="") as stream:
         return {
             row[""]: {name: float(cell) for name, cell in row.items() if name}
@@ -34,7 +34,7 @@ def published(path: Path) -> Table:
 
 
 def recomputed(files: list[Path]) -> dict[str, tuple[dict[str, float], dict[str, float]]]:
-    """Model -> values and standard deviations by published column."""
+    """Return model -> values and standard deviations by published column."""
     result = drift(*files, aggregator="captrack-relative")
     found = {}
     for model in result.models:
@@ -46,14 +46,14 @@ def recomputed(files: list[Path]) -> dict[str, tuple[dict[str, float], dict[str,
 
 
 def furthest(ours: dict[str, float], theirs: dict[str, float]) -> float:
-    """The largest difference; infinite if columns are missing."""
+    """Return the largest difference; infinite if columns are missing."""
     if ours.keys() != theirs.keys():
         return float("inf")
     return max(abs(ours[name] - theirs[name]) for name in theirs)
 
 
 def main(folder: Path) -> int:
-    """Print how far each published row is from ours."""
+    """Print the distance of each published row from ours."""
     files = sorted((folder / "captrack_results").glob("*.csv"))
     before = next(path for path in files if "-in-" in path.name)
     found = recomputed([before, *(path for path in files if path != before)])

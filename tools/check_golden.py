@@ -2,9 +2,9 @@
 
     .venv/bin/python tools/check_golden.py FILE.json
 
-The file holds `rows` (counts of one task and seed with the published analysis's own numbers under
-`expected`), `pivots` (its means and standard deviations per category) and `samples` (transitions
-of every item and seed). Per row we must agree to 1e-12, per category to the digits it prints.
+The file has `rows` (counts of one task and seed with the numbers of the published analysis under
+`expected`), `pivots` (its means and standard deviations per category) and `samples` (transitions of
+every item and seed). Rows must agree to 1e-12, categories to the printed digits.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PIVOTS = {
 
 
 def main() -> None:
-    """Check every file named on the command line."""
+    """Check every file on the command line."""
     failed = False
     for name in sys.argv[1:]:
         golden = json.loads(Path(name).read_text(encoding="utf-8"))
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def seed_row(row: dict[str, Any]) -> SeedRow:
-    """A row of the file in our shape; k = 0 means that it is never adjusted."""
+    """Convert a row of the file; k = 0 means that it is never adjusted."""
     names = {"n00": "0->0", "n01": "0->1", "n10": "1->0", "n11": "1->1"}
     counts: dict[str, Any] = {ours: int(row[theirs]) for ours, theirs in names.items()}
     category = "ignored" if row["Ignore"] else row["Category"]
@@ -65,7 +65,7 @@ def seed_row(row: dict[str, Any]) -> SeedRow:
 
 
 def worst_row(rows: list[dict[str, Any]]) -> float:
-    """Largest difference over all rows and measures."""
+    """Return the largest difference over all rows and measures."""
     return max(
         abs(row_values(seed_row(row))[ours] - float(row["expected"][theirs]))
         for row in rows
@@ -75,7 +75,7 @@ def worst_row(rows: list[dict[str, Any]]) -> float:
 
 
 def worst_consensus(golden: dict[str, Any]) -> float:
-    """Largest difference of the two-seed consensus counts."""
+    """Return the largest difference of the two-seed consensus counts."""
     worst = 0.0
     for row in golden["rows"]:
         key = "|".join((row["model_before"], row["model_after"], row["task"]))
@@ -92,7 +92,7 @@ def worst_consensus(golden: dict[str, Any]) -> float:
 
 
 def worst_pivot(golden: dict[str, Any], suffix: str) -> float:
-    """Largest difference over categories and total."""
+    """Return the largest difference over categories and total."""
     rolled = {each.name: each for each in roll_up([seed_row(row) for row in golden["rows"]])}
     worst = 0.0
     for theirs, ours in PIVOTS.items():

@@ -24,11 +24,11 @@ ALLOWED = {
 }
 """Files that may use any phrase, and why."""
 QUOTATIONS = (
-    "Judge how well the reasoning hangs together",  # a prompt: other words would be another judge
-    "as everybody knows",  # what a simulated model writes
+    "Judge how well the reasoning hangs together",  # a prompt, which must not change
+    "as everybody knows",  # text of a simulated model
     "surely: certified",  # the value of a field
 )
-"""Texts in which a phrase is no sentence of ours."""
+"""Texts that are quoted, not ours."""
 
 
 def main() -> int:
@@ -57,7 +57,7 @@ class Phrases:
 
 
 def read_phrases(vocabulary: str) -> Phrases:
-    """The phrases in backticks: last column of the terms, first column of the sentences."""
+    """Read the phrases in backticks: last column of the terms, first column of the sentences."""
     terms: list[str] = []
     sentences: list[str] = []
     for row in vocabulary.splitlines():
@@ -76,7 +76,7 @@ def _pattern(phrases: list[str]) -> re.Pattern[str]:
 
 
 def checked_files(root: Path) -> Iterator[Path]:
-    """The files whose texts users read."""
+    """Yield the files whose texts users read."""
     for glob in (*PAGES, *SOURCES):
         for path in sorted(root.glob(glob)):
             if path.relative_to(root).as_posix() not in ALLOWED:
@@ -84,7 +84,7 @@ def checked_files(root: Path) -> Iterator[Path]:
 
 
 def find_phrases(path: Path, phrases: Phrases) -> Iterator[tuple[int, str]]:
-    """Line and phrase of everything in a file that is refused."""
+    """Yield line and phrase of every refused phrase in a file."""
     text = path.read_text(encoding="utf-8")
     if phrases.shown.search(text) is None:  # parsing all of them would take seconds
         return
@@ -109,7 +109,7 @@ def _texts(path: Path, text: str) -> Iterable[tuple[int, str, bool]]:
 
 
 def _literals(module: ast.Module) -> Iterator[tuple[int, str, bool]]:
-    """Texts, so not single words; f-strings without their values; bare strings are docstrings."""
+    """Yield texts of several words; f-strings without their values; bare strings are docstrings."""
     nodes = list(ast.walk(module))
     bare = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     joined = [node for node in nodes if isinstance(node, ast.JoinedStr)]

@@ -2,22 +2,22 @@
 
     python tools/check_merge.py --peers PYTHON [--keep FOLDER]
 
-PYTHON is that of an environment with mergekit (0.1.5 was used). Tiny models of three architectures
-are merged by both from the same files of mergekit's format, among them the twelve of the study in
-tests/fixtures/merge_recipes, in the structure of the originals. Fails if there is a difference that
-is not explained:
+PYTHON is the interpreter of an environment with mergekit (0.1.5 was used). Both merge tiny models
+of three architectures from the same files in mergekit's format, including the twelve of the study
+in tests/fixtures/merge_recipes, in the structure of the originals. Fails if there is a difference
+that is not explained:
 
 - Rounding. Each side rounds a few times, in another order; differences are counted in units, the
-  step of the dtype at the largest input of a tensor, and may be a few of these. Where the change
-  is that of one model alone we take its value, mergekit adds the change to the base again.
-- `dtype: bfloat16`. mergekit first rounds models to it that are stored more finely, and computes
-  TIES in it; we compute in float32 and round once: ours has to be within half a unit of the exact
-  result.
-- Trimming and elections. Of changes of equal size at the limit any may be kept. In bfloat16 which
-  are kept, and which sign wins, is decided by rounded numbers. Only values whose decision this can
-  turn may differ by more than a few units; they are counted.
-- DARE. The draws of the two differ by nature, so both are given the same. mergekit draws by
-  torch.bernoulli without saying for which model; a different density for each tells them apart.
+  step of the dtype at the largest input of a tensor, and may be a few of these. If only one model
+  changed we take its value, while mergekit adds the change to the base again.
+- `dtype: bfloat16`. mergekit first rounds models that are stored more finely to it, and computes
+  TIES in it; we compute in float32 and round once: our result has to be within half a unit of the
+  exact result.
+- Trimming and elections. Of changes of equal size at the limit any may be kept. In bfloat16,
+  rounded numbers decide which are kept and which sign wins. Only values whose decision may depend
+  on this may differ by more than a few units; they are counted.
+- DARE. The random draws of the two differ, so both get the same ones. mergekit draws by
+  torch.bernoulli without naming the model; a different density for each identifies it.
 """
 
 from __future__ import annotations
@@ -55,24 +55,24 @@ from peer_mergekit import shared_generator
 HERE = Path(__file__).parent
 STUDY = HERE.parent / "tests" / "fixtures" / "merge_recipes"
 SPREADS = {"near": 0.002, "tuned": 0.05, "other": 0.2, "far": 1.0}
-"""The models beside the base, and how far they moved from it, in deviations of its weights."""
+"""Models besides the base, and their distance from it in standard deviations of its weights."""
 DENSITIES = {"tuned": 0.5, "other": 0.7}
 GAMMA = 0.05
 LIMIT = 4
-"""Units that a few roundings may make."""
+"""Units that a few roundings may differ by."""
 ROUNDED = 0.51
-"""Units that one rounding makes, and a little."""
+"""Units that one rounding may differ by, with some slack."""
 Tensors = dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One configuration, merged by both.
+    """One configuration that both merge.
 
     Attributes:
-        config: the file.
-        coarse: `dtype` is bfloat16.
-        masks: both use the same masks of DARE.
+        config: the configuration file.
+        coarse: whether `dtype` is bfloat16.
+        masks: whether both use the same masks of DARE.
     """
 
     name: str
@@ -84,15 +84,15 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How two results compare.
+    """Comparison of two results.
 
     Attributes:
-        units: the largest difference, in units of the dtype.
-        equal: the share of values that are the same bit for bit.
+        units: largest difference in units of the dtype.
+        equal: share of values that are identical.
         ours: our largest distance from the exact result, in units.
-        theirs: mergekit's.
-        turned: values that one side keeps and the other trims, or that got the other sign.
-        doubtful: values of which that may be said.
+        theirs: that of mergekit.
+        turned: values that one side keeps and the other trims, or that have the other sign.
+        doubtful: values for which this is allowed.
         fault: what is not explained.
     """
 
@@ -106,7 +106,7 @@ class Verdict:
 
 
 def main() -> int:
-    """Merge, compare, print, and say whether all is explained."""
+    """Merge, compare, print the result, and return whether everything is explained."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--peers", required=True, help="Python of an environment with mergekit")
     parser.add_argument("--keep", type=Path, help="work in this folder and leave it")
@@ -163,7 +163,7 @@ FAMILIES = {"llama": _llama, "qwen2": _qwen2, "gpt2": _gpt2}
 
 
 def _prepared(family: str, folder: Path) -> Iterator[Case]:
-    """Make the models of a family and the files that merge them."""
+    """Create the models of a family and the files that merge them."""
     torch.manual_seed(3)
     base = FAMILIES[family]()
     for name, spread in {"base": 0.0, **SPREADS}.items():
@@ -180,7 +180,7 @@ def _prepared(family: str, folder: Path) -> Iterator[Case]:
 
 
 def _moved(model: Any, base: Any, spread: float) -> Any:
-    """A model that is the base, moved at random."""
+    """Return a copy of the base with random changes."""
     model.load_state_dict(base.state_dict())
     with torch.no_grad():
         for weight in model.parameters():
@@ -189,7 +189,7 @@ def _moved(model: Any, base: Any, spread: float) -> Any:
 
 
 def _study(base: Any, folder: Path) -> Iterator[Case]:
-    """The recipes of the study as they are: folders stand where they name models of the hub."""
+    """Yield the recipes of the study unchanged, with folders in place of hub models."""
     for path in sorted(STUDY.glob("*.yaml")):
         names = [part["model"] for part in yaml.safe_load(path.read_text())["models"]]
         for name in names:
@@ -201,7 +201,7 @@ def _study(base: Any, folder: Path) -> Iterator[Case]:
 
 
 def _configurations(family: str) -> dict[str, dict[str, Any]]:
-    """Name -> what stands in mergekit's file."""
+    """Return name -> content of the file for mergekit."""
     two = {"tuned": {"weight": 0.6}, "other": {"weight": 0.5}}
     three = {**two, "far": {"weight": 0.3}}
     thinned = {name: {"weight": 0.6, "density": share} for name, share in DENSITIES.items()}
@@ -263,7 +263,7 @@ def _configurations(family: str) -> dict[str, dict[str, Any]]:
 
 
 def _slices(family: str) -> dict[str, Any]:
-    # As deep as before: of another depth mergekit cannot write the config of a Qwen2 model.
+    # With the same depth: mergekit cannot write the config of a Qwen2 model of another depth.
     sources = [("tuned", [0, 2]), ("other", [1, 3])]
     slices = [
         {"sources": [{"model": f"{family}/{name}", "layer_range": layers}]}
@@ -302,7 +302,7 @@ def _place(case: Case, who: str, folder: Path) -> Path:
 
 
 def _verdict(case: Case, folder: Path) -> Verdict:
-    """Merge on our side as well, and once more in double precision for the exact result."""
+    """Merge on our side, and again in double precision for the exact result."""
     with _shared_draws() if case.masks else _own_draws():
         ours = _merged(case, "forgetmap", folder)
         exact = _merged(case, "exact", folder, dtype="float64", out_dtype="float64")
@@ -341,7 +341,7 @@ def _compared(case: Case, ours: Tensors, theirs: Tensors, exact: Tensors) -> Ver
 
 
 def _largest_inputs(case: Case, exact: Tensors) -> dict[str, float]:
-    """The largest value of each tensor in any model; for layers that moved, in the result."""
+    """Return the largest value of each tensor in any model; for moved layers, in the result."""
     models = [_read(Path(model)) for model in read_recipe(case.config).all_models]
     found = {}
     for name, tensor in exact.items():
@@ -351,7 +351,7 @@ def _largest_inputs(case: Case, exact: Tensors) -> dict[str, float]:
 
 
 def _doubtful(case: Case) -> Tensors:
-    """Where the other side may rightly trim another value or elect another sign."""
+    """Return where the other side may legitimately trim another value or elect another sign."""
     recipe = read_recipe(case.config)
     if recipe.method not in {"ties", "breadcrumbs", "breadcrumbs_ties"}:
         return {}
@@ -370,7 +370,7 @@ def _doubtful(case: Case) -> Tensors:
 
 
 def _at_a_limit(sizes: torch.Tensor, model: str, method: str, step: float) -> torch.Tensor:
-    """The changes that are as large as the last one kept, or the last one cut off at the top."""
+    """Return the changes that equal the last one kept, or the last one cut off at the top."""
     stay = int(DENSITIES[model] * sizes.numel())
     top = min(int(GAMMA * sizes.numel()), sizes.numel() - stay) if method != "ties" else 0
     ordered = sizes.flatten().sort(descending=True).values
@@ -398,7 +398,7 @@ def _own_draws() -> Iterator[None]:
 
 @contextmanager
 def _shared_draws() -> Iterator[None]:
-    """Let DARE draw what the peer draws."""
+    """Make DARE use the random draws of the peer."""
     own = Draws.generator
 
     def generator(self: Draws, index: int) -> torch.Generator:

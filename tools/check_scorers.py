@@ -2,8 +2,8 @@
 
     python tools/check_scorers.py PYTHON [OUTPUTS]
 
-PYTHON is that of an environment with lm-eval, langdetect, immutabledict and nltk. Prints a table,
-and fails if there is a disagreement that does not go away with its known reason.
+PYTHON is the interpreter of an environment with lm-eval, langdetect, immutabledict and nltk. Prints
+a table, and fails if a disagreement remains after its known reason is removed.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ _RELATIONS = ("less than", "at least")
 
 
 Case = dict[str, Any]
-"""One question: kind, prompt, given parameters and response."""
+"""One question: kind, prompt, parameters and response."""
 
 Mend = Callable[[Case], Case]
-"""Takes the cause of a disagreement out of a case; then the two must agree."""
+"""Removes the cause of a disagreement from a case; then the two must agree."""
 
 
 def _without(pattern: str, instead: str = "") -> Mend:
@@ -91,7 +91,7 @@ def _without(pattern: str, instead: str = "") -> Mend:
 
 
 def _plain_words(case: Case) -> Case:
-    """No punctuation in keywords, neither where they are asked for nor where they stand."""
+    """Remove punctuation from keywords, in the parameters and in the response."""
     plain = json.loads(re.sub(r"C\+\+|\(new|[.]|-", "x", json.dumps(case["given"])))
     return case | {"given": plain, "response": re.sub(r"C\+\+|\(new|[.]|-", "x", case["response"])}
 
@@ -129,7 +129,7 @@ REASONS: Mapping[str, tuple[str, Mend]] = {
 
 
 def main() -> int:
-    """Compare, print, and say whether all is explained."""
+    """Compare, print the result, and return whether everything is explained."""
     python, outputs = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else OUTPUTS
     kinds = [kind for kind in INSTRUCTIONS if kind not in LEFT_OUT]
     draw = random.Random(SEED)
@@ -149,11 +149,11 @@ def main() -> int:
 
 
 Verdict = list[bool] | str
-"""Followed strictly and loosely; or the error that stopped the checker."""
+"""Whether it is followed strictly and loosely; or the error of the checker."""
 
 
 def _compared(python: str, cases: list[Case]) -> list[tuple[Case, Verdict, Verdict]]:
-    """Every case, what lm-eval says and what we say."""
+    """Return every case with the verdict of lm-eval and ours."""
     script = Path(__file__).with_name("peer_ifeval.py")
     command, lines = [python, str(script)], "".join(json.dumps(case) + "\n" for case in cases)
     ran = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
@@ -162,7 +162,7 @@ def _compared(python: str, cases: list[Case]) -> list[tuple[Case, Verdict, Verdi
 
 
 def _unexplained(python: str, differing: list[Case]) -> list[Case]:
-    """The cases that differ for another reason than the known one."""
+    """Return the cases that differ for another reason than the known one."""
     known = [case for case in differing if case["kind"] in REASONS]
     mended = [REASONS[case["kind"]][1](case) for case in known]
     again = zip(known, _compared(python, mended), strict=True)
@@ -200,7 +200,7 @@ def _case(kind: str, draw: random.Random) -> Case:
 
 
 def _given(kind: str, draw: random.Random) -> Given:
-    """Parameters as the public set has them."""
+    """Return parameters as in the public set."""
     few, relation = draw.randint(1, 4), draw.choice(_RELATIONS)
     words = draw.sample(_WORDS, 2)
     every: dict[str, Given] = {
@@ -233,7 +233,7 @@ def _given(kind: str, draw: random.Random) -> Given:
 
 
 def _response(kind: str, given: Given, draw: random.Random) -> str:
-    """Lines of all sorts, and often the one that is asked for; sometimes all in one case."""
+    """Return various lines, often including the requested one; sometimes all in one case."""
     if kind == "detectable_format:json_format":
         return _json_response(draw)
     if draw.random() < 0.02:

@@ -2,18 +2,17 @@
 
     tools/check_truth DIR
 
-DIR holds a `truth.json`: a list of {name, before, after, n11, n10, n01, n00, ...} with paths below
-DIR and counts by somebody else's script (n10: right before, wrong after). Without it the logs of
+DIR has a `truth.json`: a list of {name, before, after, n11, n10, n01, n00, ...} with paths below
+DIR and counts by an independent script (n10: right before, wrong after). Without it the logs of
 BFCL, EvalPlus, tau2-bench, MT-Bench and promptfoo in DIR are counted by `tools/count_logs.py`,
-which uses nothing of forgetmap. Each pair is compared as
-it is, and again after its files were renamed, reordered, split and gzipped. Further fields, each
-optional:
+which does not use forgetmap. Each pair is compared unchanged, and again after its files were
+renamed, reordered, split and gzipped. Further optional fields:
 
     only_before, only_after   items without counterpart
     tasks                     {TASK: {n11, n10, n01, n00}}
-    run                       [BEFORE, AFTER]: which model, where one path holds several
+    run                       [BEFORE, AFTER]: names of models, if one path has several
     metric, correct_at        as in `forgetmap compare`
-    forms                     which of the changed forms are tried; all by default
+    forms                     changed forms to try; all by default
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ from forgetmap.errors import ForgetmapError
 
 CELLS = ("n11", "n10", "n01", "n00")
 Change = Callable[[Path, Path], bool]
-"""Copies a file to another place, changed; whether there was anything to change."""
+"""Writes a changed copy of a file; returns whether there was anything to change."""
 
 
 OPTIONS = ("run", "metric", "correct_at")
 
 
 def counted(pair: dict[str, Any], before: Path, after: Path) -> dict[str, Any]:
-    """The cells of a pair as we see them, and what is left over."""
+    """Return the cells of a pair as forgetmap counts them, and unpaired items."""
     options = {name: pair[name] for name in OPTIONS if name in pair}
     result = fm.compare(before, after, **options).result
     return {
@@ -56,7 +55,7 @@ def counted(pair: dict[str, Any], before: Path, after: Path) -> dict[str, Any]:
 
 
 def check(pair: dict[str, Any], before: Path, after: Path) -> str | None:
-    """What is wrong with a pair, if anything."""
+    """Return what is wrong with a pair, if anything."""
     try:
         found = counted(pair, before, after)
     except ForgetmapError as error:
@@ -75,31 +74,31 @@ def check(pair: dict[str, Any], before: Path, after: Path) -> str | None:
 
 
 def renamed(source: Path, target: Path) -> bool:
-    """The same file under a name that says nothing."""
+    """Copy a file under a neutral name."""
     place = sum(1 for _ in target.parent.iterdir()) if target.parent.is_dir() else 0
     shutil.copyfile(source, target.with_name(f"f{place}"))
     return True
 
 
 def gzipped(source: Path, target: Path) -> bool:
-    """The same file, packed."""
+    """Copy a file with gzip."""
     with source.open("rb") as raw, gzip.open(f"{target}.gz", "wb", compresslevel=1) as packed:
         shutil.copyfileobj(raw, packed)
     return True
 
 
 def reordered(source: Path, target: Path) -> bool:
-    """The same rows in another order."""
+    """Write the rows in another order."""
     return _rewritten(source, target, lambda rows: [random.Random(1).sample(rows, len(rows))])
 
 
 def split(source: Path, target: Path) -> bool:
-    """The same rows in two files."""
+    """Write the rows into two files."""
     return _rewritten(source, target, lambda rows: [rows[::2], rows[1::2]])
 
 
 def _rewritten(source: Path, target: Path, arrange: Callable[[list[Any]], list[list[Any]]]) -> bool:
-    """Write the rows of a file anew, as one file or several; what has no rows is copied."""
+    """Write the rows of a file again, into one file or several; files without rows are copied."""
     data = source.read_bytes()
     if zipfile.is_zipfile(source):
         return _rewritten_archive(source, target, arrange)
@@ -115,7 +114,7 @@ def _rewritten(source: Path, target: Path, arrange: Callable[[list[Any]], list[l
 
 
 def _rows(data: bytes) -> tuple[list[Any], bool]:
-    """Lines of objects or elements of an array; nothing for one document."""
+    """Return lines of objects or elements of an array; empty for a single document."""
     text = data.decode("utf-8")
     if text.lstrip().startswith("["):
         return json.loads(text), True
@@ -130,7 +129,7 @@ def _rows(data: bytes) -> tuple[list[Any], bool]:
 def _rewritten_archive(
     source: Path, target: Path, arrange: Callable[[list[Any]], list[list[Any]]]
 ) -> bool:
-    """The members in another order, their rows too; an archive is not split."""
+    """Write the members in another order, and their rows too; an archive is not split."""
     if len(arrange([1, 2])) > 1:
         return False
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", 8) as new:
@@ -150,7 +149,7 @@ CHANGES: dict[str, Change] = {
 
 
 def changed(source: Path, folder: Path, change: Change) -> Path | None:
-    """A copy of a file or folder with every file changed; None if there was nothing to change."""
+    """Return a copy of a file or folder with every file changed; None if nothing changed."""
     files = [source] if source.is_file() else sorted(p for p in source.rglob("*") if p.is_file())
     base = source.parent if source.is_file() else source
     folder.mkdir()
@@ -166,7 +165,7 @@ def changed(source: Path, folder: Path, change: Change) -> Path | None:
 
 
 def known_pairs(folder: Path) -> list[dict[str, Any]]:
-    """The pairs of `truth.json`, else those that can be counted."""
+    """Return the pairs of `truth.json`, or else those that can be counted."""
     truth = folder / "truth.json"
     if not truth.exists():
         return count_pairs(folder)
@@ -175,7 +174,7 @@ def known_pairs(folder: Path) -> list[dict[str, Any]]:
 
 
 def as_they_are(pair: dict[str, Any], folder: Path, place: Path) -> tuple[Path, Path]:
-    """Both sides of a pair; of a log that is paired with itself a copy, as none is taken twice."""
+    """Return both sides of a pair; a log that is paired with itself is copied."""
     before, after = folder / pair["before"], folder / pair["after"]
     if before != after or "run" in pair:
         return before, after
@@ -183,7 +182,7 @@ def as_they_are(pair: dict[str, Any], folder: Path, place: Path) -> tuple[Path, 
 
 
 def check_all(folder: Path) -> int:
-    """Check every pair in every form; returns the number of failures."""
+    """Check every pair in every form; return the number of failures."""
     failures = 0
     for pair in known_pairs(folder):
         with tempfile.TemporaryDirectory() as place:
@@ -206,7 +205,7 @@ def check_all(folder: Path) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Check the pairs of a folder; exits with 1 if any fails."""
+    """Check the pairs of a folder; exit with 1 if any fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="folder with truth.json")
     given = parser.parse_args(arguments)

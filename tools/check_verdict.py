@@ -2,9 +2,9 @@
 
     tools/check_verdict DIR
 
-DIR holds a `truth.json`: a list of {name, before, after, ...} with paths below DIR. Every pair of
-outputs of MMLU-Pro's own scripts is compared as it is, and again after its answers were written as
-NeMo Evaluator writes them (a bundle with letters, and options padded to ten). Verdict and numbers
+DIR has a `truth.json`: a list of {name, before, after, ...} with paths below DIR. Every pair of
+outputs of MMLU-Pro's own scripts is compared unchanged, and again after its answers are written in
+the format of NeMo Evaluator (a bundle with letters, and options padded to ten). Verdict and numbers
 of the total and of every category must be equal.
 """
 
@@ -27,7 +27,7 @@ LETTERS = "ABCDEFGHIJ"
 
 
 def read_outputs(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file of model outputs, also of a zipped one; none of other files."""
+    """Return the rows of a file of model outputs, also of a zipped one; empty for other files."""
     data = path.read_bytes() if path.is_file() else b""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
@@ -39,7 +39,7 @@ def read_outputs(path: Path) -> list[dict[str, Any]]:
 
 
 def bundle_row(index: int, row: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer as NeMo Evaluator writes it."""
+    """Return an answer in the format of NeMo Evaluator."""
     padded = [*row["options"], *[""] * (len(LETTERS) - len(row["options"]))]
     options = dict(zip(LETTERS, padded, strict=True))
     listed = "\n".join(f"{letter}) {option}" for letter, option in options.items())
@@ -61,7 +61,7 @@ def bundle_row(index: int, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_bundle(rows: Sequence[Mapping[str, Any]], folder: Path, model: str) -> Path:
-    """The answers as a bundle of NeMo Evaluator, without a temperature as the logs name none."""
+    """Write answers as a bundle of NeMo Evaluator, without a temperature, which the logs lack."""
     folder.mkdir(parents=True)
     with (folder / "results.jsonl").open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(bundle_row(*row)) + "\n" for row in enumerate(rows))
@@ -77,13 +77,13 @@ def write_bundle(rows: Sequence[Mapping[str, Any]], folder: Path, model: str) ->
 
 
 def group_values(before: Path, after: Path) -> dict[str, dict[str, Any]]:
-    """All values of the total and of each category."""
+    """Return all values of the total and of each category."""
     result = json.loads(fm.compare(before, after).to_json())
     return {group["name"]: group for group in (result["total"], *result["categories"])}
 
 
 def differences(left: object, right: object, path: str = "") -> Iterator[str]:
-    """Where two JSON values differ, words and warnings included."""
+    """Yield where two JSON values differ, including texts and warnings."""
     if isinstance(left, dict) and isinstance(right, dict):
         for name in sorted(left.keys() | right.keys()):
             yield from differences(left.get(name), right.get(name), f"{path}.{name}")
@@ -92,7 +92,7 @@ def differences(left: object, right: object, path: str = "") -> Iterator[str]:
 
 
 def check(pair: Mapping[str, Any], before: Path, after: Path, folder: Path) -> list[str]:
-    """What differs between a pair as log and as bundle."""
+    """Return the differences between a pair as log and as bundle."""
     logs = group_values(before, after)
     bundles = [
         write_bundle(read_outputs(path), folder / side, side)
@@ -104,7 +104,7 @@ def check(pair: Mapping[str, Any], before: Path, after: Path, folder: Path) -> l
 
 
 def check_all(folder: Path) -> int:
-    """Check every pair of outputs; returns the number of values that differ."""
+    """Check every pair of outputs; return the number of values that differ."""
     pairs = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
     failures, checked = 0, 0
     for pair in pairs:
@@ -124,7 +124,7 @@ def check_all(folder: Path) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Check the pairs of a folder; exits with 1 if any value differs."""
+    """Check the pairs of a folder; exit with 1 if any value differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="folder with truth.json")
     options = parser.parse_args(arguments)

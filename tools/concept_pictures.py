@@ -23,7 +23,7 @@ COLOURS = {"raw": "#8c8c8c", "adjusted": "#d55e00", "truth": "#009e73", "verdict
 
 @dataclass(frozen=True)
 class Line:
-    """A value with its interval, or the truth, which has none."""
+    """A value with its interval, or the true value, which has none."""
 
     label: str
     kind: str
@@ -33,7 +33,7 @@ class Line:
 
 
 def intervals(name: str, lines: Sequence[Line], *, margin: float | None = None) -> Figure:
-    """Lines below each other, in their order, with the margin as a rule."""
+    """Draw lines below each other, in their order, with the margin as a rule."""
     records: list[Record] = [
         {"label": line.label, "kind": line.kind, "value": line.value, "low": line.low,
          "high": line.high}
@@ -77,7 +77,7 @@ def _spec(records: list[Record], lines: Sequence[Line], margin: float | None) ->
 def compared(
     *tasks: fm.SimulatedTask, repeats: int = 1, persistence: float = 0.0, mastery: float = 1.0
 ) -> tuple[fm.Comparison, float]:
-    """A comparison, and what was truly lost."""
+    """Return a comparison, and the true loss."""
     habits = Habits(persistence=persistence, mastery=mastery)
     truth = fm.simulate(tasks, seed=3, repeats=repeats, habits=habits)
     classes = truth.truth["class"].to_pylist()
@@ -85,7 +85,7 @@ def compared(
 
 
 def line_of(comparison: fm.Comparison, estimator: str, label: str, kind: str) -> Line:
-    """One estimator of all items."""
+    """Return one estimator of all items."""
     total = comparison.result.total
     estimates = total if estimator == "raw" else getattr(total, estimator)
     estimate = estimates.forgetting
@@ -94,7 +94,7 @@ def line_of(comparison: fm.Comparison, estimator: str, label: str, kind: str) ->
 
 
 def flips(folder: Path) -> None:
-    """Accuracy beside what was forgotten and gained."""
+    """Draw accuracy beside forgotten and gained items."""
     tasks = [
         fm.SimulatedTask("facts", 500, None, known=0.7, lost=0.3, gained=0.4, category="Facts"),
         fm.SimulatedTask("sums", 500, None, known=0.6, lost=0.2, gained=0.45, category="Sums"),
@@ -106,7 +106,7 @@ def flips(folder: Path) -> None:
 
 
 def luck() -> Figure:
-    """Nothing lost, but guesses redrawn."""
+    """Draw a model without losses whose guesses are redrawn."""
     comparison, truth = compared(fm.SimulatedTask("quiz", 8000, 4, known=0.4, lost=0, gained=0))
     return intervals(
         "luck",
@@ -119,7 +119,7 @@ def luck() -> Figure:
 
 
 def noise() -> Figure:
-    """A model that gets what it knows right nine times in ten."""
+    """Draw a model that answers known items right nine times in ten."""
     task = fm.SimulatedTask("facts", 1500, None, known=0.7, lost=0.06, gained=0)
     once, truth = compared(task, mastery=0.9)
     often, _ = compared(task, repeats=3, mastery=0.9)
@@ -134,7 +134,7 @@ def noise() -> Figure:
 
 
 def margins() -> Figure:
-    """The four verdicts."""
+    """Draw the four verdicts."""
     return intervals(
         "margins",
         [
@@ -148,7 +148,7 @@ def margins() -> Figure:
 
 
 def main() -> None:
-    """Every picture."""
+    """Draw every picture."""
     with tempfile.TemporaryDirectory() as folder:
         flips(Path(folder))
     for figure in (luck(), noise(), margins()):

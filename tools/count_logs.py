@@ -1,7 +1,8 @@
 """Counts of logs by rules of their own, for `tools/check_truth`: nothing of forgetmap is used.
 
-Each counter knows one format by its files and yields pairs as `truth.json` has them. Where a format
-holds one model, a log is paired with itself: then all that counts is what was right.
+Each counter recognises one format by its files and yields pairs in the format of `truth.json`. If a
+format has a single model, a log is paired with itself: then only the number of right answers
+counts.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from typing import Any
 Pair = dict[str, Any]
 Verdicts = Mapping[Any, bool]
 MIDDLE = 0.5
-"""From this share of a scale on an answer is right."""
+"""Minimum share of a scale for a right answer."""
 
 
 def count_pairs(folder: Path) -> list[Pair]:
-    """All pairs of logs below a folder whose cells can be counted here."""
+    """Return all pairs of logs below a folder whose cells can be counted here."""
     return [pair for counter in COUNTERS for pair in counter(folder)]
 
 
 def cells(before: Verdicts, after: Verdicts) -> dict[str, int]:
-    """How many are right on both sides, before, after, and on none."""
+    """Return how many are right on both sides, only before, only after, and on none."""
     both = before.keys() & after.keys()
     return {
         "n11": sum(before[key] and after[key] for key in both),
@@ -35,7 +36,7 @@ def cells(before: Verdicts, after: Verdicts) -> dict[str, int]:
 
 
 def bfcl(folder: Path) -> Iterator[Pair]:
-    """A file of scores names the failures; the file of results beside it has all ids."""
+    """Count BFCL: a file of scores lists the failures; the results beside it have all ids."""
     for scores in sorted(folder.rglob("score")):
         results = scores.parent / "result"
         if not scores.is_dir() or not results.is_dir():
@@ -50,7 +51,7 @@ def bfcl(folder: Path) -> Iterator[Pair]:
                 "after": str((results / after).relative_to(folder)),
                 "tasks": tasks,
                 **{name: sum(task[name] for task in tasks.values()) for name in CELLS},
-                "forms": [],  # the names of folders say whose results and scores they are
+                "forms": [],  # the names of folders connect results and scores
             }
 
 
@@ -71,7 +72,7 @@ def _bfcl_verdicts(results: Path, scores: Path) -> dict[str, dict[str, bool]]:
 
 
 def evalplus(folder: Path) -> Iterator[Pair]:
-    """What passes the base tests, and what passes all of them."""
+    """Count EvalPlus: answers that pass the base tests, and those that pass all."""
     for file in sorted(folder.rglob("*_eval_results.json")):
         rows = json.loads(file.read_bytes())["eval"]
         for scorer, names in {"base": ("base",), "plus": ("base", "plus")}.items():
@@ -83,7 +84,7 @@ def evalplus(folder: Path) -> Iterator[Pair]:
 
 
 def tau2(folder: Path) -> Iterator[Pair]:
-    """The reward of each simulation; those of several trials are not counted here."""
+    """Count tau2-bench by the reward of each simulation; several trials are not counted here."""
     for file in sorted(folder.rglob("*.json")):
         rows = _document(file).get("simulations")
         if not isinstance(rows, list):
@@ -94,7 +95,7 @@ def tau2(folder: Path) -> Iterator[Pair]:
 
 
 def mt_bench(folder: Path) -> Iterator[Pair]:
-    """Two models of a file of single answers: an item is a question and a turn."""
+    """Count two models in a file of MT-Bench: an item is a question and a turn."""
     for file in sorted(folder.rglob("*_single.jsonl")):
         by_model: dict[str, dict[tuple[str, int], float]] = {}
         for line in _lines(file):
@@ -117,7 +118,7 @@ def mt_bench(folder: Path) -> Iterator[Pair]:
 
 
 def promptfoo(folder: Path) -> Iterator[Pair]:
-    """A result per prompt and test, with its verdict."""
+    """Count promptfoo: a result per prompt and test, with its verdict."""
     for file in sorted(folder.rglob("output.json")):
         rows = _document(file).get("results")
         if isinstance(rows, list):
@@ -132,7 +133,7 @@ def _with_itself(folder: Path, file: Path, right: Verdicts, name: str = "", **mo
 
 
 def _document(file: Path) -> dict[str, Any]:
-    """The object in a file; an empty one if it holds lines or a list."""
+    """Return the object in a file; empty if it has lines or a list."""
     try:
         document = json.loads(file.read_bytes())
     except json.JSONDecodeError:

@@ -3,10 +3,10 @@
     tools/gate_traps DIR
     tools/gate_traps DIR --nel VENV/bin/nel
 
-DIR holds a `truth.json`: a list of {name, before, after, ...} with paths below DIR; the first pair
-of outputs of MMLU-Pro's own scripts is taken. Each release is written as NeMo Evaluator writes its
-bundles, so that `nel compare` and `nel gate` (nemo-evaluator 0.3.0, Python 3.12) can be asked about
-the very same files. Exits with 1 if forgetmap is wrong about any of them.
+DIR has a `truth.json`: a list of {name, before, after, ...} with paths below DIR; the first pair of
+outputs of MMLU-Pro's own scripts is used. Each release is written in the format of NeMo Evaluator,
+so that `nel compare` and `nel gate` (nemo-evaluator 0.3.0, Python 3.12) can be run on the same
+files. Exits with 1 if forgetmap is wrong about any of them.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ Row = dict[str, Any]
 FAILURES, MISSING = 48, 258
 MARGIN = 0.02
 POLICY = "version: 1\ndefaults:\n  tier: critical\n  max_drop: 0.02\n"
-"""The same for nel: nothing may fall by more than two points."""
+"""The same policy for nel: nothing may fall by more than two points."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trap:
-    """A release that misleads.
+    """A release that misleads a gate.
 
     Attributes:
-        name: what is done to it.
-        truth: what is true of it.
-        right: decisions that are right.
+        name: how it was made.
+        truth: the true change.
+        right: right decisions.
         before: rows of the bundle before.
         after: rows of the bundle after.
     """
@@ -55,12 +55,12 @@ class Trap:
 
 
 def make_traps(before: Sequence[Row], after: Sequence[Row], seed: int = 0) -> Iterator[Trap]:
-    """All six, from the outputs of two models.
+    """Yield all six, from the outputs of two models.
 
     Args:
-        before: rows as MMLU-Pro's scripts write them.
-        after: the same of a model that gained more than it lost.
-        seed: of what is drawn.
+        before: rows of MMLU-Pro's scripts.
+        after: rows of a model that gained more than it lost.
+        seed: random seed.
     """
     random = np.random.default_rng(seed)
     rows = [bundle_row(*row) for row in enumerate(before)]
@@ -101,7 +101,7 @@ def make_traps(before: Sequence[Row], after: Sequence[Row], seed: int = 0) -> It
 
 
 def _fail(rows: Sequence[Row], random: np.random.Generator) -> list[Row]:
-    """Some answers that never came: the harness grades them 0 and names the kind of error."""
+    """Replace some answers by errors: the harness grades them 0 and names the kind of error."""
     failed = set(random.choice(len(rows), FAILURES, replace=False).tolist())
     error = {"error_category": "infrastructure", "error": "connection reset"}
     return [
@@ -114,7 +114,7 @@ def _fail(rows: Sequence[Row], random: np.random.Generator) -> list[Row]:
 
 
 def _noise(rows: Sequence[Row], random: np.random.Generator) -> tuple[list[Row], list[Row]]:
-    """Both sides draw two answers per item from the same chance of being right."""
+    """Draw two answers per item on both sides, with the same probability of being right."""
     chance = random.beta(0.5, 0.5, len(rows))
 
     def answers() -> list[Row]:
@@ -133,7 +133,7 @@ def _judge(row: Row, score: float) -> Row:
 
 
 def _open_ended(row: Row, reward: float, repeat: int) -> Row:
-    """An answer that was not chosen among options, so that its score is all that is known of it."""
+    """Return an answer without options, of which only the score is known."""
     names = ("question_id", "question", "category")
     metadata = {name: row["metadata"][name] for name in names if name in row["metadata"]}
     return {
@@ -150,7 +150,7 @@ def _open_ended(row: Row, reward: float, repeat: int) -> Row:
 
 
 def _cells(before: Sequence[Row], after: Sequence[Row]) -> Counter[tuple[int, int]]:
-    """How many items went which way, by their ids."""
+    """Return how many items changed in which way, by their ids."""
     first, second = (
         {row["question_id"]: int(row.get("pred") == row["answer"]) for row in rows}
         for rows in (before, after)
@@ -159,7 +159,7 @@ def _cells(before: Sequence[Row], after: Sequence[Row]) -> Counter[tuple[int, in
 
 
 def write_release(trap: Trap, folder: Path) -> tuple[Path, Path]:
-    """Both bundles of a release."""
+    """Write both bundles of a release."""
     sides = []
     for side, rows in (("before", trap.before), ("after", trap.after)):
         path = write_bundle([], folder / side / "mmlu_pro", side)
@@ -184,7 +184,7 @@ def write_release(trap: Trap, folder: Path) -> tuple[Path, Path]:
 
 
 def ask_nel(nel: Path, before: Path, after: Path, folder: Path) -> str:
-    """What `nel compare` and `nel gate` say of the same files."""
+    """Return the output of `nel compare` and `nel gate` on the same files."""
     policy = folder / "policy.yaml"
     policy.write_text(POLICY, encoding="utf-8")
     commands: dict[str, list[str | Path]] = {
@@ -215,7 +215,7 @@ def _nel_words(report: Path) -> str:
 def judge_traps(
     traps: Iterator[Trap], folder: Path, nel: Path | None = None
 ) -> Iterator[tuple[Trap, str, str, str | None]]:
-    """Each trap with our decision, our sentence, and what nel says."""
+    """Yield each trap with our decision, our headline, and the output of nel."""
     for number, trap in enumerate(traps):
         place = folder / str(number)
         before, after = write_release(trap, place)
@@ -225,7 +225,7 @@ def judge_traps(
 
 
 def make_table(rows: Sequence[tuple[Trap, str, str, str | None]]) -> str:
-    """What is said of every trap, as Markdown."""
+    """Return all decisions as a Markdown table."""
     heads = ["release", "truth", "forgetmap gate", "nel compare, nel gate"]
     columns = heads if rows[0][3] is not None else heads[:-1]
     lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
@@ -236,7 +236,7 @@ def make_table(rows: Sequence[tuple[Trap, str, str, str | None]]) -> str:
 
 
 def find_pair(folder: Path) -> tuple[list[Row], list[Row]] | None:
-    """The outputs of the first pair that are MMLU-Pro's."""
+    """Return the outputs of the first pair that is of MMLU-Pro."""
     pairs: list[Mapping[str, Any]] = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
     for pair in pairs:
         before, after = (read_outputs(folder / pair[side]) for side in ("before", "after"))
@@ -246,7 +246,7 @@ def find_pair(folder: Path) -> tuple[list[Row], list[Row]] | None:
 
 
 def main(arguments: Sequence[str] | None = None, show: Callable[[str], None] = print) -> None:
-    """Print the table; exits with 1 if forgetmap is wrong about any release."""
+    """Print the table; exit with 1 if forgetmap is wrong about any release."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path, help="folder with truth.json")
     parser.add_argument("--nel", type=Path, help="the nel command of nemo-evaluator 0.3.0")

@@ -1,13 +1,13 @@
 """The hashes of every package that constraints.txt pins, in requirements.lock.
 
-usage: python tools/lock_hashes.py            ask the package index and write requirements.lock
-       python tools/lock_hashes.py --check    whether every pin has its hashes; asks nobody
+usage: python tools/lock_hashes.py            query the package index and write requirements.lock
+       python tools/lock_hashes.py --check    check that every pin has its hashes; works offline
        python tools/lock_hashes.py --report FILE
-                                              whether what pip chose (pip install --report) has them
+                                              check the choice of pip (pip install --report)
 
-constraints.txt stays without hashes: with a single one, pip wants one for everything, also for the
-checkout and for torch, which comes in builds of its own. Those are in FROM_ELSEWHERE. The index is
-the one that pip uses.
+constraints.txt has no hashes: with a single one, pip requires them for everything, also for the
+checkout and for torch, which has its own builds. Those are in FROM_ELSEWHERE. The index is the one
+that pip uses.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from urllib.parse import unquote
 ROOT = Path(__file__).parent.parent
 CONSTRAINTS, LOCK = ROOT / "constraints.txt", ROOT / "requirements.lock"
 FROM_ELSEWHERE = re.compile(r"forgetmap|torch|torchaudio|torchvision|triton|nvidia-.*")
-"""Not from the index: our own checkout, and torch with what its builds bring."""
+"""Not from the index: our own checkout, and torch with its dependencies."""
 AT_A_TIME = 8
 SECONDS = 60.0
 _PIN = re.compile(r"^([A-Za-z0-9][\w.-]*)==([\w.!+]+)", re.MULTILINE)
 _LINK = re.compile(r"""href=["'][^"'#]*/([^"'#/]+)#sha256=([0-9a-f]{64})["']""")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 _SUPPORTED = re.compile(r"-(py2\.)?py3\d*-|-cp31[1-4]-|-cp3\d+-abi3")
-"""In the name of a wheel: that a Python we support can install it."""
+"""Tags in the name of a wheel that a supported Python can install."""
 _HEAD = (
     "# Hashes of what constraints.txt pins, for all systems; written by `make lock`.\n"
     "# pip install --require-hashes --no-deps -r requirements.lock\n"
@@ -45,18 +45,18 @@ Hashes = Mapping[tuple[str, str], frozenset[str]]
 
 
 def plain_name(name: str) -> str:
-    """A name as the index spells it."""
+    """Return a name in the spelling of the index."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def pins(text: str) -> list[tuple[str, str]]:
-    """Names and versions that are pinned, without those that come from elsewhere."""
+    """Return pinned names and versions, without those from elsewhere."""
     found = ((plain_name(name), version) for name, version in _PIN.findall(text))
     return sorted(pin for pin in found if not FROM_ELSEWHERE.fullmatch(pin[0]))
 
 
 def locked(text: str) -> Hashes:
-    """What a lock file says."""
+    """Return the hashes in a lock file."""
     entries = re.split(r"\n(?=[A-Za-z0-9])", text)
     return {pin: frozenset(_HASH.findall(entry)) for entry in entries for pin in pins(entry)}
 
@@ -74,21 +74,21 @@ def is_of_version(file: str, name: str, version: str) -> bool:
 
 
 def hashes_on_page(page: str, name: str, version: str) -> list[str]:
-    """The hashes of one version on the page of a package."""
+    """Return the hashes of one version on the page of a package."""
     return sorted(
         {mark for file, mark in _LINK.findall(page) if is_of_version(file, name, version)}
     )
 
 
 def index_address() -> str:
-    """Where pip would look."""
+    """Return the index of pip."""
     from pip._internal.models.index import PyPI
 
     return (os.environ.get("PIP_INDEX_URL") or PyPI.simple_url).rstrip("/")
 
 
 def ask(address: str, pin: tuple[str, str]) -> list[str]:
-    """The hashes of one pin; none if the index does not have it."""
+    """Return the hashes of one pin; empty if the index does not have it."""
     request = urllib.request.Request(f"{address}/{pin[0]}/", headers={"Accept": "text/html"})
     try:
         with urllib.request.urlopen(request, timeout=SECONDS) as reply:
@@ -100,7 +100,7 @@ def ask(address: str, pin: tuple[str, str]) -> list[str]:
 
 
 def write() -> int:
-    """Ask for all pins; nothing is written if one has no hashes."""
+    """Query all pins and write the lock; nothing is written if one has no hashes."""
     wanted = pins(CONSTRAINTS.read_text("utf-8"))
     address = index_address()
     with ThreadPoolExecutor(AT_A_TIME) as pool:
@@ -119,7 +119,7 @@ def write() -> int:
 
 
 def faults_of_lock(constraints: str, lock: str) -> list[str]:
-    """Pins without hashes, and hashes without a pin."""
+    """Return pins without hashes, and hashes without a pin."""
     wanted, there = set(pins(constraints)), locked(lock)
     without = [
         f"{name}=={version} has no hashes"
@@ -132,7 +132,7 @@ def faults_of_lock(constraints: str, lock: str) -> list[str]:
 
 
 def faults_of_report(report: Mapping[str, Any], lock: str) -> list[str]:
-    """What pip chose that is not what was locked; files of this machine are not from the index."""
+    """Return choices of pip that differ from the lock; local files are not from the index."""
     return [
         fault for entry in report["install"] for fault in _faults_of_choice(entry, locked(lock))
     ]
@@ -150,7 +150,7 @@ def _faults_of_choice(entry: Mapping[str, Any], there: Hashes) -> Iterable[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the lock, or print what is wrong with it."""
+    """Write the lock, or print its faults."""
     match arguments:
         case []:
             return write()

@@ -2,9 +2,9 @@
 
     .venv/bin/python tools/metrics.py before=../old/src/forgetmap after=src/forgetmap
 
-Lengths of functions are lines of the body without its docstring; overloads are left out. Blocks are
-runs of at least ten equal lines, blank lines and indentation apart, each further copy counted once.
-These numbers are a mirror, not a quota.
+The length of a function is the number of lines of its body without docstring; overloads are left
+out. Blocks are runs of at least ten equal lines, ignoring blank lines and indentation; each further
+copy counts once. These numbers are for information, not targets.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def measure(tree: Tree) -> dict[str, str]:
-    """Every count of a tree, by what it is called in the table."""
+    """Return every count of a tree, by its name in the table."""
     lengths = [length for file in tree.values() for length in _body_lengths(file)]
     lines = sum(len(file.text.splitlines()) for file in tree.values())
     comments = [comment for file in tree.values() for comment in _comments(file)]
@@ -82,14 +82,14 @@ def _is_overload(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def _comments(file: SourceFile) -> Iterator[tuple[str, bool]]:
-    """Each comment, and whether it has a line to itself."""
+    """Yield each comment, and whether it has its own line."""
     for token in tokenize.generate_tokens(io.StringIO(file.text).readline):
         if token.type == tokenize.COMMENT:
             yield token.string, token.line.strip() == token.string
 
 
 def _repeated_blocks(tree: Tree) -> Iterator[str]:
-    """Where a copy of lines that stood somewhere before begins."""
+    """Yield where a copy of earlier lines begins."""
     seen: dict[tuple[str, ...], tuple[str, int]] = {}
     for file in tree.values():
         lines = [line.strip() for line in file.text.splitlines() if line.strip()]

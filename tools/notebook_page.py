@@ -11,11 +11,11 @@ from typing import Any
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 LONGEST_OUTPUT = 60
-"""Lines of text that an output shows."""
+"""Maximum number of lines of an output."""
 
 
 def notebook_page(path: Path) -> str:
-    """The cells of a notebook from top to bottom."""
+    """Return the cells of a notebook as Markdown."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
     return "\n\n".join(part for cell in notebook["cells"] for part in _parts(cell)) + "\n"
 
@@ -54,7 +54,7 @@ def _preformatted(text: str) -> str:
     if len(lines) > LONGEST_OUTPUT:
         lines = [*lines[:LONGEST_OUTPUT], "..."]
     escaped = "\n".join(lines).replace("&", "&amp;").replace("<", "&lt;")
-    # A blank line would end the block of HTML.
+    # A blank line would end the HTML block.
     return "<pre><code>" + escaped.replace("\n\n", "\n&#8203;\n") + "</code></pre>"
 
 

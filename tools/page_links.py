@@ -1,8 +1,8 @@
 """The links of README and docs: those inside must lead somewhere, those outside are listed.
 
-    python tools/page_links.py            print every address outside, with the pages that name it
+    python tools/page_links.py            print every external address, with the pages that name it
 
-Nothing is fetched. Anchors are those of GitHub, which the site uses as well.
+Nothing is downloaded. Anchors are those of GitHub, which the site uses too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OUTSIDE = re.compile(r"^[a-z][a-z+.-]*:", re.IGNORECASE)
 
 
 def pages() -> list[Path]:
-    """Every page that people read, notebooks included."""
+    """Return every page for readers, including notebooks."""
     return sorted(
         [
             *ROOT.glob("*.md"),
@@ -34,7 +34,7 @@ def pages() -> list[Path]:
 
 
 def text_of(page: Path) -> str:
-    """The Markdown of a page; of a notebook, that of its cells."""
+    """Return the Markdown of a page or of the cells of a notebook."""
     text = page.read_text(encoding="utf-8")
     if page.suffix != ".ipynb":
         return text
@@ -43,14 +43,14 @@ def text_of(page: Path) -> str:
 
 
 def links_of(page: Path) -> list[str]:
-    """The targets of all links and pictures of a page; examples in code are none."""
+    """Return the targets of all links and pictures of a page, except in code."""
     text = FENCE.sub("", text_of(page))
     text = re.sub(r"`[^`\n]*`", lambda code: "x" * len(code[0]), text)
     return [*LINK.findall(text), *BARE.findall(text)]
 
 
 def anchors_of(page: Path) -> set[str]:
-    """What may follow the # of a link to a page."""
+    """Return the anchors of a page."""
     text = FENCE.sub("", text_of(page))
     anchors: dict[str, int] = {}
     found: set[str] = set(OWN_ANCHOR.findall(text))
@@ -63,14 +63,14 @@ def anchors_of(page: Path) -> set[str]:
 
 
 def slug(heading: str, separator: str = "-") -> str:
-    """The anchor of a heading, as GitHub makes it."""
+    """Return the anchor of a heading, as on GitHub."""
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)|</?\w[^>]*>", r"\1", heading)
     kept = "".join(letter for letter in text.lower() if letter.isalnum() or letter in "-_ ")
     return kept.strip(" ").replace(" ", separator)
 
 
 def faults_of(page: Path) -> Iterator[str]:
-    """Links inside that lead nowhere."""
+    """Yield internal links without a target."""
     for target in links_of(page):
         if OUTSIDE.match(target):
             continue
@@ -83,7 +83,7 @@ def faults_of(page: Path) -> Iterator[str]:
 
 
 def outside_links() -> dict[str, list[str]]:
-    """Address -> the pages that name it."""
+    """Return external address -> pages that name it."""
     named: dict[str, list[str]] = {}
     for page in pages():
         for target in links_of(page):
@@ -93,7 +93,7 @@ def outside_links() -> dict[str, list[str]]:
 
 
 def main() -> None:
-    """List the links that lead outside."""
+    """List the external links."""
     for target, places in outside_links().items():
         print(target, *sorted(set(places)), sep="\t")
 

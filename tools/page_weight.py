@@ -2,8 +2,8 @@
 
     python tools/page_weight.py report.html [more.html ...] [--rounds 5]
 
-Medians of several loads: bytes of the file, first paint, when the page can be used, when the last
-figure is drawn, and the processor time of the page's own thread.
+Medians of several loads: file size, first paint, time to interactive, time of the last figure, and
+processor time of the main thread of the page.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOW = "() => performance.now()"
 
 
 def load(browser: Browser, path: Path) -> tuple[float, float, float, float]:
-    """First paint, ready and drawn in milliseconds, and seconds of the main thread."""
+    """Return first paint, ready and drawn in milliseconds, and seconds of the main thread."""
     page = browser.new_page(viewport={"width": 1180, "height": 820})
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
@@ -37,7 +37,7 @@ def load(browser: Browser, path: Path) -> tuple[float, float, float, float]:
 
 
 def main() -> None:
-    """One line per page."""
+    """Print one line per page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pages", nargs="+", type=Path)
     parser.add_argument("--rounds", type=int, default=5)

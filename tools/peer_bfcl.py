@@ -1,7 +1,7 @@
 """What BFCL's checker of calls says: JSON lines in, JSON lines out.
 
-Runs in an environment of its own with bfcl-eval, whose many dependencies need not be there: the
-table of models, which only decides whether dots become underscores, is replaced.
+Runs in a separate environment with bfcl-eval, without its many dependencies: the table of models,
+which only determines whether dots become underscores, is replaced.
 """
 
 from __future__ import annotations

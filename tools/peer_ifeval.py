@@ -1,7 +1,7 @@
 """What lm-eval's IFEval checkers say: JSON lines in, JSON lines out.
 
-Runs in an environment of its own (lm-eval, langdetect, immutabledict, nltk), never in ours. Nothing
-is downloaded: the sentence splitter is left alone, and words are told apart without it.
+Runs in a separate environment (lm-eval, langdetect, immutabledict, nltk). Nothing is downloaded:
+the sentence splitter is not used, and words are split without it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _answer(example: utils.InputExample, response: str) -> list[bool] | str:
     try:
         strict = utils.test_instruction_following_strict(example, response)
         loose = utils.test_instruction_following_loose(example, response)
-    except Exception as error:  # noqa: BLE001, whatever it is, it is what we want to know
+    except Exception as error:  # any error is the result
         return f"{type(error).__name__}: {error}"
     return [strict.follow_all_instructions, loose.follow_all_instructions]
 

@@ -2,8 +2,8 @@
 
     python tools/peer_mergekit.py JOBS.json
 
-Runs in an environment of its own with mergekit, never in ours. A job names a configuration file and
-a folder; with `shared_masks` the random numbers of DARE are those of `shared_generator`.
+Runs in a separate environment with mergekit. A job names a configuration file and a folder; with
+`shared_masks` the random numbers of DARE are those of `shared_generator`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import torch
 
 
 def shared_generator(density: float) -> torch.Generator:
-    """Random numbers that both sides can make: from the density, which tells models apart."""
+    """Return random numbers that both sides can generate, from the density."""
     return torch.Generator().manual_seed(round(density * 1_000_000))
 
 
 @contextmanager
 def shared_masks() -> Iterator[list[float]]:
-    """Let torch.bernoulli follow `shared_generator`; yields the densities it was asked for."""
+    """Make torch.bernoulli use `shared_generator`; yield the requested densities."""
     asked: list[float] = []
     real = torch.bernoulli
 
@@ -43,7 +43,7 @@ def shared_masks() -> Iterator[list[float]]:
 
 
 def main() -> None:
-    """Do all jobs, and say of each whether it went well."""
+    """Do all jobs, and print whether each succeeded."""
     for job in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")):
         if job["shared_masks"]:
             with shared_masks() as asked:

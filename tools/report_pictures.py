@@ -2,7 +2,7 @@
 
     python tools/report_pictures.py [--demo demo/map] [--out docs/images]
 
-With --demo, which names what `make demo` left, also the picture of the README.
+With --demo, the output folder of `make demo`, also takes the picture of the README.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TASKS = {
 }  # fmt: skip
 WORDS = ("amber", "birch", "cedar", "dove", "elm", "fern", "grove", "heron", "iris", "juniper")
 KNOWN, STICKS, CUT = 0.7, 0.8, 0.4
-"""Shares: of items right at first, of wrong answers that stay the same, of long thoughts cut."""
+"""Shares: items right at first, wrong answers that stay the same, long thoughts that are cut."""
 LOST = {
     "sft": {"Math": 0.02, "World knowledge": 0.20, "Language": 0.08, "Culture": 0.28},
     "dpo": {"Math": 0.03, "World knowledge": 0.10, "Language": 0.03, "Code": 0.12},
@@ -44,11 +44,11 @@ GAINED = {
     "dpo": {"Language": 0.25, "Reasoning": 0.15},
     "rl": {"Math": 0.50, "Code": 0.30, "Reasoning": 0.45},
 }
-"""Shares of what was right (or wrong) at the stage before, by category; elsewhere 0.05."""
+"""Shares of right (or wrong) items of the previous stage, by category; 0.05 elsewhere."""
 
 
 def answers(stages: Sequence[str]) -> dict[str, pa.Table]:
-    """A run of each stage, every stage starting from the one before."""
+    """Return a run of each stage, each starting from the previous one."""
     draw = random.Random(5)
     places = [(task, number) for task in TASKS for number in range(ITEMS)]
     right = {place: draw.random() < KNOWN for place in places}
@@ -73,7 +73,7 @@ def _row(stage: str, task: str, number: int, draw: random.Random, *, well: bool)
     options = [WORDS[(3 * number + step) % 10] for step in range(4)]
     gold = options[number % 4]
     wrong = [each for each in options if each != gold]
-    # Who is wrong twice is mostly wrong in the same way.
+    # An item that is wrong twice usually has the same wrong answer.
     chosen = gold if well else wrong[number % 3 if draw.random() < STICKS else draw.randrange(3)]
     cut = stage == "rl" and not well and draw.random() < CUT
     clue = f"the {task} of item {number} leave {options[0]} and {chosen}"
@@ -98,7 +98,7 @@ def _row(stage: str, task: str, number: int, draw: random.Random, *, well: bool)
 
 
 def reports(folder: Path, demo: Path | None) -> dict[str, str]:
-    """Addresses of a report of each kind."""
+    """Return the addresses of a report of each kind."""
     names = ("sft", "dpo", "rl")
     paths = {name: folder / f"{name}.parquet" for name in ("base", *names)}
     for name, table in answers(names).items():
@@ -118,7 +118,7 @@ def reports(folder: Path, demo: Path | None) -> dict[str, str]:
 
 
 def launch(playwright: Playwright) -> Browser:
-    """The Chromium of this machine."""
+    """Start the Chromium of this machine."""
     found = shutil.which("chromium") or shutil.which("google-chrome")
     return playwright.chromium.launch(
         executable_path=found, args=["--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
@@ -128,7 +128,7 @@ def launch(playwright: Playwright) -> Browser:
 def opened(
     browser: Browser, address: str, *, wide: int = 1180, tall: int = 820, **options: Any
 ) -> Page:
-    """A page on which everything is drawn."""
+    """Return a page with all figures drawn."""
     page = browser.new_page(viewport={"width": wide, "height": tall}, **options)
     page.goto(address)
     page.wait_for_selector("body[data-ready][data-figures]", state="attached")
@@ -136,7 +136,7 @@ def opened(
 
 
 def take(browser: Browser, found: dict[str, str], out: Path) -> None:
-    """Every picture."""
+    """Take every picture."""
     if "demo" in found:
         opened(browser, found["demo"], wide=1280, tall=860).screenshot(path=out / "report.png")
     dark = opened(browser, found["pair"], color_scheme="dark")
@@ -157,7 +157,7 @@ def take(browser: Browser, found: dict[str, str], out: Path) -> None:
 
 
 def main() -> None:
-    """Make the reports, take the pictures."""
+    """Write the reports and take the pictures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--demo", type=Path)
     parser.add_argument("--out", type=Path, default=IMAGES)

@@ -24,7 +24,7 @@ SPINNER = re.compile(r"\r?[\u2800-\u28ff] [^\n\r\u2800-\u28ff]*?\.\.\.\r?")
 
 
 def execute(folder: Path) -> Any:
-    """The notebook with the outputs of a run in a folder; a cell that fails is an error."""
+    """Run the notebook in a folder and return it with outputs; a cell that fails is an error."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     environment = {**os.environ, "PATH": path, "COLUMNS": "100"}
@@ -40,7 +40,7 @@ def execute(folder: Path) -> Any:
 
 
 def main() -> None:
-    """Run it and write it."""
+    """Run and write the notebook."""
     with tempfile.TemporaryDirectory() as folder:
         notebook = execute(Path(folder))
     notebook.metadata = nbformat.from_dict(
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def _joined(outputs: list[Any]) -> list[Any]:
-    """What a cell printed as one text, without colours and animations of a terminal."""
+    """Join the printed output of a cell, without colours and animations of a terminal."""
     printed = "".join(output.text for output in outputs if output.output_type == "stream")
     text = CONTROL.sub("", SPINNER.sub("", CONTROL.sub("", printed))).strip("\r\n")
     streams = [nbformat.v4.new_output("stream", name="stdout", text=f"{text}\n")] if text else []

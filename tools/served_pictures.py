@@ -32,7 +32,7 @@ PARENTS = {"base": None, "sft": "base", "dpo": "sft", "rl": "dpo"}
 
 
 def write_runs(folder: Path) -> None:
-    """Run folders that know their parents."""
+    """Write run folders with their parents."""
     for name, table in answers(("sft", "dpo", "rl")).items():
         stage, date = STAGES[name]
         info = RunInfo(
@@ -47,7 +47,7 @@ def write_runs(folder: Path) -> None:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
-    """The command as a process; its address."""
+    """Start the command as a process; yield its address."""
     code = "from forgetmap.cli.main import script; script()"
     call = [sys.executable, "-c", code, "serve", str(folder), "--no-cache"]
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
@@ -60,7 +60,7 @@ def serving(folder: Path) -> Iterator[str]:
 
 
 def opened(browser: Browser, address: str, width: int = 1180, height: int = 820) -> Page:
-    """The start page."""
+    """Open the start page."""
     page = browser.new_page(viewport={"width": width, "height": height})
     page.goto(address)
     page.locator("#lineage").get_by_role("link", name="against base").wait_for()
@@ -70,7 +70,7 @@ def opened(browser: Browser, address: str, width: int = 1180, height: int = 820)
 
 
 def compared(page: Page) -> Page:
-    """The page of a comparison."""
+    """Open the page of a comparison."""
     page.locator("#lineage").get_by_role("link", name="against base").click()
     page.wait_for_selector("#headline", timeout=120_000)
     page.wait_for_selector("body[data-figures=drawn]", timeout=120_000)
@@ -78,7 +78,7 @@ def compared(page: Page) -> Page:
 
 
 def take(browser: Browser, address: str, out: Path) -> None:
-    """Start page, comparison, filtered list, item, and the list on a phone."""
+    """Take start page, comparison, filtered list, item, and the list on a phone."""
 
     def picture(page: Page, name: str) -> None:
         page.screenshot(path=out / f"serve-{name}.png")
@@ -101,7 +101,7 @@ def take(browser: Browser, address: str, out: Path) -> None:
 
 
 def main() -> None:
-    """Take them all."""
+    """Take all pictures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=IMAGES)
     out = parser.parse_args().out

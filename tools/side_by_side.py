@@ -16,7 +16,7 @@ SEED = 11
 
 @dataclass(frozen=True)
 class Scene:
-    """What happens, and how the models answer."""
+    """A simulation: losses, and how the models answer."""
 
     title: str
     task: fm.SimulatedTask
@@ -47,7 +47,7 @@ SCENES = (
 
 
 def side_by_side_page() -> str:
-    """The page."""
+    """Return the page."""
     rows = [_row(scene) for scene in SCENES]
     heads = (
         "what happened",

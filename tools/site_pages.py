@@ -1,7 +1,7 @@
 """Hooks of mkdocs: the pages of the site that are no files of docs, and links that leave docs.
 
-The home page is the README, the tutorial is the notebook, the pages of Python packages come from
-docstrings, which griffe reads without importing anything. Files of the repository that are no
+The home page is the README, the tutorial is the notebook, and the pages of Python packages come
+from docstrings, which griffe reads without importing anything. Files of the repository that are not
 pages have no address on the site: a link to one becomes its path.
 """
 
@@ -29,16 +29,16 @@ MOVED = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "vulnerabilities.md",
 }
-"""Pages at the top of the repository -> their place on the site."""
+"""Pages at the top of the repository -> their paths on the site."""
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 MERMAID = re.compile(r"```mermaid\n.*?```", re.DOTALL)
 PRIVATE = {"cli", "__main__", "pytest_plugin", "doctor"}
-"""Parts of the package that are commands, not Python to call."""
+"""Modules for commands, not for Python users."""
 
 
 def on_config(config: Any) -> Any:
-    """Commands and packages in the list of pages."""
-    # It starts ruff for every signature, which is half of the time of a build.
+    """Add commands and packages to the list of pages."""
+    # By default it runs ruff for every signature, which takes half of the build time.
     setattr(rendering, "_get_formatter", lambda: break_signature)  # noqa: B010  # a private name
     config["mdx_configs"]["toc"]["slugify"] = slug  # links work on GitHub and here
     reference = next(each["Reference"] for each in config["nav"] if "Reference" in each)
@@ -50,7 +50,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """The pages that are made here."""
+    """Add the generated pages."""
     made = {place: (ROOT / name).read_text("utf-8") for name, place in MOVED.items()}
     made = {place: _from_top(text) for place, text in made.items()}
     made["tutorial.md"] = notebook_page(ROOT / "docs" / "tutorial.ipynb")
@@ -62,9 +62,9 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: object) -> str:
-    """Links that leave docs as paths, and layers as boxes."""
+    """Replace links that leave docs by paths, and the layers by boxes."""
     if page.parent is None:
-        page.meta.setdefault("hide", ["navigation"])  # a list of one
+        page.meta.setdefault("hide", ["navigation"])  # a list with one entry
     markdown = MERMAID.sub(lambda _: layers(), markdown)
     depth = page.file.src_uri.count("/")
     markdown = LINK.sub(lambda match: _link(match, depth), markdown)
@@ -72,7 +72,7 @@ def on_page_markdown(markdown: str, page: Any, **_: object) -> str:
 
 
 def packages() -> list[str]:
-    """Packages with names for users."""
+    """Return packages with public names."""
     return [
         name
         for name in sorted(_purposes())
@@ -81,7 +81,7 @@ def packages() -> list[str]:
 
 
 def root_page() -> str:
-    """What `import forgetmap as fm` has."""
+    """Return the page of `import forgetmap as fm`."""
     rows = [f"| [`forgetmap.{name}`]({name}.md) | {_purposes()[name]} |" for name in packages()]
     table = "\n".join(["| package | |", "|---|---|", *rows])
     return (
@@ -92,12 +92,12 @@ def root_page() -> str:
 
 
 def package_page(name: str) -> str:
-    """The names in `__all__` of a package."""
+    """Return the page of the names in `__all__` of a package."""
     return f"# forgetmap.{name}\n\n::: forgetmap.{name}\n"
 
 
 def break_signature(code: str, length: int) -> str:
-    """A line per parameter, where a signature would be too long for one."""
+    """Put each parameter on its own line if a signature is too long."""
     code = " ".join(code.split())
     opened = code.find("(")
     if len(code) <= length or not code.startswith("def ") or opened < 0:
@@ -117,7 +117,7 @@ def break_signature(code: str, length: int) -> str:
 
 
 def layers() -> str:
-    """The layers of the architecture, the highest first."""
+    """Return the layers of the architecture, the highest first."""
     rows = [
         "".join(f"<span><b>{name}</b> {_plain(purpose)}</span>" for name, purpose in layer.items())
         for layer in reversed(LAYERS)
@@ -140,7 +140,7 @@ def _all_names(name: str) -> list[str]:
 
 
 def _from_top(text: str) -> str:
-    """A page of the top of the repository, with links as from docs."""
+    """Return a page from the top of the repository, with links relative to docs."""
 
     def moved(match: re.Match[str]) -> str:
         mark, label, target = match.groups()

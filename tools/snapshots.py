@@ -1,7 +1,7 @@
 """Writes or checks the snapshots of JSON output and report payloads.
 
-.venv/bin/python tools/snapshots.py --check            every difference, by JSON path
-.venv/bin/python tools/snapshots.py --write            rewrite what changed
+.venv/bin/python tools/snapshots.py --check            list every difference by JSON path
+.venv/bin/python tools/snapshots.py --write            rewrite changed snapshots
 .venv/bin/python tools/snapshots.py --write drift      only commands or cases with this in the name
 """
 
@@ -19,7 +19,7 @@ from snapshot_store import SNAPSHOTS, difference, path_of, read, write
 
 
 def main() -> int:
-    """Exit code 1 where a check finds a difference."""
+    """Return exit code 1 if a check finds a difference."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--write", action="store_true", help="rewrite the snapshots that changed")

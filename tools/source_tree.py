@@ -21,9 +21,9 @@ class Import(NamedTuple):
     """One name that a file takes from a module of the tree."""
 
     module: str
-    """Dotted name, also where the import is relative."""
+    """Dotted name, also for relative imports."""
     name: str | None
-    """None where the module itself is imported."""
+    """None if the module itself is imported."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class SourceFile:
     tree: ast.Module
     is_init: bool
     nodes: list[ast.AST]
-    """Every node of the tree; walking a tree costs as much as parsing it."""
+    """Every node of the tree, because walking a tree costs as much as parsing it."""
 
     @property
     def package(self) -> str:
-        """First-level package or module below the root; the root's own name for the root."""
+        """First-level package or module below the root; for the root, its own name."""
         return self.module.split(".")[1] if "." in self.module else self.module
 
     @cached_property
@@ -49,7 +49,7 @@ class SourceFile:
 
     @cached_property
     def listed_names(self) -> list[str] | None:
-        """`__all__`; None where there is none or it is not a literal list of strings."""
+        """`__all__`; None if it is missing or not a literal list of strings."""
         assignment = self.definition("__all__")
         if not isinstance(assignment, ast.Assign | ast.AnnAssign) or assignment.value is None:
             return None
@@ -61,7 +61,7 @@ class SourceFile:
 
     @cached_property
     def typing_imports(self) -> dict[str, Import]:
-        """What is imported under `if TYPE_CHECKING:`, by the name it has here."""
+        """Imports under `if TYPE_CHECKING:`, by local name."""
         blocks = [
             node
             for node in self.tree.body
@@ -75,7 +75,7 @@ class SourceFile:
 
     @cached_property
     def is_door(self) -> bool:
-        """Whether the file only lists names: no function or class, nothing of ours imported."""
+        """Whether the file only lists names: no function or class, no runtime import of ours."""
         at_run_time = set(self.imports) - set(self.typing_imports.values())
         root = self.module.split(".", maxsplit=1)[0]
         allowed = {Import(f"{root}._lazy", "load_on_use")}
@@ -88,11 +88,11 @@ class SourceFile:
         )
 
     def definition(self, name: str) -> ast.stmt | None:
-        """The last statement at module level that makes this name: the first may be an overload."""
+        """Return the last top-level statement that defines a name: the first may be an overload."""
         return next((node for node in reversed(self.tree.body) if name in _names_made(node)), None)
 
     def is_documented(self, name: str) -> bool:
-        """Whether a docstring, a string below or a comment says what a name of this file is."""
+        """Whether a name has a docstring, a string below or a comment."""
         node = self.definition(name)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             return ast.get_docstring(node) is not None
@@ -107,10 +107,10 @@ class SourceFile:
         return above.startswith("#") or any("  # " in line for line in own)
 
     def modules_in_strings(self) -> Iterator[tuple[str, bool]]:
-        """Dotted names below the root in strings, and whether `import_module` is given them.
+        """Yield dotted names below the root in strings, and whether `import_module` gets them.
 
-        Code in strings counts, such as what a fresh interpreter is told to run. Of an f-string only
-        its beginning is known.
+        Code in strings counts, such as code for a new interpreter. Of an f-string only the
+        beginning is known.
         """
         root = self.module.split(".", maxsplit=1)[0]
         to_import = {
@@ -152,12 +152,12 @@ class SourceFile:
 
 
 Tree: TypeAlias = Mapping[str, SourceFile]
-"""Files by dotted name; a package under its own name stands for its `__init__.py`."""
+"""Files by dotted name; the name of a package stands for its `__init__.py`."""
 
 
 def read_tree(folder: Path) -> Tree:
-    """Every module of the package in `folder`, whose name is the root of all dotted names."""
-    # Every node stays, so the collector would only look through all of them again and again.
+    """Read every module of the package in `folder`, whose name is the root of all dotted names."""
+    # All nodes are kept, so garbage collection would only scan them repeatedly.
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -178,7 +178,7 @@ def _read_file(folder: Path, path: Path) -> SourceFile:
 
 
 def resolve(tree: Tree, source: Import) -> str | None:
-    """The module that an import leads to in the end, through doors; None if there is none."""
+    """Return the module that an import finally leads to, through doors; None if there is none."""
     if source.name and f"{source.module}.{source.name}" in tree:
         return f"{source.module}.{source.name}"
     file = tree.get(source.module)
@@ -190,7 +190,7 @@ def resolve(tree: Tree, source: Import) -> str | None:
 
 
 def home_of(tree: Tree, module: str, name: str) -> SourceFile | None:
-    """The file that makes a name which a module offers, through all doors and re-exports."""
+    """Return the file that defines a name of a module, through all doors and re-exports."""
     file = tree.get(module)
     while file is not None and file.definition(name) is None:
         source = next((item for item in file.imports if item.name == name), None)
@@ -199,13 +199,13 @@ def home_of(tree: Tree, module: str, name: str) -> SourceFile | None:
 
 
 def packages_used(file: SourceFile) -> set[str]:
-    """First-level packages, other than its own and the root, that a file imports."""
+    """Return the first-level packages that a file imports, except its own and the root."""
     used = {source.module.split(".")[1] for source in file.imports if "." in source.module}
     return used - {file.package}
 
 
 def names_past_doors(tree: Tree) -> list[str]:
-    """Names taken from another package in any way but `from root.package import listed_name`."""
+    """Return imports from another package other than `from root.package import listed_name`."""
     return [
         f"{file.module} takes {source.module}{f'.{source.name}' if source.name else ''}"
         for file in tree.values()
@@ -215,7 +215,7 @@ def names_past_doors(tree: Tree) -> list[str]:
 
 
 def string_imports(tree: Tree) -> list[str]:
-    """Modules of other packages that are named in strings."""
+    """Return modules of other packages that are named in strings."""
     return [
         f"{file.module} names {module}"
         for file in tree.values()
@@ -226,7 +226,7 @@ def string_imports(tree: Tree) -> list[str]:
 
 
 def cycles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """Groups of nodes that lead to each other, each group sorted."""
+    """Return groups of nodes that lead to each other, each group sorted."""
     reach = {node: _reachable(node, edges) for node in edges}
     groups = {
         tuple(sorted(other for other in reach[node] if node in reach.get(other, ())))
@@ -237,7 +237,7 @@ def cycles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
 
 
 def module_edges(tree: Tree) -> dict[str, set[str]]:
-    """Which modules each module leads to. Doors are no stops: they lead on to what they list."""
+    """Return the modules that each module leads to; doors lead on to the modules they list."""
     return {
         file.module: {
             target
@@ -250,7 +250,7 @@ def module_edges(tree: Tree) -> dict[str, set[str]]:
 
 
 def package_edges(tree: Tree) -> dict[str, set[str]]:
-    """Which first-level packages each package leads to, the root left out."""
+    """Return the first-level packages that each package leads to, without the root."""
     edges: dict[str, set[str]] = {}
     for file in tree.values():
         if "." in file.module:
@@ -259,7 +259,7 @@ def package_edges(tree: Tree) -> dict[str, set[str]]:
 
 
 def repeated_classes(tree: Tree) -> list[str]:
-    """Names that several classes share."""
+    """Return names of more than one class."""
     counts = Counter(
         node.name for file in tree.values() for node in file.nodes if isinstance(node, ast.ClassDef)
     )
@@ -267,7 +267,7 @@ def repeated_classes(tree: Tree) -> list[str]:
 
 
 def undocumented_names(tree: Tree) -> list[str]:
-    """Listed names without a docstring, a string below or a comment, as `package.name`."""
+    """Return listed names without a docstring, a string below or a comment, as `package.name`."""
     bare = set()
     for file in tree.values():
         for name in file.listed_names or ():
@@ -278,7 +278,7 @@ def undocumented_names(tree: Tree) -> list[str]:
 
 
 def faulty_doors(tree: Tree) -> list[str]:
-    """What is wrong with the lists of names of packages."""
+    """Return faults in the lists of names of packages."""
     faults = []
     for file in tree.values():
         has_list = file.definition("__all__") is not None
@@ -297,7 +297,7 @@ def faulty_doors(tree: Tree) -> list[str]:
 
 
 def _package(source: Import) -> str:
-    """First-level package that an import leads to; the root's own name for the root."""
+    """Return the first-level package of an import; for the root, its own name."""
     return source.module.split(".")[:2][-1]
 
 

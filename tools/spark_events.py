@@ -15,15 +15,15 @@ class SparkWork:
     """Sums over the tasks of some jobs.
 
     Attributes:
-        jobs: that were started.
-        stages: that were finished.
-        tasks: that were finished.
-        rows_read: from files, not from what was shuffled or kept.
-        shuffle_bytes: written for other tasks.
-        shuffle_rows: likewise.
-        spilled_bytes: to disk, where memory was too small.
-        cpu_seconds: of executors.
-        largest_share: of all rows that one task of a shuffle read.
+        jobs: started jobs.
+        stages: finished stages.
+        tasks: finished tasks.
+        rows_read: rows read from files, not from shuffles or caches.
+        shuffle_bytes: bytes written for other tasks.
+        shuffle_rows: rows written for other tasks.
+        spilled_bytes: bytes spilled to disk for lack of memory.
+        cpu_seconds: processor time of executors.
+        largest_share: largest share of shuffled rows that one task read.
     """
 
     jobs: int
@@ -37,12 +37,12 @@ class SparkWork:
     largest_share: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values for JSON."""
         return asdict(self)
 
 
 def log_settings(folder: Path) -> dict[str, str]:
-    """Settings of a session that writes its events into a folder, as they happen."""
+    """Return settings of a session that writes its events into a folder immediately."""
     folder.mkdir(parents=True, exist_ok=True)
     return {
         "spark.eventLog.enabled": "true",
@@ -53,19 +53,19 @@ def log_settings(folder: Path) -> dict[str, str]:
 
 
 def read_events(folder: Path) -> list[dict[str, Any]]:
-    """All events so far of the only session that wrote into a folder."""
+    """Return all events so far of the only session that writes into a folder."""
     return [event for path in sorted(folder.iterdir()) for event in _events(path)]
 
 
 def _events(path: Path) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8") as file:
         for line in file:
-            if line.endswith("\n"):  # the last one may be half written
+            if line.endswith("\n"):  # the last one may be incomplete
                 yield json.loads(line)
 
 
 def sum_work(events: list[dict[str, Any]]) -> SparkWork:
-    """What was done in these events."""
+    """Return the sums over these events."""
     kinds = Counter(event["Event"] for event in events)
     ends = [event for event in events if event["Event"] == "SparkListenerTaskEnd"]
     tasks = [event["Task Metrics"] for event in ends if event.get("Task Metrics")]

@@ -2,8 +2,8 @@
 
     python tools/study_pictures.py [--site FOLDER] [--out docs/images]
 
-Sites are of the published values, and of a made-up study that has items; with --site both stay
-there, to be looked at.
+The sites are of the published values, and of a made-up study with items; with --site both are kept
+there.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ STAGES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 PARENTS = {"code": "", "it": "", "r-few": "-it", "r-many": "-it"}
 STAGE = 2
-"""Place of the stage that is shown."""
+"""Index of the stage that is shown."""
 MISSING = "cedar-3b-r-many"
-"""Declared, and never evaluated."""
+"""A declared model that was never evaluated."""
 
 
 def write_example(folder: Path) -> Path:
-    """A study of two families in three sizes and four stages, with merges and a gap; its file."""
+    """Write a study of two families in three sizes and four stages, with merges and a gap."""
     random = np.random.default_rng(3)
     parts = ['name = "example"\ntitle = "A made-up study"\nmargin = 0.15\n']
     known: dict[str, NDArray[np.bool_]] = {}
@@ -78,7 +78,7 @@ def _trained(
 ) -> NDArray[np.bool_]:
     worst = np.asarray([category == facts["worst"] for category in TASKS.values()])[:, None]
     lost = facts["lost"] * (1.0 - 0.12 * np.log2(size)) * np.where(worst, 2.2, 0.8)
-    # Some items are lost by whoever is trained.
+    # Some items are lost by every training.
     fragile = (np.arange(known.size).reshape(known.shape) % 17 == 0) * 0.35
     draws = random.random(known.shape)
     knows: NDArray[np.bool_] = np.where(known, draws > lost + fragile, draws < facts["gained"])
@@ -125,7 +125,7 @@ def _row(model: str, task: str, number: int, well: bool) -> dict[str, Any]:  # n
 def opened(
     browser: Browser, address: str, *, wide: int = 1180, tall: int = 860, **more: Any
 ) -> Page:
-    """A page on which everything is drawn."""
+    """Return a page with all figures drawn."""
     page = browser.new_page(viewport={"width": wide, "height": tall}, **more)
     page.goto(address)
     page.wait_for_selector("body[data-ready][data-sections]", state="attached")
@@ -133,7 +133,7 @@ def opened(
 
 
 def take(browser: Browser, published: Path, example: Path, out: Path) -> None:
-    """The pictures of the docs: what two papers published, and items of the made-up study."""
+    """Take the pictures of the docs: published values, and items of the made-up study."""
     start = published.as_uri()
     opened(browser, start, tall=900).screenshot(path=out / "study-start.png")
     heat = opened(browser, start, tall=1000)
@@ -150,7 +150,7 @@ def take(browser: Browser, published: Path, example: Path, out: Path) -> None:
 
 
 def main() -> None:
-    """Make both sites, take the pictures."""
+    """Write both sites and take the pictures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--site", type=Path)
     parser.add_argument("--out", type=Path, default=IMAGES)

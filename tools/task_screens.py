@@ -2,7 +2,7 @@
 
     python tools/task_screens.py
 
-Each command is a process of its own in a folder with small runs, logs and models.
+Each command runs as a process in a folder with small runs, logs and models.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SCREEN = re.compile(r"\n\n[\d.]+ s:\n\n```text\n.*?\n```", re.DOTALL)
 
 
 def screen_of(command: str, folder: Path, server: str) -> tuple[str, float]:
-    """What a command printed, and its seconds of processor time."""
+    """Return the output of a command, and its seconds of processor time."""
     typed = SERVERS.sub(server, command)
     if any(typed.startswith("forgetmap " + " ".join(path)) for path in EVALUATE):
         typed += " --limit 1 --max-new-tokens 4" + " --scoring generate" * ("http" in command)
@@ -61,7 +61,7 @@ def _spent() -> float:
 
 
 def main() -> None:
-    """Run the page and write its screens."""
+    """Run the commands of the page and write their output."""
     PAGE.write_text(SCREEN.sub("", PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     text = PAGE.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as place, scripted_server(any_model) as server:

@@ -15,13 +15,13 @@ import forgetmap as fm
 from forgetmap.cli.main import cli
 from forgetmap.comparison.render import print_comparison
 
-# The fonts of rich's template are fetched from the network; any monospace font will do.
+# The template of rich loads fonts from the network; any monospace font will do.
 FORMAT = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "compare.svg"
 
 
 def main() -> None:
-    """Simulate as `make demo` does and draw the comparison."""
+    """Simulate as in `make demo` and draw the comparison."""
     with tempfile.TemporaryDirectory() as folder:
         out = f"{folder}/demo"
         CliRunner().invoke(cli, ["simulate", "--out", out, "--seed", "1"], catch_exceptions=False)

@@ -2,9 +2,10 @@
 
 usage: python tools/test_install.py [KIND...]     core, run, drift, serve; all of them if left out
 
-What tests/integration/test_installations.py does with hidden packages, done for real: `pip install`
-from the checkout, every file as requirements.lock has it, then tests/support/walk_commands.py with
-the Python of that environment.
+The same as tests/integration/test_installations.py with hidden packages, but with real
+environments:
+`pip install` from the checkout, every file as in requirements.lock, then
+tests/support/walk_commands.py with the Python of that environment.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ KINDS = ("core", "run", "drift", "serve")
 
 
 def walk(kind: str, folder: Path) -> bool:
-    """Whether every command works or says what to install."""
+    """Whether every command works or names the package to install."""
     environment = folder / kind
     venv.create(environment, with_pip=True)
     python = environment / "bin" / "python"
@@ -46,7 +47,7 @@ def walk(kind: str, folder: Path) -> bool:
 
 
 def main() -> int:
-    """Walk through all kinds; 1 if one has faults."""
+    """Check all kinds; return 1 if one has faults."""
     kinds = sys.argv[1:] or KINDS
     with tempfile.TemporaryDirectory(prefix="forgetmap-install-") as folder:
         outcomes = [walk(kind, Path(folder)) for kind in kinds]

@@ -3,7 +3,7 @@
     .venv/bin/python tools/theory_table.py                  tries all claims, a few minutes
     .venv/bin/python tools/theory_table.py claims.json      takes `theory verify --controls --json`
 
-Exits with 1, and writes nothing, where a claim fails or a control is not noticed.
+Exits with 1 and writes nothing if a claim fails or a control is not detected.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ START, END = "<!-- claims: written by `make verify-theory` -->\n", "<!-- end of 
 
 
 def main() -> None:
-    """Try the claims and write the table."""
+    """Verify the claims and write the tables."""
     rows = read_or_verify()
     bad = [row["id"] for row in rows if not row["passed"] or row["control_passed"] is not False]
     if bad:
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def read_or_verify() -> list[dict[str, Any]]:
-    """Outcomes of all claims with controls."""
+    """Return the outcomes of all claims with controls."""
     if len(sys.argv) > 1:
         text = Path(sys.argv[1]).read_text(encoding="utf-8")
     else:
@@ -45,7 +45,7 @@ def read_or_verify() -> list[dict[str, Any]]:
 
 
 def all_checks(rows: list[dict[str, Any]]) -> str:
-    """The page of all checks."""
+    """Return the page of all checks."""
     cells = [
         (row["id"], check["name"], f"{check['measured']:.5g}", wanted(check))
         for row in rows
@@ -61,13 +61,13 @@ def all_checks(rows: list[dict[str, Any]]) -> str:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """One row per claim."""
+    """Return one row per claim."""
     heads = ("id", "claim", *verification.OUTCOME_COLUMNS)
     return verification.markdown_table(heads, (line(row) for row in rows))
 
 
 def line(row: dict[str, Any]) -> tuple[str, ...]:
-    """A claim with the check that came nearest to failing."""
+    """Return a claim with its weakest check."""
     passed = sum(check["passed"] for check in row["checks"])
     return (
         row["id"],
@@ -81,7 +81,7 @@ def line(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def wanted(check: dict[str, Any]) -> str:
-    """What a check asks for."""
+    """Return the expectation of a check."""
     return verification.expected_words(check["relation"], check["expected"], check["tolerance"])
 
 

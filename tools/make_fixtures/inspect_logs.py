@@ -3,10 +3,10 @@
     python -m venv v && v/bin/pip install inspect_ai==0.3.285 torch transformers accelerate
     v/bin/python tools/make_fixtures/inspect_logs.py
 
-Runs offline in a minute. The model is Inspect's mock, which says what is written down here, and
-for one log a tiny Llama that says one word. Ids, times and hashes differ from run to run;
-what the tests expect (`expected.jsonl`, written by hand) does not. Tracebacks are emptied, for they
-name paths of the machine.
+Runs offline in a minute. The model is Inspect's mock, which gives the answers below, and for one
+log a tiny Llama that answers with one word. Ids, times and hashes differ from run to run; the
+expectations of the tests (`expected.jsonl`, written by hand) do not. Tracebacks are emptied,
+because they contain paths of the machine.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ from inspect_ai.solver import (  # noqa: E402
 )
 
 ZSTANDARD = 93
-"""How Inspect packs the members of an archive; the zipfile module learns it from Inspect."""
+"""Compression of members in archives of Inspect; the zipfile module gets it from Inspect."""
 _TRACEBACK = re.compile(rb'("traceback(?:_ansi)?": ?)"(?:[^"\\]|\\.)*"')
 _PACKAGES = re.compile(rb"/(?:[\w.+-]+/)+(?=site-packages/)")
 
@@ -85,11 +85,11 @@ SHAPES = {
     "red": ("What is mixed with yellow to get orange?", ["red", "blue", "green"], "A"),
 }
 SAID = {"square": "four", "circle": "star", "even": "two and four", "red": None}
-"""Which option the mock names; nothing readable where there is None."""
+"""Option that the mock names; None is an unreadable answer."""
 
 
 def main() -> None:
-    """Make every log anew."""
+    """Create every log."""
     epochs, scores = _match_with_epochs(), _many_kinds_of_scores()
     _keep("zstd-epochs", epochs)
     _keep("json-choices", _choices())
@@ -101,7 +101,7 @@ def main() -> None:
 
 
 def _match_with_epochs() -> Path:
-    """Three items, asked twice; numbers for ids; settings that decide the answers."""
+    """Three items, evaluated twice, with numbers as ids and settings that determine the answers."""
     said = {question: iter(answers) for question, answers in CAPITALS.items()}
     targets = ["Brimm", "Dorn", "Hollow"]
     dataset = [
@@ -120,7 +120,7 @@ def _match_with_epochs() -> Path:
 
 
 def _choices() -> Path:
-    """Multiple choice, options shuffled when the dataset is read, written as `.json`."""
+    """Multiple choice with shuffled options, written as `.json`."""
     samples = [
         Sample(id=name, input=question, choices=list(options), target=target)
         for name, (question, options, target) in SHAPES.items()
@@ -137,7 +137,7 @@ def _choices() -> Path:
 
 
 def _letters(messages: list[ChatMessage]) -> str:
-    """The letters of the options the mock names."""
+    """Return the letters of the options that the mock names."""
     asked = messages[-1].text
     name = next(name for name, (question, _, _) in SHAPES.items() if question in asked)
     wanted = SAID[name]
@@ -149,7 +149,7 @@ def _letters(messages: list[ChatMessage]) -> str:
 
 @scorer(metrics={"right": [accuracy()], "length": [mean()]})  # type: ignore[untyped-decorator]
 def two_values() -> Scorer:
-    """A scorer that gives two values, one text and one that is missing."""
+    """A scorer with two values, one text and one missing value."""
 
     async def score(state: TaskState, target: Target) -> Score:
         said = state.output.completion
@@ -161,7 +161,7 @@ def two_values() -> Scorer:
 
 @scorer(metrics=[mean()])  # type: ignore[untyped-decorator]
 def unsure() -> Scorer:
-    """A scorer that gives a grade, a word, a numeric text, a list, or nothing."""
+    """A scorer that returns a grade, a word, a numeric text, a list, or nothing."""
     values: dict[str, Any] = {
         "partial": "P",
         "none": "N",
@@ -180,7 +180,7 @@ def unsure() -> Scorer:
 
 @solver  # type: ignore[untyped-decorator]
 def failing() -> Solver:
-    """Fails on the sample that asks for it."""
+    """A solver that fails on a marked sample."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         if state.sample_id == "error":
@@ -212,14 +212,14 @@ def _many_kinds_of_scores() -> Path:
 
 
 def _kind(name: str) -> Sample:
-    """A sample; one of them is a conversation, one has a question longer than a summary keeps."""
+    """Return a sample; one is a conversation, one has a question longer than summaries keep."""
     question = f"Say {name}." if name != "long" else f"Say long. {'Please. ' * 800}"
     messages = [ChatMessageSystem(content="Be brief."), ChatMessageUser(content=question)]
     return Sample(id=name, input=messages if name == "word" else question, target=[name, "other"])
 
 
 def _thinking(messages: list[ChatMessage]) -> ModelOutput:
-    """Says what it is asked to say; once it thinks before it does."""
+    """Answer as requested; once with thinking before."""
     wanted = messages[-1].text.split()[1].rstrip(".")
     if wanted != "text":
         return ModelOutput.from_content("mock", wanted)
@@ -233,7 +233,7 @@ def _by(reason: str) -> ProvenanceData:
 
 
 def _chunked(source: Path) -> Path:
-    """The same log with its samples in pieces, but for one that stays whole."""
+    """The same log with its samples in chunks, except one."""
     folder = source.parent / "chunked"
     convert_eval_logs_to_chunked(str(source), str(folder), chunk_size=2, attachments_chunk_bytes=64)
     path = folder / source.name
@@ -247,7 +247,7 @@ def _chunked(source: Path) -> Path:
 
 
 def _cut_off(source: Path) -> Path:
-    """What a run that was killed leaves: no header, no summary of all samples, one sample less."""
+    """The log of a killed run: no header, no summaries of all samples, one sample less."""
     last = {
         "header.json",
         "summaries.json",
@@ -260,9 +260,9 @@ def _cut_off(source: Path) -> Path:
 
 
 def _build_old_log() -> None:
-    """As versions before 0.3.70 wrote it: deflated, summaries without options and answers.
+    """A log as written by versions before 0.3.70: deflated, summaries without options and answers.
 
-    Not made by them, but built from their source.
+    It is built from their source, not by running them.
     """
     sample: dict[str, Any] = {
         "id": 1,
@@ -301,7 +301,7 @@ def _build_old_log() -> None:
 
 
 def _tiny_local_model() -> Path:
-    """A model whose weights know one word."""
+    """Create a model whose weights know one word."""
     _save_tiny_model(Path("tiny-llama"))
     samples = [Sample(input=f"one plus {word}", target=word) for word in ("one", "two")]
     task = Task(dataset=MemoryDataset(samples, name="sums"), scorer=match(), name="sums")
@@ -311,7 +311,7 @@ def _tiny_local_model() -> Path:
 
 
 def _save_tiny_model(folder: Path) -> None:
-    """Whatever it is asked it says `two`."""
+    """Save a model that answers everything with `two`."""
     import torch  # only this log needs it
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import (
@@ -353,12 +353,12 @@ def _run(
     form: str = "eval",
     **settings: Any,
 ) -> Path:
-    """Ask the mock, one sample after the other; the place of the log."""
+    """Run the mock on one sample after the other; return the path of the log."""
 
     def output(messages: list[ChatMessage], *_: object) -> ModelOutput:
         said = answer(messages)
         made = said if isinstance(said, ModelOutput) else ModelOutput.from_content("mock", said)
-        # Without it the mock counts tokens with a vocabulary from the network.
+        # Otherwise the mock counts tokens with a vocabulary from the network.
         made.usage = ModelUsage(input_tokens=11, output_tokens=3, total_tokens=14)
         return made
 

@@ -3,9 +3,9 @@
     python -m venv v && v/bin/pip install "lm_eval[hf]==0.4.13" torch transformers
     v/bin/python tools/make_fixtures/lm_eval_logs.py
 
-Runs offline in a minute, on a tiny Llama with random weights and items invented here. What the
-tests expect is written beside it from the harness's own results in memory, not from its files.
-What names this machine is taken out.
+Runs offline in a minute, on a tiny Llama with random weights and items invented here. The
+expectations of the tests are written beside it from the results of the harness in memory, not from
+its files. Everything that identifies this machine is removed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SUMS = [("two and three", 5), ("four and four", 8), ("ten less one", 9)]
 
 
 def make_model() -> None:
-    """Random weights, and a tokenizer trained on the items."""
+    """Create random weights, and a tokenizer trained on the items."""
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
@@ -72,7 +72,7 @@ def make_model() -> None:
 
 
 def make_tasks() -> None:
-    """Three tasks as YAML, and their items as JSON lines."""
+    """Write three tasks as YAML, and their items as JSON lines."""
     ITEMS.mkdir()
     choices = [
         {
@@ -136,7 +136,7 @@ def _filter(name: str, pattern: str) -> dict[str, Any]:
 
 
 def evaluate() -> dict[str, Any]:
-    """Run the harness as its command line does."""
+    """Run the harness like its command line."""
     tracker = EvaluationTracker(output_path="out")
     results = simple_evaluate(
         model="hf",
@@ -159,7 +159,7 @@ def evaluate() -> dict[str, Any]:
 
 
 def expected(samples: dict[str, Any]) -> list[dict[str, Any]]:
-    """What is to be found in the files, by the results in memory and the items above."""
+    """Return the expected content of the files, from results in memory and the items above."""
     rows = []
     for task, logged in samples.items():
         for sample in logged:
@@ -222,7 +222,7 @@ def _key(task: str, sample: dict[str, Any], metric: str) -> dict[str, Any]:
 
 
 def publish(samples: dict[str, Any]) -> None:
-    """Copy the log without what names this machine."""
+    """Copy the log without anything that identifies this machine."""
     shutil.rmtree(FIXTURE, ignore_errors=True)
     shutil.copytree(Path("out"), FIXTURE / "log")
     for path in FIXTURE.rglob("results_*.json"):
@@ -237,7 +237,7 @@ def publish(samples: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Make everything anew."""
+    """Create everything."""
     make_model()
     make_tasks()
     publish(evaluate())
