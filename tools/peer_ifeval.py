@@ -39,7 +39,7 @@ def _answer(example: utils.InputExample, response: str) -> list[bool] | str:
     try:
         strict = utils.test_instruction_following_strict(example, response)
         loose = utils.test_instruction_following_loose(example, response)
-    except Exception as error:  # any error is the result
+    except Exception as error:  # noqa: BLE001  # any error is the result
         return f"{type(error).__name__}: {error}"
     return [strict.follow_all_instructions, loose.follow_all_instructions]
 
