@@ -2,12 +2,12 @@
 
     .venv/bin/python benchmarks/adaptive_repeats.py --repetitions 2000
 
-Models whose chance to answer each item is known are asked again and again. Every line is a map of
-several categories: how often any category without loss was called lost (2.5 % at most is aimed at),
-also by the full budget at one look ("by all"); how many of those that lost the margin or more were
-called free of material loss (2.5 % again); how often the verdicts are those of the full budget; in
-how many of the categories that lost something this was found, also by the full budget; and the
-share of it that was spent. The last scenarios break what is assumed.
+Models with a known probability of answering each item are evaluated repeatedly. Every line is a map
+of several categories: how often any category without loss was called lost (the target is at most
+2.5 %), also with the full budget at one look ("by all"); how many of those that lost the margin or
+more were called free of material loss (2.5 % again); how often the verdicts are those of the full
+budget; in how many of the categories with a loss it was found, also with the full budget; and the
+share of the budget that was spent. The last scenarios violate the assumptions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from repeated_answers import Truth, ask, full_budget, spend  # noqa: E402  # liv
 
 QUIET = Truth()
 JUST = replace(QUIET, known=1.0, wavering=0.0, lost=0.03167)
-"""Forgotten items go from .98 to .25: an excess of .02, just the margin."""
+"""Forgotten items go from .98 to .25: an excess of .02, exactly the margin."""
 LOSSES, NO_LOSSES = ("lost", "small_loss"), ("no_material_loss", "small_loss")
 SCENARIOS: dict[str, list[Truth]] = {
     "nothing lost, 6 x 200 items": [QUIET] * 6,
@@ -54,7 +54,7 @@ SCENARIOS: dict[str, list[Truth]] = {
 
 @dataclass(frozen=True)
 class Line:
-    """What came of one scenario."""
+    """Results of one scenario."""
 
     scenario: str
     false_loss: float

@@ -2,8 +2,8 @@
 
     python benchmarks/client_overhead.py --items 20000 --concurrency 64
 
-Everything counts that happens in the runner's process between the first question and the finished
-run folder: prompts, requests, replies, scoring, the journal on the disk, records.
+Includes everything in the process of the runner between the first question and the finished run
+folder: prompts, requests, replies, scoring, the journal on the disk, records.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ MODELS = {"data": [{"id": "instant"}]}
 
 
 class Instant(asyncio.Protocol):
-    """Answers whatever comes with what was prepared."""
+    """Answers every request with a prepared reply."""
 
     def __init__(self) -> None:
         self._buffer = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember where replies go."""
+        """Store the transport for replies."""
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Answer all requests that are complete."""
+        """Answer all complete requests."""
         self._buffer += data
         while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
             head = self._buffer[:end].lower()
@@ -84,7 +84,7 @@ def cpu() -> float:
 
 
 def measure(address: str, suite: Suite, concurrency: int, *, chat: bool) -> tuple[float, float]:
-    """CPU and wall-clock milliseconds per item."""
+    """Return CPU and wall-clock milliseconds per item."""
     count = sum(len(task.load()) for task in suite.tasks)
     backend, who = open_model(address, traffic=Traffic(concurrency=concurrency))
     with tempfile.TemporaryDirectory() as folder:

@@ -5,9 +5,9 @@
     .venv/bin/python benchmarks/compare_speed.py --growth --huge    also 100 thousand to 100 million
     .venv/bin/python benchmarks/compare_speed.py --estimators       what all estimators cost
 
-Every contender runs in a process of its own, in turn, from the same two Parquet files with string
-ids and 100 tasks. Seconds are from the call to the result, imports excluded on all sides; whole
-process time stands beside. Memory is the peak resident size of the process.
+Every contender runs in a separate process, in turn, on the same two Parquet files with string ids
+and 100 tasks. Seconds are from the call to the result, imports excluded on all sides; the time of
+the whole process is printed too. Memory is the peak resident size of the process.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Cells = dict[str, tuple[int, ...]]
 
 
 def run_bare_sql(before: Path, after: Path) -> Callable[[], Cells]:
-    """DuckDB as a user would write it by hand: four cells, no check of anything."""
+    """Run DuckDB as a user would write it by hand: four cells, no checks."""
     import duckdb
 
     sql = BARE_SQL.format(before=before, after=after)
@@ -50,7 +50,7 @@ def run_bare_sql(before: Path, after: Path) -> Callable[[], Cells]:
 
 
 def run_forgetmap(before: Path, after: Path) -> Callable[[], Cells]:
-    """Ours: the same cells, with validation, coverage and duplicate detection."""
+    """Run forgetmap: the same cells, with validation, coverage and duplicate detection."""
     import forgetmap as fm
 
     compare = fm.compare
@@ -63,7 +63,7 @@ def run_forgetmap(before: Path, after: Path) -> Callable[[], Cells]:
 
 
 def run_pandas(before: Path, after: Path) -> Callable[[], Cells]:
-    """The merge people write, on Arrow strings, which is its faster setting here."""
+    """Run the usual merge in pandas, on Arrow strings, which are faster here."""
     import pandas as pd
 
     def call() -> Cells:
@@ -87,11 +87,11 @@ def run_pandas(before: Path, after: Path) -> Callable[[], Cells]:
 
 CONTENDERS = {"bare SQL": run_bare_sql, "forgetmap": run_forgetmap, "pandas": run_pandas}
 COUNTS, ALL = "counts", "estimators"
-"""The same results without and with what `matched` needs: k, the options chosen, right places."""
+"""The same results without and with the columns for `matched`: k, choices, gold positions."""
 
 
 def make_data(rows: int) -> tuple[Path, Path]:
-    """Two shuffled tables of the same items with string ids; made once."""
+    """Write two shuffled tables of the same items with string ids, once."""
     import duckdb
 
     DATA.mkdir(exist_ok=True)
@@ -112,7 +112,7 @@ def make_data(rows: int) -> tuple[Path, Path]:
 
 
 def make_answers(rows: int) -> dict[str, tuple[Path, Path]]:
-    """Two shuffled tables of four-option items with the options chosen, and the same without."""
+    """Write two shuffled tables of four-option items with chosen options, and the same without."""
     import duckdb
 
     DATA.mkdir(exist_ok=True)
@@ -143,7 +143,7 @@ def make_answers(rows: int) -> dict[str, tuple[Path, Path]]:
 
 
 def compare_estimators(rows: int, rounds: int) -> None:
-    """What k, choices and all that is made of them add to the counts alone."""
+    """Measure what k, choices and their estimators add to the counts alone."""
     paths = make_answers(rows)
     measured: dict[str, list[dict[str, Any]]] = {kind: [] for kind in paths}
     for place in range(rounds):
@@ -163,7 +163,7 @@ def compare_estimators(rows: int, rounds: int) -> None:
 
 
 def measure_child(name: str, before: Path, after: Path) -> None:
-    """In a process of its own: run once, print what it took."""
+    """Run once in this process, and print the cost."""
     call = CONTENDERS[name](before, after)
     start = time.perf_counter()
     cells = call()
@@ -174,7 +174,7 @@ def measure_child(name: str, before: Path, after: Path) -> None:
 
 
 def measure(name: str, before: Path, after: Path) -> dict[str, Any]:
-    """Run a contender in a process of its own."""
+    """Run a contender in a separate process."""
     command = [sys.executable, __file__, "--child", name, str(before), str(after)]
     start = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -185,7 +185,7 @@ def measure(name: str, before: Path, after: Path) -> dict[str, Any]:
 
 
 def compare_all(rows: int, rounds: int, names: list[str]) -> dict[str, dict[str, float]]:
-    """Median of several rounds in which the contenders take turns."""
+    """Return the medians of several rounds in which the contenders take turns."""
     before, after = make_data(rows)
     measured: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     for place in range(rounds):
@@ -204,7 +204,7 @@ def compare_all(rows: int, rounds: int, names: list[str]) -> dict[str, dict[str,
 
 
 def report(rows: int, medians: dict[str, dict[str, float]], base: str = "bare SQL") -> None:
-    """A table of medians and ratios to the first of them."""
+    """Print a table of medians and ratios to the first contender."""
     least = medians[base]
     heads = ("seconds", "ratio", "peak GiB", "ratio", "process s", "ratio")
     print(f"\n{rows:,} rows a side, {TASKS} tasks, string ids, Parquet; median")
@@ -217,7 +217,7 @@ def report(rows: int, medians: dict[str, dict[str, float]], base: str = "bare SQ
 
 
 def plot_growth(growth: dict[int, dict[str, dict[str, float]]], path: Path) -> None:
-    """Seconds and memory against the number of rows."""
+    """Draw seconds and memory against the number of rows."""
     import matplotlib as mpl
 
     mpl.use("agg")

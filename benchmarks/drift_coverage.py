@@ -2,8 +2,8 @@
 
     python benchmarks/drift_coverage.py [--evaluations N] [--draws N]
 
-The models are those of tests/support/drifting_models.py: items are drawn anew for every
-evaluation, so that the truth is the drift on all items there could be. Prints a table in Markdown.
+The models are those of tests/support/drifting_models.py: items are drawn for every evaluation, so
+that the truth is the drift on the population of items. Prints a table in Markdown.
 """
 
 from __future__ import annotations

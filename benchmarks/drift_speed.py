@@ -10,8 +10,8 @@
 5. The whole: a run folder of N responses, streamed by two processes; peak memory of all processes
    together.
 
-Responses are what models write: short and long, right and wrong, with and without steps, lists and
-code, a tenth of them in other scripts. They are drawn from a seed.
+Responses are like those of models: short and long, right and wrong, with and without steps, lists
+and code, a tenth of them in other scripts. They are drawn from a seed.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ MAKERS: dict[str, Callable[[random.Random, int], Row]] = {
 
 
 def tasks() -> dict[str, tuple[str, int]]:
-    """Task -> its rule scorer and how many items CapTrack has of it."""
+    """Return task -> its rule scorer and its number of items in CapTrack."""
     found: dict[str, tuple[str, int]] = {}
     taxonomy = load_taxonomy("captrack")
     sizes = {task.name: task.items or 400 for task in taxonomy.tasks}
@@ -181,7 +181,7 @@ def tasks() -> dict[str, tuple[str, int]]:
 
 
 def made_rows(count: int, seed: int) -> Iterator[Row]:
-    """Responses to all tasks, in the proportions of CapTrack."""
+    """Yield responses to all tasks, in the proportions of CapTrack."""
     known = tasks()
     total = sum(size for _, size in known.values())
     for task, (name, size) in known.items():
@@ -204,7 +204,7 @@ def made_rows(count: int, seed: int) -> Iterator[Row]:
 
 
 def write_made_run(folder: Path, count: int, seed: int) -> Path:
-    """A run folder of made-up responses without scores."""
+    """Write a run folder of made-up responses without scores."""
     folder.mkdir(parents=True)
     schemas = {SCORES: scores_schema(), TEXTS: texts_schema()}
     writers = {name: pq.ParquetWriter(folder / name, each) for name, each in schemas.items()}
@@ -228,7 +228,7 @@ def write_made_run(folder: Path, count: int, seed: int) -> Path:
 
 
 def cost_per_scorer(each: int = 1_000) -> list[tuple[str, float]]:
-    """Microseconds per response, the dearest first."""
+    """Return microseconds per response, the slowest scorer first."""
     found = []
     for name, make in MAKERS.items():
         rule: Any = find_scorer(name)
@@ -256,7 +256,7 @@ def _given(row: Row) -> Row:
 
 
 def compare_with_reference(count: int, folder: Path) -> tuple[float, float]:
-    """Seconds of the plain loop and of the measurement by one process; every value must agree."""
+    """Return seconds of the plain loop and of the measurement in one process; values must agree."""
     path = write_made_run(folder / "reference", count, seed=1)
     run = read_run(path)
     start = time.perf_counter()
@@ -285,7 +285,7 @@ def compare_with_reference(count: int, folder: Path) -> tuple[float, float]:
 
 
 class Peak:
-    """The most memory this process and its children had together."""
+    """Peak memory of this process and its children together."""
 
     def __enter__(self) -> Self:
         self.bytes = 0
@@ -311,7 +311,7 @@ class Peak:
 
 
 def stream(run: Run, workers: int) -> tuple[float, int, int]:
-    """Seconds, peak bytes and number of values."""
+    """Return seconds, peak bytes and number of values."""
     with Peak() as peak:
         start = time.perf_counter()
         scored = measure(run, load_taxonomy("captrack"), Measuring(processes=workers, cached=False))
@@ -352,7 +352,7 @@ def main() -> None:
 
 
 def scaling(run: Run, count: int) -> None:
-    """One and two processes in turn, so that both meet the same neighbours; the best of each."""
+    """Time one and two processes in turn, under the same load; print the best of each."""
     results = {1: stream(run, 1), 2: stream(run, 2)}
     for _ in range(ROUNDS - 1):
         for workers, best in results.items():

@@ -4,9 +4,9 @@
     .venv/bin/python benchmarks/durability.py --flips 1000        1,000 seeded bit flips
 
 Cost: a run of a tiny model, and a comparison of run folders with 1 million rows and texts a side,
-each with checksums and syncs and without (they do nothing then), by turns; the ratio of the
-medians. Flips: one bit of a file of a run folder or of a journal, each file as often; what is
-read then is an error, a warning, or the same as before.
+each with checksums and syncs and without, in turn; the ratio of the medians. Flips: one bit of a
+file of a run folder or of a journal, each file equally often; reading must then give an error, a
+warning, or the same result as before.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ROUNDS = 7
 
 @contextmanager
 def without() -> Iterator[None]:
-    """Checksums and syncs do nothing."""
+    """Disable checksums and syncs."""
 
     def read_plain(raw: bytes, fingerprint: str = "") -> dict[str, object]:
         del fingerprint
@@ -62,12 +62,12 @@ def without() -> Iterator[None]:
 
 
 def compare_cost(name: str, work: Callable[[], object]) -> None:
-    """Time something with and without, by turns."""
+    """Time a function with and without, in turn."""
     work()
     seconds: dict[str, list[float]] = {"with": [], "without": []}
     for _ in range(ROUNDS):
         for kind, times in seconds.items():
-            folder._checksum.cache_clear()  # noqa: SLF001  # a new process knows nothing
+            folder._checksum.cache_clear()  # noqa: SLF001  # a new process has no cache
             start = time.perf_counter()
             if kind == "with":
                 work()
@@ -80,7 +80,7 @@ def compare_cost(name: str, work: Callable[[], object]) -> None:
 
 
 def run_cost(place: Path) -> None:
-    """A tiny model answers 400 questions."""
+    """Measure a run of a tiny model on 400 questions."""
     make_model(place / "model")
     items = [
         Item(str(number), question, options[0], tuple(options))
@@ -95,7 +95,7 @@ def run_cost(place: Path) -> None:
 
 
 def comparison_cost(place: Path, rows: int) -> None:
-    """Two run folders with texts."""
+    """Measure a comparison of two run folders with texts."""
     draw = random.Random(3)
     for side in ("before", "after"):
         columns = {
@@ -115,7 +115,7 @@ def comparison_cost(place: Path, rows: int) -> None:
 
 
 def count_flips(place: Path, flips: int, seed: int) -> bool:
-    """Flip bits one by one; whether any was silent and changed what is used."""
+    """Flip single bits; return whether any changed the result without an error."""
     rows = 500
     columns = {
         "task": ["task"] * rows,
@@ -172,7 +172,7 @@ def _journal_kind(path: Path, whole: dict[tuple[str, str, int], Answer]) -> str:
 
 
 def main() -> None:
-    """Print the cost, or what became of the flips; exits with 1 where one was silent."""
+    """Print the cost, or the effects of flips; exit with 1 if one was silent."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

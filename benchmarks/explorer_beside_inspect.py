@@ -3,12 +3,11 @@
     python benchmarks/explorer_beside_inspect.py --peers PYTHON [--samples N]
 
 PYTHON is the interpreter of an environment with inspect_ai, which writes two .eval logs (a model
-before and after) as Inspect itself does. Both servers are started on that folder. Measured are the
-seconds until the list of samples shows (for us: the first comparison of both logs, importing
-included, and once more with a server started again), until a filter by a text in the questions
-shows its result, and the highest resident size of the server. `inspect view` shows one log at a
-time and filters in the browser, over the questions (`input_contains`); ours searches questions and
-responses of both.
+before and after). Both servers are started on that folder. Measured are the seconds until the list
+of samples is shown (for us: the first comparison of both logs, including the import, and again
+after a restart of the server), until the result of a text filter is shown, and the peak resident
+size of the server. `inspect view` shows one log at a time and filters the questions in the browser
+(`input_contains`); ours searches questions and responses of both.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from explorer_speed import RESULTS, WORDS, Memory
 from playwright.sync_api import Browser, Page, sync_playwright
 
 PATIENCE = 300_000
-"""Milliseconds after which a page counts as not opened."""
+"""Timeout of a page in milliseconds."""
 WRITER = """
 import random, sys
 from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec, write_eval_log
@@ -65,7 +64,7 @@ for name, seed in (("base", 1), ("tuned", 2)):
 
 @contextmanager
 def server(call: list[str], address: str, env: dict[str, str]) -> Iterator[Memory]:
-    """A server that answers at this address, and its memory."""
+    """Start a server at this address; yield its memory."""
     print("$", shlex.join(call), flush=True)
     quiet = subprocess.DEVNULL
     with subprocess.Popen(call, stdout=quiet, stderr=quiet, env=env) as process:
@@ -95,7 +94,7 @@ def free_port() -> int:
 
 
 def theirs(browser: Browser, peers: str, logs: Path, samples: int) -> dict[str, float]:
-    """One log in `inspect view`."""
+    """Measure one log in `inspect view`."""
     port = free_port()
     address = f"http://127.0.0.1:{port}/"
     inspect = str(Path(peers).with_name("inspect"))
@@ -116,7 +115,7 @@ def theirs(browser: Browser, peers: str, logs: Path, samples: int) -> dict[str, 
 
 
 def ours(browser: Browser, logs: Path, samples: int, cache: Path) -> dict[str, float]:
-    """Both logs in `forgetmap serve`."""
+    """Measure both logs in `forgetmap serve`."""
     port = free_port()
     address = f"http://127.0.0.1:{port}/"
     forgetmap = str(Path(sys.executable).with_name("forgetmap"))
@@ -143,7 +142,7 @@ def _listed(page: Page, words: str) -> None:
 
 
 def measure(peers: str, samples: int) -> dict[str, dict[str, float]]:
-    """Both, one after the other, on the same two files."""
+    """Measure both, one after the other, on the same two files."""
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         logs, cache = Path(name) / "logs", Path(name) / "cache"
         logs.mkdir()

@@ -5,13 +5,13 @@
     .venv/bin/python benchmarks/explorer_speed.py --load             200 clients, 50 requests each
 
 Two run folders with questions and responses are generated once. The first comparison builds tables
-and is stated apart, as is the next start, which finds them; then one client filters by a column and
-reads the first page, searches texts that no one searched before, opens items, and many clients ask
-for all of that at once. Memory is the highest resident size of the server process while it did so.
+and is reported separately, as is the next start, which reuses them; then one client filters by a
+column and reads the first page, searches for new texts, opens items, and many clients request all
+of that at once. Memory is the peak resident size of the server process.
 
-With `--load`, all clients ask at once, each over a connection of its own, beside 300 connections
-that send half a request and no more. One request in ten is a search, of more texts than are kept.
-The resident size of the server is taken after each fifth of the requests.
+With `--load`, all clients send requests at once, each over its own connection, beside 300
+connections that send half a request. One request in ten is a search, for more texts than the cache
+holds. The resident size of the server is measured after each fifth of the requests.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ RARE = ("castle 4999", "Silver Castle Engine", "zebra", "mirror mirror mirror", 
 
 
 def sentence(seed: int, words: int) -> str:
-    """SQL for a text that depends on the item and the seed."""
+    """Return SQL for a text that depends on the item and the seed."""
     listed = ", ".join(f"'{word}'" for word in WORDS)
     picked = f"[{listed}][1 + (hash(i, {seed}, j) % {len(WORDS)})::BIGINT]"
     return f"array_to_string([{picked} FOR j IN range({words})], ' ')"
 
 
 def write_run(folder: Path, items: int, seed: int, parent: str | None) -> None:
-    """A run folder of which about one item in ten differs from that of another seed."""
+    """Write a run folder; about one item in ten differs from that of another seed."""
     folder.mkdir(parents=True)
     right = (
         f"(CASE WHEN hash(i, 7) % 100 < 60 THEN hash(i, {seed}, 8) % 100 < 95 "
@@ -100,7 +100,7 @@ def write_run(folder: Path, items: int, seed: int, parent: str | None) -> None:
 
 
 def make_runs(items: int) -> Path:
-    """The two runs, made once."""
+    """Write the two runs, once."""
     folder = DATA / f"explorer-{items}"
     if not (folder / "tuned" / "manifest.json").is_file():
         write_run(folder / "base", items, seed=1, parent=None)
@@ -109,7 +109,7 @@ def make_runs(items: int) -> Path:
 
 
 class Memory(threading.Thread):
-    """The highest resident size of a process, sampled."""
+    """Peak resident size of a process, sampled."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
@@ -117,11 +117,11 @@ class Memory(threading.Thread):
         self.highest = 0
 
     def mib(self) -> float:
-        """The resident size now."""
+        """Return the current resident size."""
         return float(self._process.memory_info().rss) / 2**20
 
     def run(self) -> None:
-        """Look twenty times a second."""
+        """Sample twenty times a second."""
         while self._process.is_running():
             try:
                 self.highest = max(self.highest, self._process.memory_info().rss)
@@ -132,7 +132,7 @@ class Memory(threading.Thread):
 
 @contextmanager
 def serving(folder: Path, cache: Path) -> Iterator[tuple[str, Memory]]:
-    """The installed command as a process, with a cache of its own; its address and memory."""
+    """Start the installed command with an empty cache; yield its address and memory."""
     code = "from forgetmap.cli.main import script; script()"
     call = [sys.executable, "-c", code, "serve", str(folder)]
     env = {**os.environ, "FORGETMAP_CACHE": str(cache)}
@@ -148,7 +148,7 @@ def serving(folder: Path, cache: Path) -> Iterator[tuple[str, Memory]]:
 
 
 def known_to(address: str) -> dict[str, Any]:
-    """What a client is made with that knows the token of the printed address."""
+    """Return client options with the token of the printed address."""
     home, _, token = address.partition("?token=")
     return {"base_url": home, "headers": {"Authorization": f"Bearer {token}"}}
 
@@ -164,7 +164,7 @@ def quantile(seconds: list[float], share: float) -> float:
 
 
 def filters(dice: random.Random) -> dict[str, str]:
-    """A selection by columns, as a reader would make it."""
+    """Return a selection by columns, as a reader would make it."""
     return dice.choice(
         [
             {"transition": dice.choice(["forgotten", "gained", "kept", "never"])},
@@ -181,7 +181,7 @@ def filters(dice: random.Random) -> dict[str, str]:
 
 
 def measure_one(client: httpx.Client, pair: dict[str, str], rounds: int) -> dict[str, float]:
-    """One client: filters, searches, items."""
+    """Measure one client: filters, searches, items."""
 
     def ask(path: str, **given: str) -> Any:
         answer = client.get(path, params={**pair, **given})
@@ -208,7 +208,7 @@ def measure_one(client: httpx.Client, pair: dict[str, str], rounds: int) -> dict
 async def measure_many(
     address: str, pair: dict[str, str], clients: int, each: int
 ) -> dict[str, float]:
-    """Many clients at once: nine filters to one search, ten texts among all of them."""
+    """Measure many clients at once: nine filters to one search, with ten texts in all."""
     seconds: dict[str, list[float]] = {"filter": [], "search": []}
     errors = 0
 
@@ -241,7 +241,7 @@ async def measure_many(
 
 
 def measure(items: int, rounds: int, clients: int) -> dict[str, float]:
-    """Everything with one server; then how soon another one has the same comparison."""
+    """Measure everything with one server, and the same comparison after a restart."""
     folder = make_runs(items)
     with tempfile.TemporaryDirectory(dir=DATA) as cache:
         with serving(folder, Path(cache)) as (address, memory):
@@ -257,7 +257,7 @@ def measure(items: int, rounds: int, clients: int) -> dict[str, float]:
 
 
 def measure_load(items: int, clients: int, each: int) -> dict[str, float]:
-    """Many clients and many requests: errors, times, and memory as it goes on."""
+    """Measure many clients and many requests: errors, times, and memory over time."""
     folder = make_runs(items)
     with (
         tempfile.TemporaryDirectory(dir=DATA) as cache,
@@ -277,7 +277,7 @@ def measure_load(items: int, clients: int, each: int) -> dict[str, float]:
 async def load(
     address: str, pair: dict[str, str], memory: Memory, clients: int, each: int
 ) -> dict[str, float]:
-    """So many requests of each client, in rounds; a client waits for its answer."""
+    """Send this many requests per client, in rounds; a client waits for each answer."""
     seconds: list[float] = []
     errors = 0
 
@@ -317,7 +317,7 @@ async def load(
 
 
 def first_comparison(address: str) -> tuple[dict[str, str], float]:
-    """The ids of the two runs, and the seconds until they are compared."""
+    """Return the ids of the two runs, and the seconds until they are compared."""
     with httpx.Client(**known_to(address), timeout=1800) as client:
         runs = {each["name"]: each["id"] for each in client.get("api/runs").json()}
         pair = {"before": runs["base"], "after": runs["tuned"]}
@@ -326,7 +326,7 @@ def first_comparison(address: str) -> tuple[dict[str, str], float]:
 
 
 def show(found: dict[str, float], bars: dict[str, float] = BARS) -> None:
-    """As far as it is measured, beside the bars."""
+    """Print the measurements beside their limits."""
     for name, value in found.items():
         bar = f"   bar {bars[name]:,}" if name in bars else ""
         print(f"{name:20} {value:14,.2f}{bar}", flush=True)

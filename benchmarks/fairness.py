@@ -2,8 +2,9 @@
 
     make demo && .venv/bin/python benchmarks/fairness.py --runs 1000
 
-The demo's model answers 300 open-ended items of `world` at temperature 1, twice as before and twice
-as after, again and again with other seeds: how often does the interval of `excess` contain 0?
+The model of the demo answers 300 open-ended items of `world` at temperature 1, twice as the model
+before and twice as the model after, repeatedly with other seeds: how often does the interval of
+`excess` contain 0?
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from forgetmap.scoring.grading import grade_response
 ROOT = Path(__file__).parent.parent
 ITEMS, REPEATS = 300, 2
 TOGETHER = 5
-"""Comparisons sampled in one call; samples do not depend on what they are batched with."""
+"""Comparisons sampled in one call; samples do not depend on their batch."""
 
 Asked = tuple[int, str, Job]
 """Number of the comparison, side, job."""
@@ -38,7 +39,7 @@ Asked = tuple[int, str, Job]
 def make_asked(
     backend: Backend, suite: Suite, resolved: ResolvedSettings, numbers: range
 ) -> list[Asked]:
-    """The jobs of several comparisons, each side with random numbers of its own."""
+    """Return the jobs of several comparisons; each side has its own random numbers."""
     return [
         (number, side, job)
         for number in numbers
@@ -50,7 +51,7 @@ def make_asked(
 def count_right(
     backend: Backend, asked: Sequence[Asked], resolved: ResolvedSettings
 ) -> Counter[tuple[int, str, str, str]]:
-    """How often each side of each comparison was right on each item."""
+    """Count how often each side of each comparison was right on each item."""
     right: Counter[tuple[int, str, str, str]] = Counter()
     prompts = [Prompt(job.prompt, job.seed) for _, _, job in asked]
     for place, response in backend.generate(prompts, resolved.decoding):
@@ -71,7 +72,7 @@ def count_right(
 def item_sums(
     number: int, asked: Sequence[Asked], right: Counter[tuple[int, str, str, str]]
 ) -> ItemSums:
-    """What `compare` counts of one comparison."""
+    """Return the counts of `compare` for one comparison."""
     counts: Counter[ItemCounts] = Counter()
     for task, item in {(job.task.name, job.item.id) for _, _, job in asked}:
         before, after = (right[number, side, task, item] for side in ("before", "after"))
@@ -81,7 +82,7 @@ def item_sums(
 
 
 def main() -> None:
-    """Sample, count, print how many intervals contain 0."""
+    """Sample, count, and print how many intervals contain 0."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default=str(ROOT / "demo" / "models" / "before"))
     parser.add_argument("--runs", type=int, default=1000)

@@ -4,9 +4,9 @@
     .venv/bin/python benchmarks/gate.py --rows looks --releases 200
     .venv/bin/python benchmarks/gate.py --page docs/gate.md
 
-Releases are drawn by benchmarks/worlds.py, which knows nothing of forgetmap. FAIL is false where no
-blocking rule lost more than its margin; PASS is false where one lost as much or more. Both at most
-5 % of the releases, over all looks where there are several.
+Releases are drawn by benchmarks/worlds.py, which does not use forgetmap. FAIL is false if no
+blocking rule lost more than its margin; PASS is false if one lost as much or more. Each must be at
+most 5 % of the releases, over all looks if there are several.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Release:
     """One line of the table.
 
     Attributes:
-        name: what is simulated.
-        policy: that is applied.
-        draw: one release.
-        losses: true loss of each blocking check, less its margin: above 0 FAIL is right.
-        is_small: too few items to decide.
-        looks: how often it is looked at, with more items each time.
+        name: description of the simulation.
+        policy: policy of the gate.
+        draw: draws one release.
+        losses: true loss of each blocking check minus its margin: above 0, FAIL is right.
+        is_small: whether there are too few items to decide.
+        looks: number of looks, with more items each time.
     """
 
     name: str
@@ -63,17 +63,17 @@ class Release:
 
 
 def open_items(items: int, lost: float, **more: Any) -> Callable[[Rng], Case]:
-    """One task of items that cannot be guessed."""
+    """Return a task of items that cannot be guessed."""
     return lambda rng: draw_case(rng, World(items=items, k=0, lost=lost, **more))
 
 
 def choices(items: int, lost: float, **more: Any) -> Callable[[Rng], Case]:
-    """One task of items with four options."""
+    """Return a task of items with four options."""
     return lambda rng: draw_case(rng, World(items=items, k=4, lost=lost, **more))
 
 
 def in_tasks(items: int, losses: Sequence[float]) -> Callable[[Rng], Case]:
-    """Several tasks, each with a loss of its own."""
+    """Return several tasks, each with its own loss."""
 
     def draw(rng: Rng) -> Case:
         parts = [
@@ -86,7 +86,7 @@ def in_tasks(items: int, losses: Sequence[float]) -> Callable[[Rng], Case]:
 
 
 def make_policy(*rules: GateRule, **options: Any) -> GatePolicy:
-    """A policy of these rules."""
+    """Return a policy of these rules."""
     return GatePolicy(rule=rules, **options)
 
 
@@ -187,12 +187,12 @@ ROWS = tuple(_rows())
 
 
 def gate_once(case: Case, policy: GatePolicy, look: int = 1) -> str:
-    """What the gate says of one release."""
+    """Return the decision of the gate on one release."""
     return run_gate(table(case.before), table(case.after), policy=policy, look=look).status
 
 
 def statuses(row: Release, rng: Rng) -> set[str]:
-    """What was said of a release; a look that decides is the last."""
+    """Return the decisions on a release; a look that decides is the last."""
     case = row.draw(rng)
     for look in range(1, row.looks + 1):
         status = gate_once(_first(case, look / row.looks), row.policy, look)
@@ -202,7 +202,7 @@ def statuses(row: Release, rng: Rng) -> set[str]:
 
 
 def _first(case: Case, share: float) -> Case:
-    """The items that are there at an early look."""
+    """Return the items that are available at an early look."""
     count = round(share * len(case.before["item"]))
 
     def cut(columns: Columns) -> Columns:
@@ -212,7 +212,7 @@ def _first(case: Case, share: float) -> Case:
 
 
 def run_job(job: tuple[int, int, int, int]) -> tuple[int, Counter[str]]:
-    """Some releases of one row."""
+    """Simulate some releases of one row."""
     number, start, count, seed = job
     counts: Counter[str] = Counter()
     for release in range(start, start + count):
@@ -221,7 +221,7 @@ def run_job(job: tuple[int, int, int, int]) -> tuple[int, Counter[str]]:
 
 
 def judge(row: Release, shares: dict[str, float]) -> tuple[float | None, float | None, bool]:
-    """False FAIL, false PASS (None where that is right), and whether both are rare enough."""
+    """Return false FAIL and false PASS (None if right), and whether both are rare enough."""
     beyond = any(loss > 0 for loss in row.losses)
     at_least = any(loss >= 0 for loss in row.losses)
     false_fail = None if beyond else shares["FAIL"]
@@ -235,7 +235,7 @@ def judge(row: Release, shares: dict[str, float]) -> tuple[float | None, float |
 
 
 def make_report(counts: dict[int, Counter[str]]) -> str:
-    """The table of all rows."""
+    """Return the table of all rows."""
     lines = [
         ABOUT,
         "| releases | PASS | FAIL | INCONCLUSIVE | false FAIL | false PASS | |",
@@ -268,7 +268,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not numbers:
         parser.error(f"no row has {options.rows!r} in its name")
     for name in ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ.setdefault(name, "1")  # on small tables processes do better than threads
+        os.environ.setdefault(name, "1")  # on small tables, processes are better than threads
     jobs = [
         (number, start, min(50, options.releases - start), options.seed)
         for number in numbers

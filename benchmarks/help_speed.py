@@ -3,11 +3,11 @@
     .venv/bin/python benchmarks/help_speed.py
     .venv/bin/python benchmarks/help_speed.py --rounds 3
 
-Seconds from starting a process to its end, median of the rounds. Every round starts the bare
-interpreter (`python -c pass`) and all commands in turn, so that all see the same machine. At most 6
-times the bare interpreter is asked for `forgetmap --help`, 10 times for every other command.
-Modules are compiled, as in any installation that was used once: a round that does not count
-compiles them, also where the environment forbids Python to keep what it compiled.
+Seconds from the start of a process to its end, median of the rounds. Every round starts the bare
+interpreter (`python -c pass`) and all commands in turn, so that all have the same load. The limits
+are 6 times the bare interpreter for `forgetmap --help`, and 10 times for every other command.
+Modules are compiled, as in any installation after its first use: a first round that does not count
+compiles them, even if the environment disables the cache of Python.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ START = "from forgetmap.cli.main import main; main()"
 
 
 def main() -> None:
-    """Print a table of ratios; exit code 1 where one is above its limit."""
+    """Print a table of ratios; exit code 1 if one exceeds its limit."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=7)
     rounds = parser.parse_args().rounds
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def command_paths(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Every command and group, the root included."""
+    """Yield every command and group, including the root."""
     yield path
     if isinstance(command, click.Group):
         context = click.Context(command)
@@ -69,7 +69,7 @@ def command_paths(command: click.Command, path: tuple[str, ...]) -> Iterator[tup
 
 
 def time_of(code: str, *args: str) -> float:
-    """Seconds that a fresh interpreter takes."""
+    """Return the seconds of a new interpreter."""
     start = time.perf_counter()
     subprocess.run(
         [sys.executable, "-c", code, *args],

@@ -5,11 +5,11 @@
 
 lm-eval, plain JSON lines, EvalScope and verifiers are one file of lines each, Inspect is a folder
 of `.eval` archives; texts are made up and about as long as real ones. The loop is one process:
-every line (of Inspect every sample in its archive) through `json.loads`, nothing kept. Ours ends
-with a run whose scores and identity are counted, read in one process and in one per core, and once
-more with all texts. Every contender runs in a fresh process, in turn; seconds are from the call to
-the result, imports excluded, but not the start of the processes that ours uses. Memory is the
-resident size of all processes of a contender together at its peak, looked up ten times a second.
+every line (for Inspect, every sample in its archive) through `json.loads`, without storing
+anything. Ours ends with a run whose scores and identity are counted, read in one process and in one
+per core, and again with all texts. Every contender runs in a new process, in turn; seconds are from
+the call to the result, without imports, but with the start of our worker processes. Memory is the
+peak resident size of all processes of a contender together, sampled ten times a second.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Rows = Iterator[dict[str, Any]]
 
 
 def lm_eval_rows(writer: Writer) -> Rows:
-    """Multiple choice under five examples, as in `import_speed`."""
+    """Yield multiple choice after five examples, as in `import_speed`."""
     number = 0
     while True:
         yield from writer.rows("mmlu_anatomy", number)
@@ -38,7 +38,7 @@ def lm_eval_rows(writer: Writer) -> Rows:
 
 
 def plain_rows(writer: Writer) -> Rows:
-    """A table with question, options and response."""
+    """Yield a table with question, options and response."""
     number = 0
     while True:
         number += 1
@@ -54,7 +54,7 @@ def plain_rows(writer: Writer) -> Rows:
 
 
 def evalscope_rows(writer: Writer) -> Rows:
-    """Reviews of multiple choice, as EvalScope 1.8 writes them."""
+    """Yield reviews of multiple choice, in the format of EvalScope 1.8."""
     number = 0
     while True:
         options = "\n".join(f"{letter}) {writer.text(2, 14)}" for letter in "ABCD")
@@ -91,7 +91,7 @@ def evalscope_rows(writer: Writer) -> Rows:
 
 
 def verifiers_rows(writer: Writer) -> Rows:
-    """Rollouts, four of each example, as verifiers 0.3 writes them."""
+    """Yield rollouts, four per example, in the format of verifiers 0.3."""
     number = 0
     while True:
         question, answer = writer.text(20, 60), writer.text(1, 4)
@@ -113,7 +113,7 @@ def verifiers_rows(writer: Writer) -> Rows:
 
 
 def inspect_samples(writer: Writer) -> Rows:
-    """Samples of multiple choice with their events, as Inspect writes them."""
+    """Yield samples of multiple choice with their events, in the format of Inspect."""
     number = 0
     while True:
         number += 1
@@ -140,7 +140,7 @@ def inspect_samples(writer: Writer) -> Rows:
 
 
 def write_lines(path: Path, rows: Rows, size: int) -> None:
-    """One file of lines of about so many bytes."""
+    """Write one file of lines of about this size."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
         left = size
@@ -149,7 +149,7 @@ def write_lines(path: Path, rows: Rows, size: int) -> None:
 
 
 def write_archives(folder: Path, rows: Rows, size: int) -> None:
-    """Archives of samples and their summaries, before packing of about so many bytes."""
+    """Write archives of samples and their summaries, of about this size before compression."""
     folder.mkdir(parents=True, exist_ok=True)
     number = 0
     while size > 0:
@@ -182,7 +182,7 @@ CONTENDERS = ("loop", "scores, 1 process", "scores", "texts, 1 process", "texts"
 
 
 def generate(name: str, folder: Path, mib: int) -> None:
-    """Write the files of a format unless they are there."""
+    """Write the files of a format unless they exist."""
     done = folder / ".size"
     if done.exists() and done.read_text() == str(mib):
         return
@@ -195,7 +195,7 @@ def generate(name: str, folder: Path, mib: int) -> None:
 
 
 def unpacked(folder: Path) -> Iterator[bytes]:
-    """Every line of a file, every sample of an archive."""
+    """Yield every line of a file, or every sample of an archive."""
     for path in sorted(path for path in folder.rglob("*") if path.suffix in {".jsonl", ".eval"}):
         if path.suffix == ".jsonl":
             with path.open("rb") as file:
@@ -208,7 +208,7 @@ def unpacked(folder: Path) -> Iterator[bytes]:
 
 
 def run_loop(folder: Path) -> Callable[[], int]:
-    """Everything through `json.loads`, nothing kept."""
+    """Run everything through `json.loads`, without storing anything."""
 
     def call() -> int:
         count = 0
@@ -221,7 +221,7 @@ def run_loop(folder: Path) -> Callable[[], int]:
 
 
 def run_ours(folder: Path, *, texts: bool, processes: int | None) -> Callable[[], int]:
-    """Ours: to a run whose rows are counted."""
+    """Read with forgetmap, up to a run whose rows are counted."""
     import pandas as pd  # noqa: F401  # pyarrow imports it at its first array
 
     from forgetmap.sources.logs import Reading
@@ -239,7 +239,7 @@ def run_ours(folder: Path, *, texts: bool, processes: int | None) -> Callable[[]
 
 
 def measure(contender: str, folder: Path) -> dict[str, float]:
-    """In this process: seconds and results of one contender."""
+    """Return seconds and results of one contender in this process."""
     what, _, alone = contender.partition(", ")
     if what == "loop":
         call = run_loop(folder)

@@ -3,18 +3,18 @@
     .venv/bin/python benchmarks/import_speed.py                 1 GiB, median of 3
     .venv/bin/python benchmarks/import_speed.py --size 64 --rounds 1
 
-Four kinds of rows, each a quarter of the bytes (a fixed mix, not tuned to anybody's speed): letters
-chosen under 5 examples like MMLU, endings under 10 like HellaSwag, texts under 25 like ARC, and
-answers generated under two filters, like GSM8K with 5. Multiple-choice rows repeat their prompt in
-each of four requests; lengths are like those of the real data, and rows are as lm-eval 0.4.9 writes
-them. The loop is `json.loads` on every line, of which only id, hash and metric are kept; two more
-contenders show what is possible: the loop that writes texts to Parquet as well, and DuckDB's own
-reader of JSON on all cores, which finds the fields and documents but no identity. Ours reads
-the same files to Parquet, once scores with identity (hashes of question, options, right answer and
+Four kinds of rows, each a quarter of the bytes (a fixed mix, not tuned to any contender): letters
+after 5 examples like MMLU, endings after 10 like HellaSwag, texts after 25 like ARC, and generated
+answers with two filters, like GSM8K with 5. Multiple-choice rows repeat their prompt in each of
+four requests; lengths are like those of the real data, and rows have the format of lm-eval 0.4.9.
+The loop is `json.loads` on every line, of which only id, hash and metric are kept; two more
+contenders show what is possible: the loop that also writes texts to Parquet, and the JSON reader of
+DuckDB on all cores, which reads the fields and documents but computes no identity. Ours reads the
+same files to Parquet, once scores with identity (hashes of question, options, right answer and
 prompt), once with all texts, each in one process and in one per core. Every contender runs in a
-process of its own, in turn; seconds are from the call to the result, imports excluded on all sides,
-but not the start of the processes that ours uses. Memory is the resident size of all processes of a
-contender together, at its peak; it is looked up ten times a second.
+separate process, in turn; seconds are from the call to the result, imports excluded on all sides,
+but with the start of our worker processes. Memory is the peak resident size of all processes of a
+contender together, sampled ten times a second.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ HERE = Path(__file__).parent
 DATA = HERE / "data"
 RESULTS = HERE / "results"
 TASKS = ("mmlu_anatomy", "hellaswag", "arc_challenge", "gsm8k")
-"""Equal shares of all bytes."""
+"""Tasks with equal shares of all bytes."""
 MOST_MEMORY = 1.5
 BARS = {"scores": 4.0, "texts": 1.0}
-"""How many times the loop's rate is asked for."""
+"""Required speed relative to the loop."""
 ROWS_OF_LOOP = 8_192
 
 
 class Writer:
-    """Invents rows like lm-eval's."""
+    """Generates rows like those of lm-eval."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -58,11 +58,11 @@ class Writer:
         ]
 
     def text(self, low: int, high: int) -> str:
-        """Some words."""
+        """Return some words."""
         return " ".join(self._random.choices(self._words, k=self._random.randint(low, high)))
 
     def rows(self, task: str, doc_id: int) -> list[dict[str, Any]]:
-        """The rows of one document."""
+        """Return the rows of one document."""
         made = {
             "mmlu_anatomy": self._letters,
             "hellaswag": self._endings,
@@ -72,7 +72,7 @@ class Writer:
         return made[task](doc_id)
 
     def _letters(self, doc_id: int) -> list[dict[str, Any]]:
-        """A row like MMLU's: options in the prompt, letters as continuations."""
+        """Return a row like MMLU: options in the prompt, letters as continuations."""
         shots = "".join(self._shown(*self._question()) + " B\n\n" for _ in range(5))
         question, choices = self._question()
         gold = self._random.randrange(4)
@@ -81,7 +81,7 @@ class Writer:
         return [self._chosen(doc_id, doc, prompt, [" A", " B", " C", " D"], gold, ["acc"])]
 
     def _endings(self, doc_id: int) -> list[dict[str, Any]]:
-        """A row like HellaSwag's: the options are the continuations."""
+        """Return a row like HellaSwag: the options are the continuations."""
         shots = "".join(self.text(50, 70) + "\n\n" for _ in range(10))
         start, endings = self.text(15, 35), [self.text(8, 16) for _ in range(4)]
         gold = self._random.randrange(4)
@@ -101,7 +101,7 @@ class Writer:
         return [self._chosen(doc_id, doc, shots + query, continuations, gold, metrics)]
 
     def _texts(self, doc_id: int) -> list[dict[str, Any]]:
-        """A row like ARC's."""
+        """Return a row like ARC."""
         shots = "".join(
             f"Question: {self.text(15, 40)}\nAnswer: {self.text(2, 10)}\n\n" for _ in range(25)
         )
@@ -148,7 +148,7 @@ class Writer:
         return _finished(row, "none", right)
 
     def _worked(self, doc_id: int) -> list[dict[str, Any]]:
-        """Two rows like GSM8K's, one per filter."""
+        """Return two rows like GSM8K, one per filter."""
         shots = "".join(
             f"Question: {self.text(30, 60)}\nAnswer: {self._solution()}\n\n" for _ in range(5)
         )
@@ -186,7 +186,7 @@ class Writer:
 
 
 def _finished(row: dict[str, Any], scorer: str, scores: dict[str, float]) -> dict[str, Any]:
-    """With names, hashes and the score."""
+    """Add names, hashes and the score."""
     prompt = row["arguments"]["gen_args_0"]["arg_0"]
     hashed = {"doc": json.dumps(row["doc"]), "prompt": prompt, "target": row["target"]}
     return {
@@ -199,7 +199,7 @@ def _finished(row: dict[str, Any], scorer: str, scores: dict[str, float]) -> dic
 
 
 def generate(folder: Path, mib: int) -> None:
-    """Write the files unless they are there; one filter after the other, as lm-eval does."""
+    """Write the files unless they exist; one filter after the other, like lm-eval."""
     done = folder / "done.txt"
     if done.exists() and done.read_text() == str(mib):
         return
@@ -220,7 +220,7 @@ def generate(folder: Path, mib: int) -> None:
 
 
 def run_loop(folder: Path) -> Callable[[], int]:
-    """The loop people write: every line parsed, three things kept."""
+    """Run the usual loop: every line parsed, three values kept."""
 
     def call() -> int:
         kept = []
@@ -235,7 +235,7 @@ def run_loop(folder: Path) -> Callable[[], int]:
 
 
 def run_text_loop(folder: Path) -> Callable[[], int]:
-    """The loop that keeps texts as well: prompt, question and response, to Parquet."""
+    """Run the loop that also writes prompt, question and response to Parquet."""
     import pandas as pd  # noqa: F401  # pyarrow imports it at its first array
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -280,7 +280,7 @@ def _with_texts(task: str, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_duckdb(folder: Path) -> Callable[[], int]:
-    """DuckDB's reader of JSON on all cores: fields and documents, no identity."""
+    """Run the JSON reader of DuckDB on all cores: fields and documents, no identity."""
     import duckdb
 
     def call() -> int:
@@ -297,7 +297,7 @@ def run_duckdb(folder: Path) -> Callable[[], int]:
 
 
 def run_ours(folder: Path, *, texts: bool, processes: int | None) -> Callable[[], int]:
-    """Ours: to a run folder in Parquet, with identity."""
+    """Read with forgetmap into a run folder in Parquet, with identity."""
     import pandas as pd  # noqa: F401  # pyarrow imports it at its first array
 
     from forgetmap.sources.logs import Reading, open_logs, recognise
@@ -325,13 +325,13 @@ CONTENDERS: dict[str, Callable[[Path], Callable[[], int]]] = {
 
 
 def measure(name: str, folder: Path) -> dict[str, float]:
-    """In this process: seconds and rows of one contender."""
+    """Return seconds and rows of one contender in this process."""
     call = CONTENDERS[name](folder)
     return timed(call)
 
 
 def timed(call: Callable[[], int]) -> dict[str, float]:
-    """Seconds and seconds of processors that a call takes, all processes together."""
+    """Return wall-clock and processor seconds of a call, over all processes."""
     before, started = cpu_seconds(), time.perf_counter()
     rows = call()
     seconds = time.perf_counter() - started
@@ -339,13 +339,13 @@ def timed(call: Callable[[], int]) -> dict[str, float]:
 
 
 def cpu_seconds() -> float:
-    """Of this process and of all that it started and that ended."""
+    """Return the processor seconds of this process and its ended children."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
 
 def in_own_process(name: str, folder: Path, script: str = __file__) -> dict[str, float]:
-    """The same in a fresh process, with a cache that is thrown away, and peak memory."""
+    """Run a contender in a new process with an empty cache, and measure peak memory."""
     with tempfile.TemporaryDirectory() as cache:
         command = [sys.executable, script, "--contender", name, "--data", str(folder)]
         process = psutil.Popen(
@@ -365,7 +365,7 @@ def in_own_process(name: str, folder: Path, script: str = __file__) -> dict[str,
 
 
 def resident_bytes(process: psutil.Process) -> int:
-    """What a process and all that it started hold now."""
+    """Return the resident size of a process and its children."""
     total = 0
     try:
         for member in (process, *process.children(recursive=True)):
@@ -392,7 +392,7 @@ def main() -> None:
 
 
 def report(rounds: list[dict[str, dict[str, float]]], mib: int) -> None:
-    """Medians, and whether each bar is met."""
+    """Print medians, and whether each requirement is met."""
     seconds = {n: statistics.median(r[n]["seconds"] for r in rounds) for n in CONTENDERS}
     memory = {n: max(r[n]["gib"] for r in rounds) for n in CONTENDERS}
     cpu = {n: statistics.median(r[n]["cpu"] for r in rounds) for n in CONTENDERS}

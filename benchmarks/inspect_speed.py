@@ -3,9 +3,9 @@
     python benchmarks/inspect_speed.py --peers PYTHON [--samples N] [--logs N]
 
 PYTHON is the interpreter of an environment with inspect_ai and pandas, which also writes the logs.
-Every measurement is a process of its own; imports and a first small log are not timed. Ours ends
-with the scores and the identity of every item on disk as Parquet (nothing from the cache), theirs
-with `samples_df` in memory. Both read the summaries; then both read every sample for its texts.
+Every measurement is a separate process; imports and a first small log are not timed. Ours ends with
+the scores and the identity of every item on disk as Parquet (nothing from the cache), theirs with
+`samples_df` in memory. Both read the summaries; then both read every sample for its texts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def words(source: random.Random, count: int) -> str:
 
 
 def write_logs(folder: Path, logs: int, samples: int) -> None:
-    """Multiple-choice tasks of one model, written by Inspect."""
+    """Write multiple-choice tasks of one model with Inspect."""
     from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSpec, write_eval_log
 
     source = random.Random(11)
@@ -97,7 +97,7 @@ def theirs(*, texts: bool) -> Callable[[Path], int]:
 
 
 def measure(read: Callable[[Path], int], folder: Path) -> dict[str, float]:
-    """The fastest of several rounds, after a small log that is not timed."""
+    """Return the fastest of several rounds, after a small log that is not timed."""
     read(folder / "small")
     seconds = []
     for _ in range(ROUNDS):
@@ -115,7 +115,7 @@ def in_process(python: str, work: str, folder: Path) -> dict[str, float]:
 
 
 def work(name: str, folder: Path, logs: int, samples: int) -> None:
-    """What a process of its own does."""
+    """Run one contender in this process."""
     if name == "write":
         write_logs(folder / "small", 1, 5)
         write_logs(folder / "logs", logs, samples)
@@ -126,7 +126,7 @@ def work(name: str, folder: Path, logs: int, samples: int) -> None:
 
 
 def compare(peers: str, logs: int, samples: int) -> bool:
-    """Print both rates; whether ours is fast enough."""
+    """Print both rates; return whether ours is fast enough."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         size = ["--logs", str(logs), "--samples", str(samples)]

@@ -5,13 +5,14 @@
     .venv/bin/python benchmarks/interval_coverage.py --page docs/truth.md
 
 Data sets are drawn by benchmarks/worlds.py and compared as in benchmarks/verdicts.py. ESTIMANDS
-names what every interval in the schema is about; `Expected` says what that is in a world, in closed
-form. An interval counts where its stated assumption holds (nan where not); where one fails,
-benchmarks/verdicts.py has rows (V11, V12, V15) and so has FAILURES.
+names the estimand of every interval in the schema; `Expected` gives its value in a world, in closed
+form. An interval counts if its stated assumption holds (nan if not); for failing assumptions there
+are rows in benchmarks/verdicts.py (V11, V12, V15) and FAILURES.
 
-Targets at 95 %: coverage .93 or more, and .98 or less where 15 or more flips in 15 or more clusters
-are expected. Exempt from the upper one, because conservative by design: ranges, shares of what was
-known, few clusters with a loss, few items or tasks. A setting that misses is drawn four times more.
+Targets at 95 %: coverage of .93 or more, and of .98 or less if 15 or more flips in 15 or more
+clusters are expected. The upper target does not apply to intervals that are conservative by design:
+ranges, shares of what was known, few clusters with a loss, few items or tasks. A setting that
+misses gets four times more data sets.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from forgetmap.comparison.result import ComparisonResult
 NAN = math.nan
 LEAST, MOST = 0.93, 0.98
 ENOUGH = 15
-"""Flips, and clusters with one, from which on an interval must not be too wide."""
+"""Number of flips, and of clusters with one, above which an interval must not be too wide."""
 SAME = 1e-9
 CHUNK = 100
 AGAIN = 4
@@ -56,37 +57,37 @@ simulated four more times, and all data sets count.
 """
 
 
-# --- what every interval is about -----------------------------------------------------------------
+# --- estimands of intervals -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What is true of all items there could be, as shares; nan where no interval is about it.
+    """Expected values over the population of items, as shares; nan if no interval estimates it.
 
     Attributes:
-        lost: the loss: no longer known or no longer answered; with repeats, beyond noise.
-        gained: the same the other way round.
-        forgetting: right before, wrong after, luck and noise included.
+        lost: no longer known or no longer answered; with repeats, beyond noise.
+        gained: newly known or newly answered; with repeats, beyond noise.
+        forgetting: right before, wrong after, including luck and noise.
         backward_transfer: wrong before, right after.
         right: right before.
         known: known before, beyond guessing.
-        knowledge: of the loss, no longer known.
-        answering: of the loss, no longer answered.
-        to_none: right before, no answer after, luck included.
-        latent: loss and gain where guesses are redrawn.
-        upper: what the upper end is in expectation, loss and gain.
-        matched: loss and gain where luck can be read off wrong options.
+        knowledge: part of the loss that is no longer known.
+        answering: part of the loss that is no longer answered.
+        to_none: right before, no answer after, including luck.
+        latent: loss and gain if guesses are redrawn.
+        upper: expected upper end, loss and gain.
+        matched: loss and gain if luck can be estimated from wrong options.
         low, high: ends of the range, likewise.
-        excess: squared change and change halved, loss and gain.
-        excess_before: right chance before times its fall.
+        excess: half of squared change and change, loss and gain.
+        excess_before: probability of being right before times its fall.
         net: loss and gain beyond luck and noise.
         noise: noise floor.
-        between: forgetting and backward transfer of tasks like these.
-        headline: loss and gain as the headline's estimator means them.
+        between: forgetting and backward transfer of the population of such tasks.
+        headline: loss and gain as defined by the estimator of the headline.
         of_known: the loss as a share of what was known.
         graded: mean fall of scores.
         changed: share of items whose score changed.
-        choices: the options chosen are logged, and three or more.
+        choices: whether three or more options are chosen and logged.
         lost_clusters, gained_clusters: clusters expected to lose or gain something.
     """
 
@@ -119,18 +120,18 @@ class Expected:
 
 
 Range = tuple[float, float]
-"""The least and the most that both limits must leave inside."""
+"""The smallest and the largest value that the interval must cover."""
 LOSS, GAIN, NO_ANSWER, NO_KNOWLEDGE, CHANGE, NOISE = range(6)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimand:
-    """What an interval is about.
+    """The estimand of an interval.
 
     Attributes:
-        value: in a world; two numbers where each limit has its own.
-        flips: what makes it narrow: losses, gains, ...
-        is_wide: conservative by design.
+        value: value in a world; two numbers if each bound has its own.
+        flips: events that make it narrow: losses, gains, ...
+        is_wide: whether it is conservative by design.
     """
 
     value: Callable[[Expected], float | Range]
@@ -139,7 +140,7 @@ class Estimand:
 
 
 def both(name: str, attribute: str | None = None) -> dict[str, Estimand]:
-    """An estimator in both directions."""
+    """Return an estimator in both directions."""
     attribute = attribute or name
     return {
         f"{name}.forgetting": Estimand(lambda e: getattr(e, attribute)[0]),
@@ -163,7 +164,7 @@ ESTIMANDS: dict[str, Estimand] = {
     **both("between_tasks", "between"),
     "knowledge": Estimand(lambda e: e.knowledge, NO_KNOWLEDGE),
     "answering": Estimand(lambda e: e.answering, NO_ANSWER),
-    # At least the losses less the gains, at most the losses: each limit has its own.
+    # At least the losses minus the gains, at most the losses: each bound has its own value.
     "symmetric_noise": Estimand(
         lambda e: (e.forgetting - e.backward_transfer, e.forgetting), is_wide=True
     ),
@@ -177,13 +178,13 @@ NO_INTERVAL = {
     "published.forgetting", "published.backward_transfer",
     "published.forgetting_max", "published.backward_transfer_max",
 }  # fmt: skip
-"""Estimates that never have one."""
+"""Estimates that never have an interval."""
 GROUPS = {"total", "total_macro", "tasks", "categories", "tags",
           "stages.against_previous", "stages.against_first"}  # fmt: skip
 
 
 def schema_paths() -> tuple[set[str], set[str]]:
-    """Where a result has groups, and where a group has intervals, from the JSON schema."""
+    """Return the paths of groups in a result, and of intervals in a group, from the JSON schema."""
     schema = ComparisonResult.model_json_schema()
     shapes = schema["$defs"]
 
@@ -206,14 +207,14 @@ def schema_paths() -> tuple[set[str], set[str]]:
 
 
 def find(group: Json, path: str) -> Mapping[str, Any]:
-    """The estimate at a path; nothing where there is none."""
+    """Return the estimate at a path; empty if there is none."""
     for name in path.split("."):
         group = group.get(name) or {}
     return group
 
 
 def flips_of(expected: Expected, kind: int) -> tuple[float, float]:
-    """Share of items that flip, and clusters expected to have one."""
+    """Return the share of items that flip, and the expected number of clusters with one."""
     shares = {
         LOSS: expected.forgetting,
         GAIN: expected.backward_transfer,
@@ -227,11 +228,11 @@ def flips_of(expected: Expected, kind: int) -> tuple[float, float]:
     return shares[kind], clusters.get(kind, least)
 
 
-# --- worlds and what is expected in them ----------------------------------------------------------
+# --- worlds and their expected values -------------------------------------------------------------
 
 
 def expect_world(world: World) -> Expected:
-    """A single run of each model: exact, from classes of items."""
+    """Return the expected values for a single run of each model: exact, from classes of items."""
     k = world.k
     luck = 1 / k if k else 0.0
     lost, gained = world.lost, world.gained
@@ -265,7 +266,7 @@ def expect_world(world: World) -> Expected:
 
 
 def mix(parts: Sequence[Expected], weights: Sequence[float]) -> Expected:
-    """What is expected of several groups together."""
+    """Return the expected values of several groups together."""
     shares = np.asarray(weights, float) / np.sum(weights)
     values: dict[str, Any] = {}
     for name in Expected.__dataclass_fields__:
@@ -278,7 +279,7 @@ def mix(parts: Sequence[Expected], weights: Sequence[float]) -> Expected:
 
 
 def expect_classes(classes: Sequence[AnswerClass], plan: Sampling) -> Expected:
-    """Several answers to each item: exact, from classes of items with the same chances."""
+    """Return the expected values for several answers per item: exact, from classes of items."""
     k = plan.k
     share = np.array([one.share for one in classes])
     silent = np.array([one.silent for one in classes])
@@ -296,7 +297,7 @@ def expect_classes(classes: Sequence[AnswerClass], plan: Sampling) -> Expected:
     c = k / (k - 1) if k else 1.0
     gains = float(share @ ((1 - right) * right_after))
     upper = (c * (forgetting - to_none) + answering, c * gains)
-    if not k:  # raw, where luck and noise are counted
+    if not k:  # raw, with luck and noise
         latent = (forgetting, gains)
         by_choices = (NAN, NAN)
     else:
@@ -319,7 +320,7 @@ def expect_classes(classes: Sequence[AnswerClass], plan: Sampling) -> Expected:
 
 
 def _clusters_with(share: float, clusters: float, plan: Sampling) -> float:
-    """How many clusters have an item of a class of this share."""
+    """Return the number of clusters with an item of a class of this share."""
     alone = 1 - (1 - (1 - plan.tied) * share) ** plan.cluster
     return clusters * (share + (1 - share) * alone)
 
@@ -327,7 +328,7 @@ def _clusters_with(share: float, clusters: float, plan: Sampling) -> float:
 # --- settings -------------------------------------------------------------------------------------
 
 Groups = Mapping[str, Any]
-"""Group -> what is expected of it; of tasks, categories and tags by name, of stages in a list."""
+"""Group -> its expected values; tasks, categories and tags by name, stages in a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,10 +336,10 @@ class Setting:
     """One world.
 
     Attributes:
-        name: in words.
-        draw: draws a data set and says what is expected of its groups.
-        run: the JSON of many data sets.
-        level: of the intervals.
+        name: description.
+        draw: draws a data set and returns the expected values of its groups.
+        run: returns the JSON of many data sets.
+        level: level of the intervals.
     """
 
     name: str
@@ -348,17 +349,17 @@ class Setting:
 
     @property
     def targets(self) -> tuple[float, float]:
-        """The least and the most that may be covered."""
+        """The smallest and the largest acceptable coverage."""
         return (LEAST, MOST) if self.level == USUAL else (self.level - 0.02, self.level + 0.06)
 
 
 def compare_each(cases: Sequence[Case]) -> list[Json]:
-    """Data sets of several tasks, one by one."""
+    """Compare data sets of several tasks one by one."""
     return [compare(case) for case in cases]
 
 
 def of_world(name: str, world: World, **options: Any) -> Setting:
-    """One task, one answer to each item."""
+    """Return a setting with one task, one answer per item."""
     expected = {"total": expect_world(world)}
 
     def draw(rng: Rng) -> tuple[Case, Groups]:
@@ -370,7 +371,7 @@ def of_world(name: str, world: World, **options: Any) -> Setting:
 def of_classes(
     name: str, classes: Sequence[AnswerClass], plan: Sampling, **options: Any
 ) -> Setting:
-    """One task, several answers to each item."""
+    """Return a setting with one task, several answers per item."""
     expected = expect_classes(classes, plan)
     if options.get("estimator") == "net":
         share = expected.net[0] / expected.known
@@ -383,7 +384,7 @@ def of_classes(
 
 
 def of_noise_run(name: str, classes: Sequence[AnswerClass], plan: Sampling) -> Setting:
-    """One answer to each item, and a second run of the model before."""
+    """Return a setting with one answer per item, and a second run of the model before."""
     expected = expect_classes(classes, plan)
     right = np.array([one.right(plan.k)[0] for one in classes])
     noise = float(np.array([one.share for one in classes]) @ (right * (1 - right)))
@@ -412,7 +413,7 @@ def of_noise_run(name: str, classes: Sequence[AnswerClass], plan: Sampling) -> S
 def of_scores(
     name: str, classes: Sequence[tuple[float, float, float]], plan: Sampling, **options: Any
 ) -> Setting:
-    """Graded scores; only the mean fall is judged."""
+    """Return a setting with graded scores; only the mean fall is checked."""
     share, before, after = np.asarray(classes).T
     changed = float(share @ (before != after))
     clusters = _clusters_with(changed, plan.items / max(plan.cluster, 1), plan)
@@ -429,11 +430,11 @@ def of_scores(
 
 
 LOSS_OF_TASKS = 0.06, 0.02
-"""Mean and SD of the losses of tasks."""
+"""Mean and standard deviation of the losses of tasks."""
 
 
 def of_tasks(name: str, world: World, sizes: Sequence[int], **options: Any) -> Setting:
-    """Tasks with losses of their own, in categories and with tags."""
+    """Return a setting of tasks with different losses, with categories and tags."""
     names = [f"task {number:02}" for number in range(len(sizes))]
     labels = {task: f"part {place % 4}" for place, task in enumerate(names)}
     mean = expect_world(replace(world, lost=LOSS_OF_TASKS[0]))
@@ -477,7 +478,7 @@ def _of(
 def of_sampled_tasks(
     name: str, classes: Sequence[AnswerClass], plans: Sequence[Sampling], **options: Any
 ) -> Setting:
-    """Several answers to the items of several tasks that are alike."""
+    """Return a setting with several answers per item, in several similar tasks."""
     names = [f"task {number:02}" for number in range(len(plans))]
     expected = {
         task: expect_classes(classes, plan) for task, plan in zip(names, plans, strict=True)
@@ -500,7 +501,7 @@ def of_sampled_tasks(
 
 
 def of_shared_questions(name: str, items: int, world: World) -> Setting:
-    """Two tasks ask the same questions, the second only some of them."""
+    """Return a setting in which two tasks have common questions, the second only some of them."""
     expected = expect_world(world)
     groups = {"total": expected, "total_macro": replace(expected, between=(NAN, NAN)),
               "tasks": {"one": expected, "two": expected}}  # fmt: skip
@@ -521,7 +522,7 @@ def of_shared_questions(name: str, items: int, world: World) -> Setting:
 
 
 def of_chain(name: str, items: int) -> Setting:
-    """Three checkpoints, open-ended items."""
+    """Return a setting with three checkpoints and open-ended items."""
     right, lost, gained = 0.7, (0.05, 0.06), (0.04, 0.05)
     middle = right - lost[0] + gained[0]
     worlds_of = {
@@ -555,7 +556,7 @@ def of_chain(name: str, items: int) -> Setting:
 
 
 def chain_each(cases: Sequence[Case]) -> list[Json]:
-    """The JSON of chains of three."""
+    """Return the JSON of chains of three."""
     return [
         dict(
             json.loads(
@@ -569,7 +570,7 @@ def chain_each(cases: Sequence[Case]) -> list[Json]:
 def classes_of(
     lost: float, gained: float, half: float = 0.0, silent: float = 0.0
 ) -> list[AnswerClass]:
-    """Half of the items certain, some half known, the others unknown; some lost, some gained."""
+    """Return classes: half of the items certain, some half known, some lost or gained."""
     certain, unknown = 0.5, 0.5 - half
     parts = [
         (certain - lost, 1.0, 1.0), (lost, 1.0, 0.0),
@@ -668,14 +669,14 @@ SETTINGS: list[Setting] = [
 
 @dataclass(slots=True)
 class Tally:
-    """How often an interval covered.
+    """Counts of coverage of an interval.
 
     Attributes:
-        sets: intervals seen.
-        above: of these, with a lower limit above the truth.
-        below: with an upper limit below it.
-        narrow: with so many flips that the interval must not be too wide.
-        covered: of these, that covered.
+        sets: number of intervals.
+        above: intervals with a lower bound above the truth.
+        below: intervals with an upper bound below the truth.
+        narrow: intervals with enough flips to be required to be narrow.
+        covered: of these, those that cover the truth.
     """
 
     sets: int = 0
@@ -686,16 +687,16 @@ class Tally:
 
     @property
     def coverage(self) -> float:
-        """The share that covered."""
+        """The share that covers the truth."""
         return 1 - (self.above + self.below) / self.sets
 
     @property
     def narrow_coverage(self) -> float:
-        """The same where enough is expected to flip."""
+        """The same for intervals with enough expected flips."""
         return self.covered / self.narrow if self.narrow else NAN
 
     def count(self, low: float, high: float, truth: Range, *, narrow: bool) -> None:
-        """One more interval."""
+        """Add an interval."""
         above, below = low > truth[0] + 1e-9, high < truth[1] - 1e-9
         self.sets += 1
         self.above += above
@@ -706,13 +707,13 @@ class Tally:
 
 Tallies = dict[tuple[str, str], Tally]
 RANGES = ("headline.forgetting", "headline.backward_transfer", "knowledge")
-"""What is a range where the headline is one."""
+"""Fields that are a range if the headline is one."""
 LOSSES = ("headline.forgetting", "knowledge", "answering")
-"""What allows for any noise floor from 0 to the one assumed, and so is a range as well."""
+"""Fields that allow for any noise floor up to the assumed one, and so are ranges as well."""
 
 
 def groups_of(result: Json, expected: Groups) -> Iterator[tuple[str, Json, Expected]]:
-    """Every group of a result with what is expected of it."""
+    """Yield every group of a result with its expected values."""
     for name, known in expected.items():
         if isinstance(known, Expected):
             yield name, result[name], known
@@ -726,7 +727,7 @@ def groups_of(result: Json, expected: Groups) -> Iterator[tuple[str, Json, Expec
 
 
 def with_ends(group: Json, expected: Expected) -> Expected:
-    """The ends of the range as they are made here: what is trusted depends on the data set."""
+    """Return the ends of the range for this data set: its estimators depend on the data."""
     values = {
         name: group[name]["forgetting"]["value"]
         for name in ("bracket_low", "bracket_high", "latent", "upper", "matched")
@@ -737,15 +738,15 @@ def with_ends(group: Json, expected: Expected) -> Expected:
         return expected
     low, high = expected.latent, expected.upper
     if abs(values["bracket_low"] - values["latent"]) > SAME and not expected.choices:
-        drop = expected.lost - expected.gained  # habits moved
+        drop = expected.lost - expected.gained  # habits changed
         low = (drop, -drop)
     if abs(values["bracket_high"] - values["upper"]) > SAME:
-        high = (NAN, NAN)  # of some tasks only
+        high = (NAN, NAN)  # only of some tasks
     return replace(expected, low=low, high=high)
 
 
 def count_group(tallies: Tallies, name: str, group: Json, expected: Expected) -> None:
-    """Every interval of a group."""
+    """Count every interval of a group."""
     is_range = group["headline"]["estimator"] == "bracket"
     expected = with_ends(group, expected)
     assumed = bool(group["noise_assumed"])
@@ -765,7 +766,7 @@ def count_group(tallies: Tallies, name: str, group: Json, expected: Expected) ->
 def run_setting(
     setting: Setting, sets: int, seed: Sequence[int], tallies: Tallies | None = None
 ) -> Tallies:
-    """The intervals of so many data sets."""
+    """Count the intervals of this many data sets."""
     rng, tallies = np.random.default_rng(seed), {} if tallies is None else tallies
     for start in range(0, sets, CHUNK):
         drawn = [setting.draw(rng) for _ in range(min(CHUNK, sets - start))]
@@ -777,7 +778,7 @@ def run_setting(
 
 
 def find_miss(setting: Setting, tally: Tally, sets: int) -> str | None:
-    """Why an interval is not within its targets, if so; one that is rarely there has none."""
+    """Return why an interval misses its targets, if so; rare intervals have no targets."""
     least, most = setting.targets
     if tally.sets < sets / 2:
         return None
@@ -789,22 +790,22 @@ def find_miss(setting: Setting, tally: Tally, sets: int) -> str | None:
 
 
 def has_miss(setting: Setting, tallies: Tallies, sets: int) -> bool:
-    """Whether any interval is not within its targets."""
+    """Whether any interval misses its targets."""
     return any(find_miss(setting, tally, sets) for tally in tallies.values())
 
 
-# --- where an assumption fails --------------------------------------------------------------------
+# --- failing assumptions --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A world in which no interval can hold, and what is done about it.
+    """A world in which no interval can hold, and the expected reaction.
 
     Attributes:
-        name: in words.
+        name: description.
         world: the world.
-        answer: what is done, in words.
-        is_done: whether it was.
+        answer: the expected reaction, as text.
+        is_done: whether the reaction is there.
     """
 
     name: str
@@ -814,19 +815,19 @@ class Failure:
 
 
 def is_blocked(total: Json, world: World) -> bool:
-    """No estimate of knowledge, and no verdict."""
+    """Whether there is no estimate of knowledge and no verdict."""
     del world
     return total["latent"]["forgetting"]["value"] is None and total["verdict"] == "cannot_tell"
 
 
 def is_widened(total: Json, world: World) -> bool:
-    """The range holds the truth."""
+    """Whether the range covers the truth."""
     low, high = limits(total["headline"]["forgetting"])
     return low <= world.lost <= high
 
 
 def names_rate(total: Json, world: World) -> bool:
-    """The guess rate from which on nothing is left stands beside a loss."""
+    """Whether a loss is stated with the guess rate that would explain it."""
     del world
     claims = total["verdict"] in ("lost", "small_loss")
     return not claims or total["guess_rate_needed"] is not None
@@ -852,7 +853,7 @@ LEAST_DONE = 0.95
 
 
 def run_failure(failure: Failure, sets: int, seed: Sequence[int]) -> float:
-    """The share of data sets of which it is done."""
+    """Return the share of data sets with the expected reaction."""
     rng, done = np.random.default_rng(seed), 0
     for start in range(0, sets, CHUNK):
         cases = [draw_case(rng, failure.world) for _ in range(min(CHUNK, sets - start))]
@@ -880,17 +881,17 @@ class Line:
 
     @property
     def miss(self) -> str | None:
-        """Why it is not within its targets, if so."""
+        """Why it misses its targets, if so."""
         return find_miss(SETTINGS[self.setting], self.tally, self.sets)
 
     @property
     def is_usual(self) -> bool:
-        """Whether it is there in most data sets, at the usual level."""
+        """Whether it exists in most data sets, at the usual level."""
         return SETTINGS[self.setting].level == USUAL and self.tally.sets >= self.sets / 2
 
 
 def run_job(job: tuple[int, int, int]) -> tuple[int, int, Tallies]:
-    """A setting by its number: number, data sets, intervals; more of them where one misses."""
+    """Run a setting by number; return number, data sets and intervals; more data sets on a miss."""
     number, sets, seed = job
     setting = SETTINGS[number]
     tallies = run_setting(setting, sets, [seed, number])
@@ -901,7 +902,7 @@ def run_job(job: tuple[int, int, int]) -> tuple[int, int, Tallies]:
 
 
 def make_report(lines: Sequence[Line], failures: Mapping[str, float]) -> str:
-    """The tables in Markdown, and what came of them in one sentence."""
+    """Return the tables in Markdown, with a sentence on the result."""
     missed = [line for line in lines if line.miss]
     settings = len({line.setting for line in lines})
     head = "| interval | settings | lowest | where | highest, 15+ flips | highest, wide by design |"
@@ -945,16 +946,16 @@ def _setting_row(lines: Sequence[Line]) -> str:
 
 
 def write_lines(path: Path | None, lines: Sequence[Line]) -> None:
-    """Keep every interval so far."""
+    """Save every interval so far."""
     if path is not None:
         rows = [{"where": line.where, **asdict(line), "miss": line.miss} for line in lines]
         path.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 def read_lines(path: Path | None, settings: Sequence[int], sets: int) -> list[Line]:
-    """The intervals of an earlier run: settings with as many data sets are not drawn again.
+    """Read the intervals of an earlier run: settings with as many data sets are not drawn again.
 
-    Settings are known by their names, as their numbers change when others are added.
+    Settings are identified by name, as their numbers change when others are added.
     """
     if path is None or not path.exists():
         return []
@@ -967,7 +968,7 @@ def read_lines(path: Path | None, settings: Sequence[int], sets: int) -> list[Li
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the tables; exits with 1 where a target is missed."""
+    """Print the tables; exit with 1 if a target is missed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -986,7 +987,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not numbers:
         parser.error(f"no setting has {options.settings!r} in its name")
     for name in ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ.setdefault(name, "1")  # on small tables processes do better than threads
+        os.environ.setdefault(name, "1")  # on small tables, processes are better than threads
     lines, started = read_lines(options.json, numbers, options.sets), time.monotonic()
     known = {line.setting for line in lines}
     jobs = [(number, options.sets, options.seed) for number in numbers if number not in known]

@@ -4,7 +4,7 @@
     .venv/bin/python benchmarks/merge_speed.py --layers 4 --rounds 1        small, without mergekit
 
 Two checkpoints of a Llama shape (1.2 billion parameters, bfloat16, 2.4 GB each, in shards of 1 GB)
-are invented and merged with `linear`, half and half. Contenders, each in a process of its own, in
+are generated and merged with `linear`, half and half. The contenders run in separate processes, in
 turn, in every round:
 
 - bare: a loop that reads both inputs in blocks of 1 MiB, averages nothing, writes as many bytes as
@@ -14,11 +14,11 @@ turn, in every round:
 - mergekit: `run_merge` with the fastest of several settings, found out in a round of its own; it
   does not sync, and time is taken both when it returns and once its files are synced.
 
-Seconds are from the call to the result, imports excluded on all sides (they are told apart).
-Memory is the greatest sum of RssAnon and RssShmem of a process, looked up in /proc every 5 ms: what
-it occupies itself, without pages of files it has mapped, which the system can take back. For
-mergekit also the least of all settings is told, and the bar is set by that one. Cold means that the
-inputs were dropped from the page cache (posix_fadvise) and have to come from the disk.
+Seconds are from the call to the result, imports excluded on all sides (they are reported
+separately). Memory is the largest sum of RssAnon and RssShmem of a process, sampled in /proc every
+5 ms: its own memory, without mapped files, which the system can reclaim. For mergekit also the
+smallest of all settings is reported, and the limit is relative to that one. Cold means that the
+inputs were dropped from the page cache (posix_fadvise) and are read from the disk.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LAYERS = 24
 PROGRESS_INTERVAL_S = 0.005
 MOST_OVER_BARE = 1.5
 MOST_MEMORY = 0.5
-"""Of mergekit's."""
+"""Maximum memory relative to mergekit."""
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
     "float32": {"dtype": "float32"},
@@ -55,14 +55,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "small shards": {"out_shard_size": 100_000_000, "lazy_unpickle": True},
     "small shards, async": {"async_write": True, "out_shard_size": 100_000_000},
 }
-"""Of mergekit: the `dtype` of the recipe, and its options; it counts shards in parameters."""
+"""Settings of mergekit: `dtype` of the recipe, and its options; it counts shards in parameters."""
 
 
 # --- The checkpoints ----------------------------------------------------------------------------
 
 
 def shapes(layers: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Names and shapes of the tensors of a Llama."""
+    """Yield names and shapes of the tensors of a Llama."""
     yield "model.embed_tokens.weight", (TOKENS, WIDTH)
     narrow = WIDTH // HEADS * KEYS
     for at in range(layers):
@@ -80,7 +80,7 @@ def shapes(layers: int) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 
 def generate(folder: Path, layers: int, seed: int) -> None:
-    """Write a checkpoint unless it is there."""
+    """Write a checkpoint unless it exists."""
     import torch
     from safetensors.torch import save_file
 
@@ -96,7 +96,7 @@ def generate(folder: Path, layers: int, seed: int) -> None:
     size = 0
     for place, (name, shape) in enumerate(shapes(layers)):
         count = torch.Size(shape).numel()
-        start = place * 4099 % (1 << 20)  # other values for every tensor, without drawing them
+        start = place * 4099 % (1 << 20)  # different values for every tensor, without drawing them
         if size + 2 * count > SHARD:
             groups.append({})
             size = 0
@@ -125,7 +125,7 @@ def config(layers: int) -> dict[str, Any]:
 
 
 def recipe(data: Path, dtype: str) -> str:
-    """The recipe in mergekit's YAML, which both read."""
+    """Return the recipe in mergekit's YAML, which both read."""
     models = "".join(
         f"  - model: {data / name}\n    parameters: {{weight: 0.5}}\n" for name in ("a", "b")
     )
@@ -133,7 +133,7 @@ def recipe(data: Path, dtype: str) -> str:
     return f"merge_method: linear\nmodels:\n{models}dtype: {dtype}\n{out}"
 
 
-# --- The contenders, each run in a process of its own -------------------------------------------
+# --- The contenders, each run in a separate process ---------------------------------------------
 
 
 def bare(data: Path, out: Path, _: dict[str, Any]) -> Callable[[], None]:
@@ -174,7 +174,7 @@ def ours(data: Path, out: Path, settings: dict[str, Any]) -> Callable[[], None]:
 
 
 def mergekit(data: Path, out: Path, settings: dict[str, Any]) -> Callable[[], None]:
-    """Merge with mergekit, by the function that its command calls."""
+    """Merge with mergekit, with the function behind its command."""
     import yaml  # type: ignore[import-untyped]
     from mergekit.config import MergeConfiguration  # type: ignore[import-not-found]
     from mergekit.merge import run_merge  # type: ignore[import-not-found]
@@ -195,7 +195,7 @@ CONTENDERS = {"bare": bare, "ours": ours, "mergekit": mergekit}
 
 
 def measure(name: str, data: Path, out: Path, settings: dict[str, Any]) -> dict[str, float]:
-    """In this process: seconds until the result is there, and until it is on the disk."""
+    """Return seconds until the result is there, and until it is on the disk, in this process."""
     call = CONTENDERS[name](data, out, settings)
     started, worked = time.perf_counter(), time.process_time()
     call()
@@ -211,7 +211,7 @@ def measure(name: str, data: Path, out: Path, settings: dict[str, Any]) -> dict[
 
 
 def occupied(pid: int) -> int:
-    """Bytes of memory that a process has for itself."""
+    """Return the bytes of private memory of a process."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -222,7 +222,7 @@ def occupied(pid: int) -> int:
 
 
 def drop(data: Path) -> None:
-    """Take the inputs out of the page cache."""
+    """Drop the inputs from the page cache."""
     for path in data.glob("*/*.safetensors"):
         handle = os.open(path, os.O_RDONLY)
         os.fsync(handle)
@@ -231,7 +231,7 @@ def drop(data: Path) -> None:
 
 
 def fill(data: Path) -> None:
-    """Bring the inputs into the page cache."""
+    """Load the inputs into the page cache."""
     buffer = bytearray(BLOCK)
     for path in data.glob("*/*.safetensors"):
         with path.open("rb", buffering=0) as file:
@@ -242,7 +242,7 @@ def fill(data: Path) -> None:
 def run(
     name: str, args: argparse.Namespace, settings: dict[str, Any], *, cold: bool
 ) -> dict[str, float]:
-    """One contender in a fresh process."""
+    """Run one contender in a new process."""
     out = args.data / "out"
     shutil.rmtree(out, ignore_errors=True)
     os.sync()
@@ -291,7 +291,7 @@ def main() -> None:
 
 
 def compare(args: argparse.Namespace) -> None:
-    """All contenders, warm and cold, in every round."""
+    """Run all contenders, warm and cold, in every round."""
     tried: dict[str, dict[str, float]] = {}
     contenders: dict[str, dict[str, Any]] = {"bare": {}, "ours": {}}
     if args.mergekit:
@@ -311,7 +311,7 @@ def compare(args: argparse.Namespace) -> None:
 
 
 def command_line(settings: dict[str, Any]) -> str:
-    """What one would type for these settings."""
+    """Return the command for these settings."""
     flags = {key: value for key, value in settings.items() if key != "dtype"}
     words = [
         f"--{key.replace('_', '-')}" + ("" if value is True else f" {value}")
@@ -326,7 +326,7 @@ def on_progress(
     rounds: dict[str, dict[str, list[dict[str, float]]]],
     tried: dict[str, dict[str, float]],
 ) -> None:
-    """Medians, and whether each bar is met."""
+    """Print medians, and whether each requirement is met."""
     found: dict[str, Any] = {"layers": args.layers, "settings": tried}
     for kind, contenders in rounds.items():
         print(
@@ -344,7 +344,7 @@ def on_progress(
 
 
 def verdict(kind: str, found: dict[str, Any]) -> None:
-    """What was asked for, and whether it is so."""
+    """Print the requirements, and whether they are met."""
     of = found[kind]
     over = of["ours"]["synced"] / of["bare"]["synced"]
     print(

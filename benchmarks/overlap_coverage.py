@@ -4,8 +4,8 @@
 
 Two language models of four tokens whose completions of up to four tokens are all enumerated:
 overlap and divergences are known exactly. Prompts are drawn from the 39 texts of up to three
-letters, completions from the models' distributions, and the whole estimate is made again and again.
-The last scenarios are meant to fail: the last column says how often the output warns.
+letters, completions from the distributions of the models, and the whole estimate is repeated many
+times. The last scenarios are meant to fail: the last column shows how often the output warns.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ NAMES = {
     "misassigned_before": "misassigned",
     "misassigned_after": "misassigned",
 }
-"""Quantity -> its exact value's name."""
+"""Quantity -> name of its exact value."""
 DOUBTS = {"few terms", "leaning", "heavy weights"}
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is drawn."""
+    """Parameters of a simulation."""
 
     name: str
     prompts: int
@@ -58,7 +58,7 @@ class Scenario:
     scale: float = 0.2
     whole: bool = True
     disasters: int = 0
-    """So many of the 39 prompts moved very far."""
+    """Number of the 39 prompts that changed very much."""
 
 
 SCENARIOS = (
@@ -77,14 +77,14 @@ SCENARIOS = (
 
 
 def population(step: float, scale: float) -> list[Exact]:
-    """Both models on every prompt, exactly."""
+    """Return both models on every prompt, exactly."""
     before = lettered_model(1, scale=scale)
     after = lettered_model(2, near=1, step=step, scale=scale)
     return [enumerate_exactly(before, after, prompt) for prompt in all_prompts()]
 
 
 def hits(found: OverlapEstimates, truth: dict[str, float]) -> Counter[str]:
-    """Which intervals there are, and which contain the truth; the one-sided limit likewise."""
+    """Count the available intervals, and those that contain the truth; also the one-sided bound."""
     counts: Counter[str] = Counter()
     for name, exact in truth.items():
         each = getattr(found, name)
@@ -98,7 +98,7 @@ def hits(found: OverlapEstimates, truth: dict[str, float]) -> Counter[str]:
 
 
 def cover(scenario: Scenario, known: list[Exact], repetitions: int, seed: int) -> dict[str, float]:
-    """Coverage over prompts, within prompts, and how often the output warns."""
+    """Return coverage over prompts, within prompts, and how often the output warns."""
     random = np.random.default_rng(seed)
     over, within, warned = Counter[str](), Counter[str](), 0
     for number in track(range(repetitions), description=scenario.name):
@@ -120,7 +120,7 @@ def cover(scenario: Scenario, known: list[Exact], repetitions: int, seed: int) -
 
 
 def cover_mass(known: list[Exact], mass: float, repetitions: int, seed: int) -> dict[str, float]:
-    """How often the interval of the old mass contains it, 32 prompts x 16."""
+    """Return how often the interval of the old mass contains it, with 32 prompts x 16."""
     random = np.random.default_rng(seed)
     right = 0
     for number in track(range(repetitions), description=f"old mass {mass}"):
@@ -138,7 +138,7 @@ def _truth(exact: list[Exact]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print a table, and keep the numbers."""
+    """Print a table, and save the numbers."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--repetitions", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)

@@ -2,12 +2,12 @@
 
     .venv/bin/python benchmarks/probe_tracking.py --repetitions 2000
 
-Items whose chance to be answered rightly is known are asked r times of the model before; a probe is
-chosen from those that were right every time, and the model after answers all items once. Every line
-says how often the limits contain the share that the full run lost of the stably known items, and
-those for items like these the expected share; how often an unchanged or changed model raises the
-alarm; by how much the probe is off; and which share of the full run it takes. The last columns are
-what no probe sees: the loss on items that are not known stably, and the gains.
+The model before answers items with known probabilities r times; a probe is chosen from those that
+were right every time, and the model after answers all items once. Every line shows how often the
+interval contains the share of the stably known items that the full run lost, and the interval for
+such items the expected share; how often an unchanged or changed model raises an alarm; the error of
+the probe; and its share of the full run. The last columns are what no probe detects: the loss on
+items that are not known stably, and the gains.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 from repeated_answers import Truth, answers, chances  # noqa: E402  # lives with the tests
 
 TASKS = (0.5, 0.3, 0.15, 0.05)
-"""Shares of a group's items that its tasks have."""
+"""Shares of the items of a group in its tasks."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is asked."""
+    """Parameters of a simulation."""
 
     name: str
     truth: Truth
@@ -66,7 +66,7 @@ SCENARIOS = [
 
 @dataclass(frozen=True)
 class Line:
-    """What came of one scenario."""
+    """Results of one scenario."""
 
     scenario: str
     within: float
@@ -79,7 +79,7 @@ class Line:
 
 
 def try_once(scenario: Scenario, source: np.random.Generator) -> list[float]:
-    """One probe, beside the full run."""
+    """Simulate one probe and the full run."""
     p_before, p_after = chances(scenario.truth, source)
     n = scenario.truth.items
     right = answers(p_before, scenario.repeats, source).sum(1)

@@ -3,12 +3,12 @@
     .venv/bin/python benchmarks/replay_speed.py                     1,000,000 rows, 10,000 items
     .venv/bin/python benchmarks/replay_speed.py --rows 50000 --pairs 1
 
-Texts are made up of the words of the documentation of Python's own language (`pydoc_data.topics`),
-half of them (`--pairs`) in pairs as they stand there, so that they have the words and the phrases
-of English. With `--pairs 1` each word follows the one before as it does there: as many words have
-one follower only, such texts quote the documentation at length, and each other. One row in a
-hundred gives an item away: its question in capitals with other text around it. Time is that of
-`write_replay` alone, with reading the pool; the comparison before it is not counted.
+Texts are made of words of the documentation of Python's own language (`pydoc_data.topics`), half of
+them (`--pairs`) in pairs from there, so that they have the words and the phrases of English. With
+`--pairs 1` each word follows the previous one as in the documentation: as many words have only one
+successor, such texts quote the documentation at length, and each other. One row in a hundred
+contains an item: its question in capitals with other text around it. The time is that of
+`write_replay` including reading the pool, without the comparison.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ import forgetmap as fm
 from forgetmap.export import write_replay
 
 LEAK = 100
-"""One row in so many gives an item away."""
+"""One row in this many contains an item."""
 
 
 class Writer:
-    """Writes texts of the words of the documentation, some in pairs as they stand there."""
+    """Generates texts from words of the documentation, some in pairs from there."""
 
     def __init__(self, seed: int, pairs: float) -> None:
         self.dice, self.pairs = random.Random(seed), pairs
@@ -42,7 +42,7 @@ class Writer:
         self.words = words
 
     def text(self, count: int) -> str:
-        """So many words."""
+        """Return this many words."""
         words = [self.dice.choice(self.words)]
         while len(words) < count:
             is_pair = self.dice.random() < self.pairs
@@ -51,7 +51,7 @@ class Writer:
 
 
 def results(writer: Writer, count: int) -> Iterator[dict[str, object]]:
-    """Items with a question of 8 to 60 words and four options."""
+    """Yield items with a question of 8 to 60 words and four options."""
     for number in range(count):
         options = [f"{writer.text(4)} {place}" for place in range(4)]
         yield {
@@ -65,7 +65,7 @@ def results(writer: Writer, count: int) -> Iterator[dict[str, object]]:
 
 
 def write_files(folder: Path, rows: int, items: int, pairs: float) -> tuple[Path, Path, Path]:
-    """Two runs, one of which forgot one item in ten, and a pool."""
+    """Write two runs, one of which forgot one item in ten, and a pool."""
     writer = Writer(0, pairs)
     asked = list(results(writer, items))
     before, after, pool = (folder / f"{name}.jsonl" for name in ("before", "after", "pool"))
@@ -85,7 +85,7 @@ def write_files(folder: Path, rows: int, items: int, pairs: float) -> tuple[Path
 
 
 def main() -> None:
-    """Print what it took and what was left out."""
+    """Print the cost, and what was left out."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--items", type=int, default=10_000)

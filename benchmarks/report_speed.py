@@ -3,16 +3,16 @@
     .venv/bin/python benchmarks/report_speed.py                  10,000 flips, 7 loads
     .venv/bin/python benchmarks/report_speed.py --flips 2000 --loads 3
 
-The texts are made up, word after word as one follows another in the documentation of Python's own
-language (`pydoc_data.topics`), so that they have the words, the repetition and the length of
-English. Each item has a question of about 45 words, four options of 5, a prompt that repeats both,
-the same on both sides, and on each side a chain of thought of 270 words on average (at most 2,000),
-in numbered steps, with numbers, quoting an option at the end.
-Items that do not flip have no texts: no report shows them.
+The texts are chains of words that follow each other in the documentation of Python's own language
+(`pydoc_data.topics`), so that they have the words, the repetition and the length of English. Each
+item has a question of about 45 words, four options of 5, a prompt that repeats both, the same on
+both sides, and on each side a chain of thought of 270 words on average (at most 2,000), in numbered
+steps, with numbers, quoting an option at the end. Items that do not flip have no texts: no report
+shows them.
 
-Each load is a fresh context of one headless Chromium, from the start of the navigation: `usable` is
-when the first screen is painted and the list of items answers to a filter. The filter is then
-used, texts are searched, and memory is what JavaScript holds after that and a collection.
+Each load is a new context of one headless Chromium, from the start of the navigation: `usable` is
+when the first screen is painted and the list of items can be filtered. The filter is then used,
+texts are searched, and memory is the JavaScript heap after that and a garbage collection.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ CHANGE = """([id, kind, value]) => new Promise((resolve) => {
 
 
 class Writer:
-    """Writes English as a chain of words: each is one that followed the last somewhere."""
+    """Generates English as a chain of words: each one followed the previous somewhere."""
 
     def __init__(self, seed: int) -> None:
         self._draw = random.Random(seed)
@@ -79,7 +79,7 @@ class Writer:
         self._words = words
 
     def words(self, count: int) -> str:
-        """So many words."""
+        """Return this many words."""
         return " ".join(self._chain(count))
 
     def _chain(self, count: int) -> Iterator[str]:
@@ -91,20 +91,20 @@ class Writer:
             word = following[int(draw() * len(following))]
 
     def question(self) -> str:
-        """About 45 words."""
+        """Return about 45 words."""
         return f"{self.words(self._draw.randint(15, 75))}?"
 
     def options(self) -> list[str]:
-        """Four of them."""
+        """Return four options."""
         return [self.words(self._draw.randint(2, 8)) for _ in range(4)]
 
     def prompt(self, question: str, options: list[str]) -> str:
-        """As it is asked."""
+        """Return the prompt."""
         listed = "\n".join(f"{'ABCD'[place]}. {each}" for place, each in enumerate(options))
         return f"Question: {question}\n{listed}\nThink step by step, then answer."
 
     def thoughts(self, answer: str) -> str:
-        """A chain of thought that ends with the answer."""
+        """Return a chain of thought that ends with the answer."""
         left = min(int(self._draw.expovariate(1 / 250)) + 20, 2000)
         steps: list[str] = []
         while left > 0:
@@ -116,7 +116,7 @@ class Writer:
 
 
 def make_runs(flips: int) -> tuple[pa.Table, pa.Table]:
-    """Two runs of twice as many items as flip: each cell has a quarter."""
+    """Return two runs of twice as many items as flip: each cell has a quarter."""
     writer = Writer(3)
     rows = [_item(writer, place) for place in range(2 * flips)]
     return pa.Table.from_pylist([row[0] for row in rows]), pa.Table.from_pylist(
@@ -145,7 +145,7 @@ def _item(writer: Writer, place: int) -> list[dict[str, Any]]:
 
 
 def load(browser: Browser, address: str) -> dict[str, float]:
-    """Open the report once, use it, and say how long everything took."""
+    """Open the report once, use it, and return all times."""
     context = browser.new_context(viewport={"width": 1280, "height": 860})
     page = context.new_page()
     page.add_init_script(WATCH)
@@ -166,7 +166,7 @@ def load(browser: Browser, address: str) -> dict[str, float]:
 
 
 def measure(path: Path, loads: int) -> dict[str, list[float]]:
-    """Each figure of every load."""
+    """Return each measurement of every load."""
     found = next(filter(None, map(shutil.which, BROWSERS)))
     quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     with sync_playwright() as playwright:
@@ -178,7 +178,7 @@ def measure(path: Path, loads: int) -> dict[str, list[float]]:
 
 
 def text_facts(payload: Payload) -> dict[str, float]:
-    """How much text there is."""
+    """Return the amount of text."""
     columns = payload.items[0].columns
     texts = [cell for cells in columns.values() for cell in cells if isinstance(cell, str)]
     return {
@@ -189,7 +189,7 @@ def text_facts(payload: Payload) -> dict[str, float]:
 
 
 def main() -> None:
-    """Make the report, load it, print a table."""
+    """Write the report, load it, print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--flips", type=int, default=10_000)
     parser.add_argument("--loads", type=int, default=7)

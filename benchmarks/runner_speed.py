@@ -3,8 +3,8 @@
     python benchmarks/runner_speed.py --peers PYTHON [--model FOLDER_OR_GGUF] [--items N]
 
 PYTHON is the interpreter of an environment with lm_eval and inspect_ai. Every measurement is a
-process of its own; loading and a first small request are not timed. Peers get several batch sizes
-and the best one counts.
+separate process; loading and a first small request are not timed. Peers get several batch sizes, of
+which the best counts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def words(source: random.Random, count: int) -> str:
 
 
 def questions(count: int, *, common: bool) -> list[tuple[str, list[str]]]:
-    """A 200-word beginning (of all items or of each item), a question, four options."""
+    """Return a 200-word beginning (of all items or of each item), a question, four options."""
     source = random.Random(7)
     shared = words(source, 200)
     return [
@@ -57,7 +57,7 @@ def prompts(count: int) -> list[str]:
 
 
 def make_model(folder: Path) -> None:
-    """Tiny Llama with random weights, and a tokenizer trained on the words."""
+    """Create a tiny Llama with random weights, and a tokenizer trained on the words."""
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
@@ -112,7 +112,7 @@ def ours(model: str, task: str, batch: int) -> Work:
 
 
 def bare(model: str, task: str, batch: int) -> Work:
-    """Batches of like length through `generate`."""
+    """Generate in batches of similar length."""
     import torch
 
     from forgetmap.evaluation import load_model
@@ -204,7 +204,7 @@ TASKS = {"generate": ("bare", "lm-eval", "inspect"), "common": ("lm-eval",), "ow
 
 
 def measure(side: str, model: str, task: str, batch: int, count: int) -> dict[str, Any]:
-    """Time one side in this process; a first small request warms up."""
+    """Time one side in this process, after a small request."""
     work = SIDES[side](model, task, batch)
     work(2)
     start = time.perf_counter()
@@ -226,7 +226,7 @@ def in_process(python: str, side: str, model: str, task: str, batch: int, count:
 
 
 def agreement(one: Any, other: Any) -> str:
-    """How many answers are the same, or how far log-likelihoods differ at most."""
+    """Return how many answers are the same, or the largest difference of log-likelihoods."""
     if isinstance(one[0], str):
         same = sum(first == second for first, second in zip(one, other, strict=True))
         return f"{same} of {len(one)} texts equal"
@@ -235,7 +235,7 @@ def agreement(one: Any, other: Any) -> str:
 
 
 def compare(task: str, model: str, count: int, peers: str | None) -> None:
-    """Ours once, each peer at each batch size; ratio to the best."""
+    """Run ours once, each peer at each batch size; print the ratio to the best."""
     mine = in_process(sys.executable, "ours", model, task, 64, count)
     rate = count / mine["seconds"]
     print(f"  ours: {mine['seconds']:.2f} s, {rate:.1f} items/s, peak {mine['peak_gib']:.2f} GiB")

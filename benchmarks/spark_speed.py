@@ -4,10 +4,10 @@
     .venv/bin/python benchmarks/spark_speed.py --rows 200000 --rounds 3
     .venv/bin/python benchmarks/spark_speed.py --master spark://HOST:7077
 
-All run in turn in one session, the bare join first, after one round of each on 200,000 rows that
-is not counted. The bare join runs with Spark's settings and with as many partitions as ours; the
-faster of the two is the measure. Jobs, stages, rows read and bytes shuffled are from the event log.
-The result must be that of DuckDB, digit by digit.
+All run in turn in one session, the bare join first, after one round of each on 200,000 rows that is
+not counted. The bare join runs with the settings of Spark and with as many partitions as ours; the
+faster of the two is the reference. Jobs, stages, rows read and bytes shuffled are from the event
+log. The result must equal that of DuckDB exactly.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_JOBS, MAX_READS, MAX_RATIO = 5, 2, 1.4
 
 
 def bare_join(before: Any, after: Any) -> dict[str, tuple[int, ...]]:
-    """Spark as a user would write it by hand: four cells, no check of anything."""
+    """Run Spark as a user would write it by hand: four cells, no checks."""
     from pyspark.sql import functions as spark
 
     joined = before.alias("b").join(after.alias("a"), ["task", "item"])
@@ -50,7 +50,7 @@ def bare_join(before: Any, after: Any) -> dict[str, tuple[int, ...]]:
 
 
 def bare_join_spread(before: Any, after: Any) -> dict[str, tuple[int, ...]]:
-    """The same with a partition for each million rows, as ours: Spark's own choice may be slow."""
+    """Run the same with a partition per million rows, as ours: the choice of Spark may be slow."""
     settings = before.sparkSession.conf
     own = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "20"}
     usual = {name: settings.get(name) for name in own}
@@ -64,7 +64,7 @@ def bare_join_spread(before: Any, after: Any) -> dict[str, tuple[int, ...]]:
 
 
 def forgetmap_compare(before: Any, after: Any) -> dict[str, tuple[int, ...]]:
-    """Ours: the same cells, with validation, coverage, duplicate detection and estimates."""
+    """Run forgetmap: the same cells, with validation, coverage, duplicates and estimates."""
     import forgetmap as fm
 
     tasks = fm.compare(before, after).result.tasks
@@ -77,7 +77,7 @@ CONTENDERS: dict[str, Callable[[Any, Any], dict[str, tuple[int, ...]]]] = {
     "forgetmap": forgetmap_compare,
 }
 BARE = ("bare Spark join", "bare, 20 parts")
-"""Of these the faster one is the measure."""
+"""The faster one of these is the reference."""
 
 
 def main() -> None:
@@ -129,7 +129,7 @@ def main() -> None:
 
 
 def _settled(folder: Path) -> list[dict[str, Any]]:
-    """The events once nothing more comes: they are written a little later than they happen."""
+    """Return the events once no more arrive: they are written with a delay."""
     events = read_events(folder)
     while True:
         time.sleep(0.5)
@@ -147,7 +147,7 @@ def _equals_duckdb(frames: list[Any], rows: int) -> bool:
         for side in ("before", "after"):
             plain[side] = None
         text = json.dumps(plain)
-        # Frames are called by their place, files by their name.
+        # Frames are named by position, files by their name.
         for place, path in zip(("before", "after"), make_data(rows), strict=True):
             text = text.replace(path.stem, place)
         return dict(json.loads(text))

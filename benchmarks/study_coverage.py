@@ -4,10 +4,10 @@ Run: .venv/bin/python benchmarks/study_coverage.py [--draws 1000] [--seconds 600
 
 Every draw is a study: lineages (a model before, of one family and size) with pairs in several
 stages, which all answer the same items. An item is known by a model before or not; a pair loses a
-known item with a chance that depends on the size, on the scale of the data, on its lineage, on
+known item with a probability that depends on the size, on the scale of the data, on its lineage, on
 itself, and on the item, as some items are lost by most pairs. Lineages, pairs and items are drawn
-anew, and the truth is that of the population. Draws are made in chunks with seeds of their own and
-kept in a file, so that a run which was stopped goes on where it was.
+each time, and the truth is that of the population. Draws are made in chunks with their own seeds
+and saved in a file, so that an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from forgetmap.study.effects import difference, mean_effect, size_trend
 Reals = NDArray[np.float64]
 RESULTS = Path(__file__).parent / "results" / "study_coverage.json"
 KNOWN, LOST = 0.7, 0.25
-"""Share of items known before; share of these that a pair loses on average."""
+"""Share of items known before; mean share of these that a pair loses."""
 SIZES, STAGES, CHUNK = 4, 3, 50
 FACT = PairFacts("", "", "", "", "", "", None, None, None, 0, changed_style=False)
 
@@ -39,13 +39,13 @@ class World:
     """One kind of study.
 
     Attributes:
-        pairs: how many.
-        families: how many; each has up to four sizes.
-        lineage: spread between lineages, as a chance of losing a known item.
-        slope: change of that chance per doubling of size.
-        items: of each of two tasks.
+        pairs: number of pairs.
+        families: number of families; each has up to four sizes.
+        lineage: spread between lineages of the probability of losing a known item.
+        slope: change of that probability per doubling of size.
+        items: number of items of each of two tasks.
         pair: spread between pairs of one lineage.
-        data: how much less is lost with little data.
+        data: reduction of the loss with little data.
     """
 
     pairs: int
@@ -58,7 +58,7 @@ class World:
 
     @property
     def name(self) -> str:
-        """Its numbers."""
+        """The parameters as text."""
         return ", ".join(f"{name} {value:g}" for name, value in asdict(self).items())
 
 
@@ -74,7 +74,7 @@ WORLDS = [
 
 
 def draw_design(world: World) -> list[PairFacts]:
-    """Which pairs a study has: all lineages in a first stage, then in the next."""
+    """Return the pairs of a study: all lineages in a first stage, then in the next."""
     sizes = min(SIZES, max(2, -(-world.pairs // world.families)))
     roots = [(family, size) for size in range(sizes) for family in range(world.families)]
     pairs = []
@@ -90,13 +90,13 @@ def draw_design(world: World) -> list[PairFacts]:
 
 
 def chance_of(world: World, fact: PairFacts) -> float:
-    """The mean chance that a pair of these facts loses a known item."""
+    """Return the mean probability that a pair with these facts loses a known item."""
     doublings = float(np.log2(fact.size or 1)) - (SIZES - 1) / 2
     return LOST + world.slope * doublings + (world.data if fact.data == "low" else 0.0)
 
 
 def draw_table(world: World, random: np.random.Generator) -> StudyTable:
-    """One study with its values and their covariance over items."""
+    """Draw one study with its values and their covariance over items."""
     facts = draw_design(world)
     items = 2 * world.items
     task = np.repeat([0, 1], world.items)
@@ -119,15 +119,15 @@ def draw_table(world: World, random: np.random.Generator) -> StudyTable:
 
 
 def _knows(easy: Reals, random: np.random.Generator) -> Reals:
-    """A model's own view of how easy items are, with the same share known by every model."""
+    """Return which items a model knows; every model knows the same share."""
     own = (easy + random.normal(size=easy.size)) / np.sqrt(2)
-    threshold = 0.5244005127080409  # of a normal number, so that 70 % are known
+    threshold = 0.5244005127080409  # normal quantile: 70 % are known
     known: Reals = (own < threshold).astype(float)
     return known
 
 
 def measure(world: World, random: np.random.Generator) -> dict[str, int]:
-    """What holds in one study: 1 or 0; absent where the design allows no interval."""
+    """Return what holds in one study: 1 or 0; absent if the design allows no interval."""
     table = draw_table(world, random)
     facts = table.facts
     held: dict[str, int] = {}
@@ -154,7 +154,7 @@ def true_difference(
     rows: tuple[NDArray[np.bool_], NDArray[np.bool_]],
     stages: list[str],
 ) -> float:
-    """What the same contrast makes of true values: sizes differ by chance between the sides."""
+    """Return the contrast of the true values: sizes differ by chance between the sides."""
     column = KNOWN * np.asarray([[chance_of(world, fact)] for fact in table.facts])
     exact = StudyTable(table.facts, table.categories, column, column)
     found = difference(exact, "forgetting", rows, within=stages)
@@ -163,12 +163,12 @@ def true_difference(
 
 
 def covers(contrast: Contrast, truth: float) -> int:
-    """Whether the interval holds the truth."""
+    """Return whether the interval contains the truth."""
     return int(contrast.low <= truth <= contrast.high)
 
 
 def chunks(world: World, number: int, done: int, draws: int) -> Iterator[dict[str, list[int]]]:
-    """Sums and counts of each measure, for every chunk that is missing."""
+    """Yield sums and counts of each measure, for every missing chunk."""
     for chunk in range(done // CHUNK, -(-draws // CHUNK)):
         random = np.random.default_rng((23, number, chunk))
         counts: dict[str, list[int]] = {}
@@ -181,7 +181,7 @@ def chunks(world: World, number: int, done: int, draws: int) -> Iterator[dict[st
 
 
 def run(draws: int, seconds: float, path: Path) -> dict[str, dict[str, list[int]]]:
-    """Draw until every world has so many studies, or the time is over."""
+    """Draw until every world has this many studies, or the time is up."""
     kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     end = time.monotonic() + seconds
     for number, world in enumerate(WORLDS):
@@ -198,7 +198,7 @@ def run(draws: int, seconds: float, path: Path) -> dict[str, dict[str, list[int]
 
 
 def show(kept: dict[str, dict[str, list[int]]]) -> None:
-    """A line per world, in percent."""
+    """Print a line per world, in percent."""
     names = ("trend covered", "mean covered", "difference covered", "larger forget less",
              "larger forget more")  # fmt: skip
     for world, entry in kept.items():

@@ -3,8 +3,8 @@
 Run: .venv/bin/python benchmarks/study_drift_coverage.py [--draws 1000] [--items 30 100 400]
 
 Every draw is a study: eight models before, each trained in three ways and once in two steps. All
-models answer the same items of twelve capabilities. Items differ in how hard they are and in how
-far a training moves them, which all pairs share. Models and items are drawn anew, and the truth is
+models answer the same items of twelve capabilities. Items differ in difficulty and in how much a
+training changes them, which all pairs share. Models and items are drawn each time, and the truth is
 that of the population.
 """
 
@@ -32,26 +32,26 @@ MODELS, CAPABILITIES, SPREAD = 8, 12, 0.3
 
 @dataclass(frozen=True)
 class Items:
-    """Items of every capability: how easy they are, and how far a training moves them."""
+    """Items of every capability: how easy they are, and how much a training changes them."""
 
     easy: Reals
     prone: Reals
 
     @classmethod
     def draw(cls, count: int, random: np.random.Generator) -> Items:
-        """Items that all models of a study answer."""
+        """Draw items that all models of a study answer."""
         shape = (CAPABILITIES, count)
         return cls(0.8 + random.normal(size=shape), random.gamma(2.0, 0.5, size=shape))
 
     def chances(self, own: Reals, effects: Reals) -> Reals:
-        """Chance of a right answer after each capability changed by its relative effect."""
+        """Return the probability of a right answer after the relative changes of capabilities."""
         before = 1 / (1 + np.exp(-(self.easy + own)))
         after: Reals = np.clip(before * (1 + effects[:, None] * self.prone), 0, 1)
         return after
 
 
 def drift_size(before: NDArray[np.bool_], after: NDArray[np.bool_]) -> float:
-    """Root mean square of relative changes, less their noise over items."""
+    """Return the root mean square of relative changes, corrected for noise over items."""
     level = before.mean(axis=1)
     effects = after.mean(axis=1) / level - 1
     spread = (after - (1 + effects)[:, None] * before) / level[:, None]
@@ -60,7 +60,7 @@ def drift_size(before: NDArray[np.bool_], after: NDArray[np.bool_]) -> float:
 
 
 def draw_study(count: int, random: np.random.Generator) -> StudyDrift:
-    """Drift of all pairs of one study."""
+    """Draw the drift of all pairs of one study."""
     items = Items.draw(count, random)
     facts, sizes, chains = [], [], []
     for number in range(MODELS):
@@ -87,7 +87,7 @@ def draw_study(count: int, random: np.random.Generator) -> StudyDrift:
 
 
 def mean_size(scale: float) -> float:
-    """Size of the drift of a training over models and items drawn anew."""
+    """Return the mean drift of a training over models and items."""
     random = np.random.default_rng(1)
     items = Items.draw(4000, random)
     own = 0.5 * random.normal(size=items.easy.shape)
@@ -100,7 +100,7 @@ def mean_size(scale: float) -> float:
 
 
 def measure(count: int, draws: int) -> dict[str, float]:
-    """Share of studies whose interval holds the truth, and of false differences."""
+    """Return the share of studies whose interval contains the truth, and of false differences."""
     far, near = mean_size(0.30), mean_size(0.15)
     truth = {
         "drift-method:SFT against DPO": far - near,

@@ -2,9 +2,9 @@
 
 Run: .venv/bin/python benchmarks/study_speed.py [--models 101] [--logs]
 
-One model before and the others after, 94 tasks with 20,000 items a model in all: as run folders, or
-with --logs as lm-eval writes samples. Named peer: opening and checking each run and collecting its
-rows, which any comparison must do; logs are imported anew by both, into an empty cache.
+One model before and the others after, 94 tasks with 20,000 items per model in all: as run folders,
+or with --logs as samples of lm-eval. Peer: opening and checking each run and collecting its rows,
+which any comparison must do; both import logs into an empty cache.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ WORDS = "the quick model answers every question of this task as well as it can "
 
 
 def write_study_file(folder: Path, models: int) -> Path:
-    """A study with so many models, whose runs are in `runs`."""
+    """Write a study with this many models, whose runs are in `runs`."""
     parts = ['name = "large"']
     for model in range(models):
         parent = 'parent = "m0"\nstage = "tuning"\n' if model else ""
@@ -50,7 +50,7 @@ def write_study_file(folder: Path, models: int) -> Path:
 
 
 def answers(models: int) -> Iterator[NDArray[np.bool_]]:
-    """What each model knows: every one flips a tenth of what the first knows."""
+    """Yield what each model knows: every one flips a tenth of the items of the first."""
     random = np.random.default_rng(0)
     known = random.random(ITEMS) < 0.7
     for _ in range(models):
@@ -58,7 +58,7 @@ def answers(models: int) -> Iterator[NDArray[np.bool_]]:
 
 
 def write_runs(folder: Path, models: int) -> None:
-    """Run folders."""
+    """Write run folders."""
     number = np.arange(ITEMS)
     task = number % TASKS
     columns: dict[str, Any] = {
@@ -72,7 +72,7 @@ def write_runs(folder: Path, models: int) -> None:
 
 
 def write_logs(folder: Path, models: int) -> None:
-    """Samples as lm-eval writes them, a file per task."""
+    """Write samples in the format of lm-eval, a file per task."""
     parts = [_sample_parts(number) for number in range(ITEMS)]
     for model, right in enumerate(answers(models)):
         target = folder / "runs" / f"m{model}" / "model"
@@ -93,7 +93,7 @@ def write_logs(folder: Path, models: int) -> None:
 
 
 def _sample_parts(number: int) -> tuple[str, str]:
-    """A line before and after what a model says."""
+    """Return the parts of a line before and after the answer of a model."""
     question = f"Question {number}: {WORDS * 3}?"
     doc = {"question": question, "answer": f"answer {number}"}
     prompt = f"{question}\nAnswer:"
@@ -121,7 +121,7 @@ def read_once(folder: Path) -> None:
 
 
 class Meter:
-    """Seconds of the clock and of the processor, and how often each log was opened."""
+    """Wall-clock and processor seconds, and how often each log was opened."""
 
     def __init__(self) -> None:
         self.figures: dict[str, float] = {}
@@ -133,7 +133,7 @@ class Meter:
             self._opens[str(args[0])] += 1
 
     def measure(self, name: str, work: Callable[[], Any]) -> Any:
-        """Do something, and keep what it took."""
+        """Run a function, and record its cost."""
         self._opens.clear()
         wall, cpu = time.perf_counter(), time.process_time()
         result = work()
@@ -146,7 +146,7 @@ class Meter:
 
 @contextmanager
 def empty_cache() -> Iterator[None]:
-    """Logs are imported anew."""
+    """Use an empty cache, so that logs are imported again."""
     before = os.environ.get("FORGETMAP_CACHE")
     with tempfile.TemporaryDirectory() as name:
         os.environ["FORGETMAP_CACHE"] = name
@@ -160,7 +160,7 @@ def empty_cache() -> Iterator[None]:
 
 
 def main(models: int, *, logs: bool) -> None:
-    """Time all three, print and keep the figures."""
+    """Time all three, print and save the results."""
     meter = Meter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

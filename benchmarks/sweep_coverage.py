@@ -2,11 +2,11 @@
 
 Run: .venv/bin/python benchmarks/sweep_coverage.py [--sweeps 1000] [--items 300]
 
-Items are drawn anew for every sweep. Each is known, lost, gained or never known; a lost item turns
-wrong, and a gained one right, from a weight of its own on, and every answer of a merge flips by
-chance now and then. So the truth is an integral over two uniform numbers. The merge is chosen by
-the rule; asked is whether limits of that very merge hold, and how often a merge is called surely
-within the budget that is not.
+Items are drawn for every sweep. Each is known, lost, gained or never known; a lost item becomes
+wrong, and a gained one right, above its own weight, and every answer of a merge flips by chance
+with a small probability. So the truth is an integral over two uniform numbers. The merge is chosen
+by the rule; measured is whether the intervals of the chosen merge hold, and how often a merge is
+certified to be within the budget but is not.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from forgetmap.sweep.states import States
 WEIGHTS = np.round(np.arange(0.1, 1.0, 0.1), 1)
 SHARES = {"kept": 0.45, "lost": 0.25, "gained": 0.15, "never": 0.15}
 CHURN = 0.03
-"""Share of a merge's answers that flip by chance."""
+"""Share of the answers of a merge that flip by chance."""
 WORLDS = {
-    # From which weights on: lost items turn wrong, gained ones right.
+    # Ranges of weights in which lost items become wrong, and gained ones right.
     "merging helps": ((0.3, 1.0), (0.0, 0.6)),
     "mixing": ((0.0, 1.0), (0.0, 1.0)),
     "merging hurts": ((0.0, 0.5), (0.5, 1.0)),
@@ -42,12 +42,12 @@ Reals = NDArray[np.float64]
 
 
 def turned(limits: tuple[float, float]) -> Reals:
-    """Share of items that have turned at each weight."""
+    """Return the share of items that have changed at each weight."""
     return np.clip((WEIGHTS - limits[0]) / (limits[1] - limits[0]), 0.0, 1.0)
 
 
 def truth(world: str) -> dict[str, Reals]:
-    """What is so in the population, at each weight."""
+    """Return the true values in the population, at each weight."""
     lost, gained = (turned(limits) for limits in WORLDS[world])
     wrong_of_lost = lost * (1 - CHURN) + (1 - lost) * CHURN
     right_of_gained = gained * (1 - CHURN) + (1 - gained) * CHURN
@@ -60,7 +60,7 @@ def truth(world: str) -> dict[str, Reals]:
 
 
 def draw(world: str, items: int, source: np.random.Generator) -> States:
-    """One sweep."""
+    """Draw one sweep."""
     kind = source.choice(len(SHARES), items, p=list(SHARES.values()))
     turns = [source.uniform(*limits, items) for limits in WORLDS[world]]
     base, tuned = kind <= 1, (kind == 0) | (kind == 2)
@@ -75,7 +75,7 @@ def draw(world: str, items: int, source: np.random.Generator) -> States:
 
 
 def check(world: str, sweeps: int, items: int, seed: int = 0) -> dict[str, float]:
-    """Shares of sweeps in which what is said holds."""
+    """Return shares of sweeps in which the statements hold."""
     source = np.random.default_rng([seed, items, *world.encode()])
     known = truth(world)
     allowed = 0.5 * SHARES["lost"]

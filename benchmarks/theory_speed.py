@@ -3,10 +3,10 @@
     .venv/bin/python benchmarks/theory_speed.py
 
 100 x 100 cells of separation and knob, once for SFT with replay and once for reward with a KL
-penalty, followed to t = 60. The calls are scipy's `solve_ivp` with LSODA, its fastest method here,
-on the same equations with the same number of quadrature nodes and the same tolerances, on 200 cells
-drawn at random; their time is extrapolated to all 10,000. The values of these cells are compared
-with a solution of full precision. Seconds are processor time of this process.
+penalty, up to t = 60. The calls are scipy's `solve_ivp` with LSODA, its fastest method here, on the
+same equations with the same number of quadrature nodes and the same tolerances, on 200 random
+cells; their time is extrapolated to all 10,000. The values of these cells are compared with a
+solution of full precision. Seconds are processor time of this process.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def one_by_one(knob: PhaseParameter, cells: np.ndarray) -> float:
-    """Seconds for one solve_ivp call per cell."""
+    """Return the seconds of one solve_ivp call per cell."""
     started = time.process_time()
     for row, column in zip(*divmod(cells, SIDE), strict=True):
         setting = Setting(float(SEPARATIONS[row]), precision=PRECISION[knob], nodes=nodes(*COARSE))
@@ -69,7 +69,7 @@ def one_by_one(knob: PhaseParameter, cells: np.ndarray) -> float:
 
 
 def worst_gap(diagram: Phase, cells: np.ndarray) -> float:
-    """Largest difference in old mass or old weight from a precise solution."""
+    """Return the largest difference in old mass or old weight from a precise solution."""
     gaps = [0.0]
     for row, column in zip(*divmod(cells, SIDE), strict=True):
         apart = float(SEPARATIONS[row])

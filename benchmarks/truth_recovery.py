@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/truth_recovery.py                 10,000 data sets a setting
     .venv/bin/python benchmarks/truth_recovery.py --data-sets 1000
 
-Writes docs/truth.md (its last sections are those of interval_coverage.py and verdicts.py and stay),
-docs/images/coverage.png and docs/images/broken.png.
+Writes docs/truth.md (its last sections are written by interval_coverage.py and verdicts.py and are
+kept), docs/images/coverage.png and docs/images/broken.png.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ ENOUGH_FLIPS = 15
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One cell of the grid with what was found in it."""
+    """One cell of the grid with its results."""
 
     kind: str
     items: int
@@ -87,7 +87,7 @@ class Setting:
 def draw_parts(
     rng: np.random.Generator, data_sets: int, items: int, kind: str, shares: Shares
 ) -> list[tuple[float, int, BatchCells]]:
-    """Cells for each k of a mix; items are shared out evenly."""
+    """Draw cells for each k of a mix, with equal shares of items."""
     ks = KINDS[kind]
     sizes = [len(part) for part in np.array_split(np.arange(items), len(ks))]
     return [
@@ -97,7 +97,7 @@ def draw_parts(
 
 
 def total(parts: list[ScoreSums]) -> ScoreSums:
-    """The sum of several groups."""
+    """Return the sum of several groups."""
     result = parts[0]
     for part in parts[1:]:
         result = result + part
@@ -105,7 +105,7 @@ def total(parts: list[ScoreSums]) -> ScoreSums:
 
 
 def in_line_with_test(interval: Interval, parts: list[tuple[float, int, BatchCells]]) -> Interval:
-    """The latent interval as it is shown: reaching down to 0 where the test does not reject."""
+    """Return the latent interval as shown: extended to 0 if the test does not reject."""
     luck = [(k, c) for k, _, c in parts if not np.isinf(k)]
     if not luck:
         return interval
@@ -127,7 +127,7 @@ def in_line_with_test(interval: Interval, parts: list[tuple[float, int, BatchCel
 
 
 def grid(rng: np.random.Generator, data_sets: int) -> list[Setting]:
-    """Every setting where the model holds: guesses uniform and independent."""
+    """Return every setting in which the model holds: guesses are uniform and independent."""
     found = []
     for kind, items, lost, known in product(KINDS, ITEMS, LOST, KNOWN):
         shares = Shares(known, lost, GAINED)
@@ -178,7 +178,7 @@ SITUATIONS = ("options recorded", "options not recorded", "sampled, no repeats")
 
 
 def broken(rng: np.random.Generator, data_sets: int) -> list[tuple[str, float, dict[str, float]]]:
-    """Mean of each estimator where its assumptions fail: 4 options, 60 % known, 1,000 items."""
+    """Return the mean of each estimator if assumptions fail: 4 options, 60 % known, 1,000 items."""
     rows = []
     for lost, (name, wrong) in product((0.0, 0.05), SCENARIOS.items()):
         options = {"habits": Habits(), **wrong}
@@ -195,13 +195,13 @@ def broken(rng: np.random.Generator, data_sets: int) -> list[tuple[str, float, d
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What the words claim, over many data sets.
+    """Claims of the texts over many data sets.
 
     Attributes:
-        lost: share that say something was lost.
-        too_much: share whose claimed least loss is above the truth.
-        too_little: share that say nothing was lost, or claim less than the truth at most.
-        open: share that say that it cannot be told.
+        lost: share that state a loss.
+        too_much: share that state a minimum loss above the truth.
+        too_little: share that state no loss, or a maximum loss below the truth.
+        open: share without a conclusion.
     """
 
     lost: float
@@ -211,7 +211,7 @@ class Claims:
 
 
 def claims(rng: np.random.Generator, data_sets: int) -> list[tuple[str, float, str, Claims]]:
-    """What a reader is told where assumptions fail: headline and words, as `compare` makes them."""
+    """Return what is stated if assumptions fail: headline and text, as in `compare`."""
     rows = []
     for lost, (name, wrong) in product((0.0, 0.05), SCENARIOS.items()):
         options = {"habits": Habits(), **wrong}
@@ -223,7 +223,7 @@ def claims(rng: np.random.Generator, data_sets: int) -> list[tuple[str, float, s
 
 
 def judged(cells: BatchCells, place: int, name: str, situation: str) -> Headline:
-    """The headline of one data set, by the code that `compare` runs."""
+    """Return the headline of one data set, with the code of `compare`."""
     n11, n10, n01, n00, different = (
         int(each[place])
         for each in (cells.n11_D, cells.n10_D, cells.n01_D, cells.n00_D, cells.different_D)
@@ -262,7 +262,7 @@ def _claims(found: list[Headline], truth: float) -> Claims:
 
 
 def net_of_the_same_model(rng: np.random.Generator, data_sets: int) -> dict[str, float]:
-    """How often the interval of `net` contains 0 when the same model answers twice; 4 options."""
+    """Return how often `net` contains 0 if the same model answers twice; 4 options."""
     covered = {}
     for name, mastery in (("60 % known, rest guessed", 1.0), ("60 % known at 80 %", 0.8)):
         for items, repeats in product((50, 300), (2, 4)):
@@ -289,7 +289,7 @@ def _counts(answers: Any) -> AnswerCounts:
 
 
 def repeated_tests(rng: np.random.Generator, data_sets: int) -> list[tuple[str, float, float]]:
-    """Size of the permutation test, and power of the verdict at the loss that `plan` names."""
+    """Return the size of the permutation test, and the power of the verdict at a planned loss."""
     rows = []
     for repeats, items, churn in product((2, 5), (100, 300, 1000), (0.02, 0.06, 0.15)):
         loss = float(repeats_detectable(items, repeats, churn=churn))
@@ -313,7 +313,7 @@ def repeated_tests(rng: np.random.Generator, data_sets: int) -> list[tuple[str, 
 
 
 def same_model_sampled(rng: np.random.Generator, data_sets: int) -> dict[str, float]:
-    """How often the excess interval contains 0 when the same model answers twice."""
+    """Return how often the excess interval contains 0 if the same model answers twice."""
     covered = {}
     mixes = {
         "60 % always right, 40 % guessed at 1 in 4": lambda n: np.where(
@@ -330,7 +330,7 @@ def same_model_sampled(rng: np.random.Generator, data_sets: int) -> dict[str, fl
 
 
 def sizes_and_power(rng: np.random.Generator, data_sets: int) -> list[tuple[str, float, float]]:
-    """Size of the test with nothing lost, and power at the loss that `detectable` names."""
+    """Return the size of the test without a loss, and its power at the loss of `detectable`."""
     rows = []
     for k, items, known in product((2, 3, 4, 10), (50, 300, 1000), (0.4, 0.7)):
         cells = draw_cells(rng, data_sets, items, k, Shares(known, 0.0))
@@ -346,7 +346,7 @@ def sizes_and_power(rng: np.random.Generator, data_sets: int) -> list[tuple[str,
 
 
 def discoveries(rng: np.random.Generator, comparisons: int) -> dict[str, float]:
-    """False discovery rate over 100 tasks, some of which lost 10 % of their items."""
+    """Return the false discovery rate over 100 tasks, some of which lost 10 % of their items."""
     rates = {}
     ks = (2, 4, 4, 5, 10)
     for losing in (0, 10, 50):
@@ -363,7 +363,7 @@ def discoveries(rng: np.random.Generator, comparisons: int) -> dict[str, float]:
 
 
 def plot_coverage(settings: list[Setting], path: Path) -> None:
-    """Coverage of every setting against the expected number of flips."""
+    """Draw the coverage of every setting against the expected number of flips."""
     plt = _pyplot()
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained", sharey=True)
     for axis, name in zip(axes, ("latent", "matched", "raw"), strict=True):
@@ -381,7 +381,7 @@ def plot_coverage(settings: list[Setting], path: Path) -> None:
 
 
 def plot_broken(rows: list[tuple[str, float, dict[str, float]]], path: Path) -> None:
-    """What each estimator says where its assumptions fail."""
+    """Draw each estimator if its assumptions fail."""
     plt = _pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained", sharey=True)
     names = list(SCENARIOS)
@@ -501,7 +501,7 @@ With repeats, by permutation, at the loss that `forgetmap plan` computes:
 
 
 def coverage_row(name: str, settings: list[Setting]) -> str:
-    """The extremes of one estimator over all settings."""
+    """Return the extremes of one estimator over all settings."""
     chosen = [each for each in settings if each.estimator == name]
     many = [each.coverage for each in chosen if each.flips >= ENOUGH_FLIPS]
     lowest = min(each.coverage for each in chosen)
@@ -510,7 +510,7 @@ def coverage_row(name: str, settings: list[Setting]) -> str:
 
 
 def broken_row(name: str, lost: float, means: dict[str, float]) -> str:
-    """One scenario, errors in bold."""
+    """Return one scenario, with errors in bold."""
     cells = " | ".join(
         f"**{value:.3f}**" if abs(value - lost) > 0.01 else f"{value:.3f}"
         for value in (means[key] for key in ("raw", "latent", "matched", "upper"))
@@ -520,7 +520,7 @@ def broken_row(name: str, lost: float, means: dict[str, float]) -> str:
 
 
 def claims_row(name: str, lost: float, situation: str, found: Claims) -> str:
-    """What is claimed, false claims in bold."""
+    """Return the claims, with false ones in bold."""
     wrong = [
         f"**{value:.3f}**" if value > 0.05 else f"{value:.3f}"
         for value in (found.too_much, found.too_little)
@@ -530,12 +530,12 @@ def claims_row(name: str, lost: float, situation: str, found: Claims) -> str:
 
 
 def test_row(name: str, size: float, power: float) -> str:
-    """Size and power of one setting."""
+    """Return size and power of one setting."""
     return f"| {name} | {size:.3f} | {'not detectable' if np.isnan(power) else f'{power:.2f}'} |"
 
 
 def sections_of_others(text: str) -> str:
-    """The end of the page, which other benchmarks write."""
+    """Return the end of the page, which other benchmarks write."""
     starts = [
         text.find(title) for title in ("\n## Intervals\n", "\n## Verdicts\n") if title in text
     ]

@@ -1,7 +1,7 @@
 """What drift, certificates, probes, sweeps and monitoring say of worlds whose truth is known.
 
-Each function takes one data set of benchmarks/worlds.py through the code that users' results go
-through, and says what of the result is false. benchmarks/verdicts.py has the rows.
+Each function runs one data set of benchmarks/worlds.py through the same code as results of users,
+and returns what is false in the result. benchmarks/verdicts.py has the rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Rates = dict[str, float]
 
 
 def measure_drift(draw: Callable[[Rng], DriftCase], rng: Rng) -> Rates:
-    """Whether the interval of the capability misses its drift, and p says other than it does."""
+    """Return whether the interval of the capability misses its drift, and p disagrees with it."""
     case = draw(rng)
     runs = [_run(side, name) for name, side in (("before", case.before), ("after", case.after))]
     tasks = sorted(set(np.asarray(case.before["task"]).tolist()))
@@ -53,7 +53,7 @@ def measure_drift(draw: Callable[[Rng], DriftCase], rng: Rng) -> Rates:
 
 @lru_cache
 def _taxonomy(*tasks: str, count: bool) -> Taxonomy:
-    """One capability that is the mean over tasks."""
+    """Return one capability that is the mean over tasks."""
     kind = {"scale": "count", "polarity": "both"} if count else {}
     return Taxonomy(
         "one",
@@ -73,7 +73,7 @@ def _run(columns: Columns, name: str) -> Run:
 
 
 def measure_certificate(draw: Callable[[Rng], Completions], rng: Rng) -> Rates:
-    """Whether the certified limit of the total variation distance is below it."""
+    """Return whether the certified bound of the total variation distance is below it."""
     case = draw(rng)
     table = table_of_arrays(case.prompt, case.wrote_before, case.before, case.after)
     group = estimate_table(table).groups[0]
@@ -89,7 +89,7 @@ def measure_certificate(draw: Callable[[Rng], Completions], rng: Rng) -> Rates:
 def measure_probe(
     draw: Callable[[Rng], ProbeCase], rng: Rng, *, rate: str = "false_alarm"
 ) -> Rates:
-    """Whether a probe raises an alarm in any group."""
+    """Return whether a probe raises an alarm in any group."""
     case = draw(rng)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "probe.jsonl"
@@ -103,9 +103,9 @@ def _table(columns: Columns) -> pl.DataFrame:
 
 
 def measure_sweep(draw: Callable[[Rng], SweepCase], rng: Rng) -> Rates:
-    """Whether a merge is called surely within the budget that is not; the largest that is called.
+    """Return whether a merge is wrongly certified within the budget; the largest certified weight.
 
-    Beside it the largest weight by limits that hold for all merges at once.
+    Also the largest weight by bounds that hold for all merges at once.
     """
     case = draw(rng)
     n = case.right.shape[1]
@@ -140,6 +140,6 @@ def measure_monitor(
     fresh: bool,
     rate: str = "false_alarm",
 ) -> Rates:
-    """Whether any look raises an alarm."""
+    """Return whether any look raises an alarm."""
     looks = monitor(draw(rng), margin=margin, fresh=fresh)
     return {rate: float(any(look.alarm for look in looks))}

@@ -2,12 +2,12 @@
 
     python benchmarks/watch_alarms.py [--trainings N] [--looks N]
 
-A tiny model remembers 3,000 facts of an invented world, each asked as one of four options; a probe
-is 300 of them, drawn anew for every training. Trainings without harm are (a) at learning rate 0,
-where nothing changes, and (b) on replay of the same facts alone, where items fluctuate. Harm is
-what the model forgot of *all* facts, beyond the margin and the noise floor, at that look: an alarm
-where there is no harm is false. Trainings with harm (c) learn new answers at a high rate, then go
-back to replay: damage peaks early and partly reverses.
+A tiny model remembers 3,000 facts of an invented world, each with four options; a probe is 300 of
+them, drawn for every training. Trainings without harm are (a) at learning rate 0, where nothing
+changes, and (b) on replay of the same facts only, where items fluctuate. Harm is the forgetting of
+*all* facts at a look, beyond the margin and the noise floor: an alarm without harm is false.
+Trainings with harm (c) learn new answers at a high rate, then return to replay: damage peaks early
+and partly reverses.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Memory(torch.nn.Module):
         )
 
     def forward(self, facts: torch.Tensor) -> torch.Tensor:
-        """Logits of the options."""
+        """Return the logits of the options."""
         logits: torch.Tensor = self.body(self.subject(facts))
         return logits
 
@@ -54,13 +54,13 @@ def step(
 
 @torch.no_grad()
 def right(model: Memory, answers: torch.Tensor) -> np.ndarray:
-    """Which facts the model knows."""
+    """Return which facts the model knows."""
     found: np.ndarray = (model(torch.arange(FACTS)).argmax(-1) == answers).numpy()
     return found
 
 
 def start_model(answers: torch.Tensor) -> Memory:
-    """Trained until it knows four of five facts, with noisy labels: many are near the edge."""
+    """Train until the model knows four of five facts, with noisy labels: many are near the edge."""
     torch.manual_seed(0)
     model = Memory()
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
@@ -73,7 +73,7 @@ def start_model(answers: torch.Tensor) -> Memory:
 def train(
     kind: str, seed: int, start: Memory, answers: torch.Tensor, looks: int
 ) -> Iterator[np.ndarray]:
-    """What the model knows at each look of one training."""
+    """Yield what the model knows at each look of one training."""
     torch.manual_seed(seed)
     model = Memory()
     model.load_state_dict(start.state_dict())
@@ -91,7 +91,7 @@ def train(
 def watch(
     kind: str, seed: int, start: Memory, answers: torch.Tensor, looks: int
 ) -> tuple[bool, bool, bool, float]:
-    """Any alarm, any false alarm, alarm at the peak, and the most that was forgotten."""
+    """Return any alarm, any false alarm, alarm at the peak, and the maximum forgetting."""
     before = right(start, answers)
     drawn = random.Random(seed).sample(range(FACTS), PROBE)
     tasks = list(CATEGORIES)

@@ -3,11 +3,11 @@
     python benchmarks/watch_callback_alarms.py START [--trainings N] [--steps N]
 
 START is a start model of the tiny world (`forgetmap lab start --out START`). Each training draws
-a probe of its own from the near and far questions and is (a) at learning rate 0, or (b) on replay
-alone: examples of the pool, with the answers that the start model gives itself, at a low rate.
-Then all questions are asked once more: what a training lost of them is the truth. An alarm is false
-where that is at most the margin and the noise floor. Looks before the last one are held against
-the truth at the end, which is the worst of a training that drifts slowly.
+its own probe from the near and far questions and is (a) at learning rate 0, or (b) on replay only:
+examples of the pool, with the answers of the start model, at a low rate. Then the model is
+evaluated on all questions: the share of them that was forgotten is the truth. An alarm is false if
+that is at most the margin plus the noise floor. Looks before the last one are compared with the
+truth at the end, which is the worst of a training that drifts slowly.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ import torch
 from transformers import Trainer, TrainingArguments
 
 RATES = {"rate 0": (0.0, 0.2), "replay only": (5e-5, 0.8)}
-"""Learning rate, and share of the trainings: at rate 0 nothing changes from one to the next."""
+"""Learning rate, and share of the trainings: at rate 0 they are all the same."""
 LOOKS = 5
 
 
 def own_answers(recipe: Any) -> list[dict[str, Any]]:
-    """The pool as the start model answers it: training on it teaches nothing new."""
+    """Return the pool with answers of the start model: training on it teaches nothing new."""
     from forgetmap.lab.training import load_start
     from forgetmap.train import read_examples, sample_answers
 
@@ -51,7 +51,7 @@ def own_answers(recipe: Any) -> list[dict[str, Any]]:
 def watch(
     recipe: Any, rows: Sequence[Any], rate: float, seed: int, steps: int, items: int
 ) -> tuple[int, float, float]:
-    """Alarms of one training, the share that was lost of all items, and of the probe."""
+    """Return alarms of one training, and the shares lost of all items and of the probe."""
     import forgetmap as fm
     from forgetmap.lab.measure import lab_suite
     from forgetmap.lab.training import PadRight, are_right, load_start

@@ -3,9 +3,9 @@
     python benchmarks/watch_cost.py [--cost 0.05] [--steps N] [--rounds N]
 
 The same training (`Trainer`, a small Llama, random text) is run without and with `fm.watch`, in
-turns. Seconds are those of the processor, as other programs may be at work, and on the clock. The
-ratio is what the watched training took on top, per time of the one without; beside it stands what
-`watch.json` says of itself.
+turn. Seconds are processor time, as other programs may be running, and wall-clock time. The ratio
+is the extra time of the watched training relative to the other one; the value in `watch.json` is
+printed beside it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TEXT, BATCH = 96, 16
 
 
 def train(suite: Any, folder: Path, steps: int, cost: float | None) -> tuple[float, float, Any]:
-    """Seconds of the processor and on the clock, and what was seen."""
+    """Return processor and wall-clock seconds, and the history."""
     from transformers import Trainer, TrainingArguments
 
     import forgetmap as fm
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     suite = part_of_suite(load_suite("world"), given.items, seed=0)
     folder = Path(tempfile.mkdtemp())
-    train(suite, folder / "first", 5, 0.5)  # imports and the like
+    train(suite, folder / "first", 5, 0.5)  # imports and so on
     ratios = []
     for number in range(given.rounds):
         alone_cpu, alone, _ = train(suite, folder / f"alone-{number}", given.steps, None)

@@ -3,15 +3,14 @@
     python benchmarks/watch_speed.py [--items N] [--suite NAME] [--repeats N] [--moved SIZE]
 
 Both run in this process, on the same live module with the same prompts, continuations, stop texts
-and limits. lm-eval gets the model that is there (`HFLM(pretrained=module)`), several batch sizes
-of which the best counts, and is timed in two ways: bare requests (`loglikelihood` and
+and limits. lm-eval gets the loaded model (`HFLM(pretrained=module)`) and several batch sizes, of
+which the best counts, and is timed in two ways: bare requests (`loglikelihood` and
 `generate_until`; no tasks, no metrics, no files), and as its users run it (`simple_evaluate` with
-samples, without bootstrap). Ours is a whole look: answers, grades, a run folder on disk and read
-back; with and without the KL to the start. Answers that did not change since the look before are
-not written again, so the weights are moved before each look (`--moved`, the size of a random change
-over that of the weights), and the share of the answers that changed is shown. Seconds are those of
-the processor, as both sides have one thread and other programs may be at work; those on the clock
-are shown beside them.
+samples, without bootstrap). Ours is a whole look: answers, grades, a run folder written and read
+back; with and without the KL to the start. Unchanged answers are not generated again, so the
+weights are changed before each look (`--moved`, the size of a random change relative to the
+weights), and the share of changed answers is printed. Seconds are processor time, as both sides
+have one thread and other programs may be running; wall-clock seconds are printed beside them.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ VOCABULARY = 4000
 
 
 def make_model(suite: Any, width: int, layers: int) -> tuple[Any, Any]:
-    """A Llama with random weights, and a tokenizer trained on what the suite asks."""
+    """Create a Llama with random weights, and a tokenizer trained on the questions of the suite."""
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
@@ -63,7 +62,7 @@ def make_model(suite: Any, width: int, layers: int) -> tuple[Any, Any]:
 def timed(
     work: Callable[[], Any], repeats: int, prepare: Callable[[], Any] = lambda: None
 ) -> tuple[float, float]:
-    """Median seconds of the processor and on the clock, after a first time that is not counted."""
+    """Return median processor and wall-clock seconds, after a first call that is not counted."""
     work()
     seconds = []
     for _ in range(repeats):
@@ -76,7 +75,7 @@ def timed(
 
 
 def move_weights(model: Any, size: float) -> None:
-    """A random change of all weights, as a few steps of training would make one."""
+    """Change all weights at random, like a few training steps."""
     import torch
 
     with torch.no_grad():
@@ -85,7 +84,7 @@ def move_weights(model: Any, size: float) -> None:
 
 
 def answers_of(folder: Path) -> list[Any]:
-    """The answers of a run folder, in the order of its items."""
+    """Return the answers of a run folder, in the order of its items."""
     import pyarrow.parquet as pq
 
     table = pq.read_table(folder / "texts.parquet", columns=["task", "item", "response"])
@@ -96,7 +95,7 @@ def answers_of(folder: Path) -> list[Any]:
 
 
 def our_looks(model: Any, tokenizer: Any, suite: Any, folder: Path) -> tuple[Any, Any]:
-    """A look without and with the KL."""
+    """Return functions for a look without and with the KL."""
     from forgetmap.evaluation import Settings
     from forgetmap.records import TrainingInfo
     from forgetmap.train.live_probe import LiveProbe, read_scores
@@ -115,7 +114,7 @@ def our_looks(model: Any, tokenizer: Any, suite: Any, folder: Path) -> tuple[Any
 
 
 def asked(model: Any, tokenizer: Any, suite: Any) -> tuple[list[Any], Any]:
-    """What is asked, as ours asks it."""
+    """Return the jobs and the settings of a look."""
     from forgetmap.evaluation import Settings, TransformersBackend, make_jobs, resolve
 
     backend = TransformersBackend(model, tokenizer)
@@ -124,7 +123,7 @@ def asked(model: Any, tokenizer: Any, suite: Any) -> tuple[list[Any], Any]:
 
 
 def bare_requests(harness: Any, jobs: Sequence[Any], settings: Any) -> Callable[[], Any]:
-    """The requests of lm-eval alone."""
+    """Return a function that runs only the requests of lm-eval."""
     from lm_eval.api.instance import Instance
 
     from forgetmap.evaluation import continuations_of
@@ -155,7 +154,7 @@ def bare_requests(harness: Any, jobs: Sequence[Any], settings: Any) -> Callable[
 
 
 def whole_evaluation(harness: Any, jobs: Sequence[Any], settings: Any) -> Callable[[], Any]:
-    """`simple_evaluate` of one task with options and one without."""
+    """Return a function that runs `simple_evaluate` on a task with options and one without."""
     import datasets
     from lm_eval import simple_evaluate
     from lm_eval.api.task import ConfigurableTask

@@ -1,7 +1,7 @@
 """Worlds with a known loss, for benchmarks/verdicts.py. Plain numpy: nothing of forgetmap.
 
-A world draws items anew for every data set, asks two models about them, and writes their answers
-as tables. `Items` holds what is true of each item; `answer_sheet` is what a harness would log.
+A world draws items for every data set, simulates the answers of two models, and writes them as
+tables. `Items` has the truth of each item; `answer_sheet` is the log of a harness.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ LETTERS = np.array(list("ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What was lost, as shares of all items there could be.
+    """The true loss, as shares of the population of items.
 
     Attributes:
         lost: the loss.
-        knowledge: of it, what is no longer known; None where it is all of it.
-        answering: of it, what is no longer answered.
-        tasks: loss of each task, where these differ.
+        knowledge: part of it that is no longer known; None if it is all of it.
+        answering: part of it that is no longer answered.
+        tasks: loss of each task, if they differ.
         macro: mean loss over tasks.
-        guess_rate: of never-known items that are wrong after, the share that luck had right before;
-            named where this is more than any data could show.
+        guess_rate: share of never-known items that are wrong after which were right before by luck;
+            given if it is more than data can show.
     """
 
     lost: float = 0.0
@@ -42,7 +42,7 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One data set: two tables, and how they are to be compared."""
+    """One data set: two tables, and the options of their comparison."""
 
     before: Columns
     after: Columns
@@ -52,27 +52,27 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """How items and answers come about in one task.
+    """How items and answers are drawn in one task.
 
     Attributes:
-        items: their number.
-        k: options; 0 for open-ended items.
-        logged_k: what the log says instead, if it is wrong.
-        known: share that the model before knows.
+        items: number of items.
+        k: number of options; 0 for open-ended items.
+        logged_k: number of options in the log, if it is wrong.
+        known: share of items that the model before knows.
         lost: share of all items known before and not after.
         gained: share of all items known after and not before.
-        cluster: items of one cluster; 0 for none. A cluster is lost as a whole.
-        partly: chance of each known item of a lost cluster to be lost.
-        repeated: chance that a guess is the same as before.
-        habits: chance of each letter when guessing, before and after; None for all alike.
-        ruled_out: share of never-known items of which one wrong option can be ruled out.
-        gold: chance of each position to be right; None for all alike.
-        unread: chance that an answer after cannot be read, of known and of other items.
-        unread_before: the same of answers before.
-        flips: share of all answers that noise turns one way.
-        choices: whether the log names the chosen options.
-        positions: whether the log names the place of the right option.
-        outcome: why an answer cannot be read.
+        cluster: number of items per cluster; 0 for none. A cluster is lost as a whole.
+        partly: probability of each known item of a lost cluster to be lost.
+        repeated: probability that a guess is the same as before.
+        habits: probability of each letter when guessing, before and after; None for equal ones.
+        ruled_out: share of never-known items of which one wrong option can be excluded.
+        gold: probability of each position to be right; None for equal ones.
+        unread: probability that an answer after is unreadable, for known and for other items.
+        unread_before: the same for answers before.
+        flips: share of all answers that noise flips one way.
+        choices: whether the log has the chosen options.
+        positions: whether the log has the position of the right option.
+        outcome: outcome of unreadable answers.
     """
 
     items: int = 300
@@ -95,8 +95,8 @@ class World:
     outcome: str = "no_answer"
 
     def truth(self) -> Truth:
-        """The loss in this world."""
-        readable = (1 - self.unread_before) * (1 - 4 * self.flips)  # noise hides what it hits
+        """Return the loss in this world."""
+        readable = (1 - self.unread_before) * (1 - 4 * self.flips)  # noise hides what it affects
         knowledge = readable * self.lost * (1 - self.unread[1])
         kept = self.unread[0] * (self.known - self.lost)
         answering = readable * (kept + self.unread[1] * self.lost)
@@ -104,14 +104,14 @@ class World:
 
 
 def draw_case(rng: Rng, world: World, **options: Any) -> Case:
-    """One task of a world."""
+    """Draw one task of a world."""
     return join_tasks([draw_task(rng, world, "task")], world.truth(), options)
 
 
 def join_tasks(
     parts: Sequence[tuple[Columns, Columns]], truth: Truth, options: Mapping[str, Any] | None = None
 ) -> Case:
-    """Several tasks in one table a side; a column counts where every task has it."""
+    """Combine several tasks into one table per side, with the columns that every task has."""
     sides: list[Columns] = [
         {
             name: np.concatenate([np.asarray(part[side][name]) for part in parts])
@@ -124,7 +124,7 @@ def join_tasks(
 
 
 def draw_task(rng: Rng, world: World, task: str) -> tuple[Columns, Columns]:
-    """Both tables of one task."""
+    """Draw both tables of one task."""
     items = draw_items(rng, world)
     if world.k == 0:
         return open_answers(rng, world, items, task)
@@ -137,7 +137,7 @@ def draw_task(rng: Rng, world: World, task: str) -> tuple[Columns, Columns]:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """What is true of each item: its right option, whether each model knows it, its cluster."""
+    """The truth of each item: its right option, whether each model knows it, its cluster."""
 
     gold: Array
     before: Array
@@ -146,7 +146,7 @@ class Items:
 
 
 def draw_items(rng: Rng, world: World) -> Items:
-    """Draw items; clusters are known or not item by item, but lost together."""
+    """Draw items; those of a cluster are known separately, but lost together."""
     n = world.items
     cluster = np.arange(n) // max(world.cluster, 1)
     before = rng.random(n) < world.known
@@ -160,7 +160,7 @@ def draw_items(rng: Rng, world: World) -> Items:
 
 
 def chosen_options(rng: Rng, world: World, items: Items) -> tuple[Array, Array]:
-    """The option each model chooses: the right one if known, else a guess."""
+    """Return the option that each model chooses: the right one if known, else a guess."""
     spare = np.where(
         rng.random(len(items.gold)) < world.ruled_out, rng.integers(1, world.k, len(items.gold)), 0
     )
@@ -176,7 +176,7 @@ def chosen_options(rng: Rng, world: World, items: Items) -> tuple[Array, Array]:
 
 
 def guess(rng: Rng, k: int, excluded: Array, habit: Sequence[float] | None) -> Array:
-    """A letter for each item, by habit, but none that is ruled out."""
+    """Return a letter for each item, by habit, without excluded ones."""
     weight = np.tile(np.ones(k) if habit is None else np.asarray(habit, float), (len(excluded), 1))
     ruled = excluded >= 0
     weight[ruled, excluded[ruled]] = 0.0
@@ -188,7 +188,7 @@ def guess(rng: Rng, k: int, excluded: Array, habit: Sequence[float] | None) -> A
 def answer_sheet(
     rng: Rng, world: World, items: Items, task: str, side: str, letters: Array
 ) -> Columns:
-    """What a harness logs of multiple-choice answers."""
+    """Return the log of multiple-choice answers."""
     n = len(letters)
     if side == "after":
         chance = np.where(items.after, *world.unread)
@@ -217,7 +217,7 @@ def answer_sheet(
 
 
 def open_answers(rng: Rng, world: World, items: Items, task: str) -> tuple[Columns, Columns]:
-    """Both tables of open-ended items; some stand on the brink and fall to either side."""
+    """Draw both tables of open-ended items; some are undecided and may be right or wrong."""
     n = len(items.gold)
     brink = rng.random(n) < 4 * world.flips
     sheets = []
@@ -236,12 +236,12 @@ def open_answers(rng: Rng, world: World, items: Items, task: str) -> tuple[Colum
 
 
 def head(task: str, n: int) -> Columns:
-    """Columns that name items."""
+    """Return the columns that identify items."""
     return {"task": np.full(n, task), "item": np.arange(n).astype(str)}
 
 
 def with_clusters(sheet: Columns, world: World, items: Items, task: str) -> Columns:
-    """The table with the cluster of each item, where there are any."""
+    """Add the cluster of each item to the table, if there are any."""
     if not world.cluster:
         return sheet
     names = np.char.add(f"{task} passage ", items.cluster.astype(str))
@@ -251,7 +251,7 @@ def with_clusters(sheet: Columns, world: World, items: Items, task: str) -> Colu
 def repeat_answers(
     rng: Rng, right_before: Array, right_after: Array, repeats: int, cluster: Array | None = None
 ) -> tuple[Columns, Columns]:
-    """Tables of models that are right with some chance, item by item, asked several times."""
+    """Draw repeated answers of models with a probability of being right per item."""
     n = len(right_before)
     sheets = []
     for chance in (right_before, right_after):
@@ -268,7 +268,7 @@ def repeat_answers(
     return sheets[0], sheets[1]
 
 
-# --- worlds that are more than one task of the kind above -----------------------------------------
+# --- worlds beyond a single task of the kind above ------------------------------------------------
 
 
 def clustered_repeats(rng: Rng, clusters: int, size: int, lost: float, repeats: int = 2) -> Case:
@@ -282,7 +282,7 @@ def clustered_repeats(rng: Rng, clusters: int, size: int, lost: float, repeats: 
 
 
 def moody(rng: Rng, items: int, repeats: int, lost: float) -> Case:
-    """Every item has a chance of its own to be right; some that were certain are lost."""
+    """Every item has its own probability of being right; some that were certain are lost."""
     certain = rng.random(items) < 0.5
     before = np.where(certain, 1.0, rng.beta(0.7, 0.7, items))
     gone = certain & (rng.random(items) < 2 * lost)
@@ -321,7 +321,7 @@ def tiny_clustered_task(rng: Rng, lost: float) -> Case:
 
 
 def shared_questions(rng: Rng, items: int, lost: float, within: int = 0) -> Case:
-    """V14: two tasks ask the same questions; some stand twice in one task."""
+    """V14: two tasks have the same questions; some are repeated within a task."""
     world = World(items=items, k=0, known=0.7, lost=lost)
     parts = []
     before, after = draw_task(rng, world, "one")
@@ -340,7 +340,7 @@ def shared_questions(rng: Rng, items: int, lost: float, within: int = 0) -> Case
 
 
 def missing_after(rng: Rng, right: float) -> Case:
-    """V21: the model after has no results of 258 items that the model before had right or wrong."""
+    """V21: the model after has no results of 258 items of the model before."""
     world = World(items=600, k=0, known=0.55)
     case = draw_case(rng, world)
     candidates = np.flatnonzero(np.asarray(case.before["score"]) == right)
@@ -360,7 +360,7 @@ def graded(rng: Rng, items: int, lost: float) -> Case:
 
 
 def sizes_apart(rng: Rng, lost: float) -> Case:
-    """Tasks of very different size and kind; each loses the same share."""
+    """Tasks of very different size and kind, which lose the same share."""
     worlds = {
         "open": World(items=2000, k=0, known=0.7, lost=lost),
         "ten options": World(items=200, k=10, known=0.5, lost=lost),
@@ -413,7 +413,7 @@ def lengths(rng: Rng, items: int, ratio: float, spread: float, alike: float = 0.
 def passages(
     rng: Rng, clusters: int, size: int, lost: float, before: float = 0.7, gained: float = 0.1
 ) -> DriftCase:
-    """V16: items of few passages, which are easy or hard, and suffer, as a whole."""
+    """V16: items of few passages, which are easy or hard, and lose, as a whole."""
     easy = np.repeat(rng.beta(3 * before, 3 * (1 - before), clusters), size)
     share = np.repeat(rng.beta(3 * lost, 3 * (1 - lost), clusters), size)
     right = rng.random(easy.size) < easy
@@ -427,14 +427,14 @@ def passages(
 
 
 def tasks_that_share(rng: Rng, items: int, lost: float, before: float = 0.7) -> DriftCase:
-    """V16: two tasks ask the same questions and get nearly the same answers."""
+    """V16: two tasks with the same questions and nearly the same answers."""
     right = rng.random(items) < before
     sides = _two_sides(rng, right, np.where(right, 1 - lost, 0.1))
     shares = before, before * (1 - lost) + (1 - before) * 0.1
     texts = np.char.add("What is question ", np.arange(items).astype(str))
     sheets: list[Columns] = []
     for scores, share in zip(sides, shares, strict=True):
-        again = rng.random(items) < 0.95  # else another prompt gives an answer of its own
+        again = rng.random(items) < 0.95  # else another prompt gives an independent answer
         sheets.append(
             {
                 "task": np.repeat(["one", "two"], items),
@@ -447,7 +447,7 @@ def tasks_that_share(rng: Rng, items: int, lost: float, before: float = 0.7) -> 
 
 
 def _two_sides(rng: Rng, right: Array, chance: Array) -> tuple[Array, Array]:
-    """Scores before, and after, which are right with this chance."""
+    """Return scores before, and after, which are right with this probability."""
     return right.astype(float), (rng.random(right.size) < chance).astype(float)
 
 
@@ -457,14 +457,14 @@ def _angle(share: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Completions:
-    """Completions of two models that are weighed by both, and the mean distance of the models.
+    """Completions of two models with log-probabilities of both, and the distance of the models.
 
     Attributes:
-        prompt: number of the prompt of each completion.
-        wrote_before: whether the model before wrote it.
+        prompt: index of the prompt of each completion.
+        wrote_before: whether the model before generated it.
         before: log-probability under the model before.
         after: log-probability under the model after.
-        distance: mean total variation over all prompts there could be.
+        distance: mean total variation over the population of prompts.
     """
 
     prompt: Array
@@ -477,9 +477,9 @@ class Completions:
 def rare_disasters(
     rng: Rng, prompts: int, samples: int, disasters: float, moved: float
 ) -> Completions:
-    """V17: nearly all prompts keep their completions; on a few nothing is as it was.
+    """V17: nearly all prompts keep their completions; a few change completely.
 
-    Ten completions of each prompt are possible. An ordinary prompt moves a share `moved` of
+    There are ten possible completions per prompt. An ordinary prompt moves a share `moved` of
     probability from one half to the other; on a disaster nearly all goes to the last one.
     """
     base = np.full(10, 0.1)
@@ -539,7 +539,7 @@ SHAPES: Mapping[str, Sequence[float]] = {
     "a zigzag": (0.3, 0.51, 0.3, 0.51, 0.3, 0.51, 0.3, 0.51, 0.8),
     "rising": (0.05, 0.12, 0.22, 0.34, 0.46, 0.58, 0.7, 0.8, 0.9),
 }
-"""What a merge of each weight lost, as a share of what the tuned model lost."""
+"""Loss of a merge at each weight, as a share of the loss of the tuned model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -547,9 +547,9 @@ class SweepCase:
     """Answers of base, tuned and merges (in this order), and which weights keep half of the loss.
 
     Attributes:
-        right: run x item.
-        weights: of the merges.
-        within: of each merge, whether it lost less than half of what the tuned model lost.
+        right: (run, item).
+        weights: weights of the merges.
+        within: whether each merge lost less than half of what the tuned model lost.
     """
 
     right: Array
@@ -558,9 +558,9 @@ class SweepCase:
 
 
 def merges(rng: Rng, items: int, shape: str, *, alike: bool) -> SweepCase:
-    """V19: what merges lost does not only rise with the weight.
+    """V19: the loss of merges does not only rise with the weight.
 
-    Alike: the same items are lost first in every merge; else each merge loses items of its own
+    Alike: the same items are lost first in every merge; otherwise each merge loses its own items
     among those that the tuned model lost, and as many among those that it kept.
     """
     losses = np.asarray(SHAPES[shape])[:, None]
@@ -578,7 +578,7 @@ def merges(rng: Rng, items: int, shape: str, *, alike: bool) -> SweepCase:
 
 
 def fresh_looks(rng: Rng, looks: int, items: int, loss: float, *, graded: bool) -> list[Array]:
-    """Scores of items that are drawn anew at each look; the mean loss is always the same."""
+    """Draw scores of new items at each look; the mean loss is always the same."""
     shape = (looks, items)
     if graded:  # most items lose nothing, some a quarter or everything
         some, all_ = 2 * loss, loss / 2
@@ -589,10 +589,10 @@ def fresh_looks(rng: Rng, looks: int, items: int, loss: float, *, graded: bool) 
 
 
 def same_items(rng: Rng, looks: int, items: int, loss: float, moving: float) -> list[Array]:
-    """Scores of the same items at each look: those that are lost change slowly.
+    """Draw scores of the same items at each look: the lost ones change slowly.
 
-    From look to look an item is drawn anew with the chance `moving`; at each look by itself a share
-    `loss` of all items there could be is lost.
+    From look to look an item is redrawn with the probability `moving`; at each single look a share
+    `loss` of the population of items is lost.
     """
     states = rng.random(items) < loss
     scores = []
@@ -605,12 +605,12 @@ def same_items(rng: Rng, looks: int, items: int, loss: float, moving: float) -> 
 def planned_repeats(
     rng: Rng, items: int, repeats: int, lost: float, noise: float, *, coins: bool
 ) -> Case:
-    """V5: as much noise as was planned for, all of it on coin flips or spread over many items."""
+    """V5: as much noise as planned, all of it on coin flips or spread over many items."""
     n = items
     if coins:
         unsure, chance = rng.random(n) < 4 * noise, np.full(n, 0.5)
     else:
-        unsure, chance = rng.random(n) < 6 * noise, rng.random(n)  # p (1 - p) is 1/6 on average
+        unsure, chance = rng.random(n) < 6 * noise, rng.random(n)  # the mean of p (1 - p) is 1/6
     known = 0.6 / (1 - (4 if coins else 6) * noise)
     before = np.where(unsure, chance, (rng.random(n) < known).astype(float))
     gone = ~unsure & (before == 1) & (rng.random(n) < lost / 0.6)
@@ -618,7 +618,7 @@ def planned_repeats(
 
 
 def _fill_choices(sheet: Columns) -> None:
-    """Empty columns of choices for open-ended items, so that tasks can share a table."""
+    """Add empty columns of choices for open-ended items, so that tasks can share a table."""
     n = len(sheet["score"])
     for name in ("k", "gold_index"):
         values = sheet.get(name, np.full(n, -1))
@@ -627,18 +627,18 @@ def _fill_choices(sheet: Columns) -> None:
         sheet.setdefault(name, [None] * n)
 
 
-# --- answers by chances, for benchmarks/interval_coverage.py --------------------------------------
+# --- answers by probabilities, for benchmarks/interval_coverage.py --------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerClass:
-    """Items that are alike.
+    """Items with the same probabilities.
 
     Attributes:
-        share: of all items.
-        before: how often the model before knows the answer; else it guesses, anew each time.
-        after: the same after.
-        silent: the model after never answers.
+        share: share of all items.
+        before: probability that the model before knows the answer; else it guesses each time.
+        after: the same for the model after.
+        silent: whether the model after never answers.
     """
 
     share: float
@@ -647,7 +647,7 @@ class AnswerClass:
     silent: bool = False
 
     def right(self, k: int) -> tuple[float, float]:
-        """How often each model is right."""
+        """Return the probability of each model to be right."""
         luck = 1 / k if k else 0.0
         before, after = (known + (1 - known) * luck for known in (self.before, self.after))
         return before, 0.0 if self.silent else after
@@ -658,11 +658,11 @@ class Sampling:
     """How answers of classes are drawn.
 
     Attributes:
-        items: their number.
-        repeats: answers to each from each model.
-        k: options; 0 for open-ended items.
-        cluster: items of one cluster; 0 for none.
-        tied: chance of an item to be of the class of its cluster, else of any.
+        items: number of items.
+        repeats: number of answers per item and model.
+        k: number of options; 0 for open-ended items.
+        cluster: number of items per cluster; 0 for none.
+        tied: probability of an item to have the class of its cluster, else any.
     """
 
     items: int = 300
@@ -673,7 +673,7 @@ class Sampling:
 
 
 def draw_classes(rng: Rng, classes: Sequence[AnswerClass], plan: Sampling) -> tuple[Array, Array]:
-    """The class and the cluster of each item; items of a cluster tend to be of one class."""
+    """Draw the class and the cluster of each item; items of a cluster tend to have one class."""
     shares = [one.share for one in classes]
     cluster = np.arange(plan.items) // max(plan.cluster, 1)
     own = rng.choice(len(classes), plan.items, p=shares)
@@ -686,7 +686,7 @@ def draw_classes(rng: Rng, classes: Sequence[AnswerClass], plan: Sampling) -> tu
 def sampled(
     rng: Rng, classes: Sequence[AnswerClass], plan: Sampling, task: str = "task"
 ) -> tuple[Columns, Columns]:
-    """Tables of models that know an item with some chance, asked several times."""
+    """Draw repeated answers of models that know an item with some probability."""
     kinds, cluster = draw_classes(rng, classes, plan)
     gold = rng.integers(0, max(plan.k, 1), plan.items)
     sheets = []
@@ -731,7 +731,7 @@ def _repeated_sheet(
 def scored(
     rng: Rng, classes: Sequence[tuple[float, float, float]], plan: Sampling
 ) -> tuple[Columns, Columns]:
-    """Tables of graded scores: classes of items by share, score before and score after."""
+    """Draw graded scores: classes of items by share, score before and score after."""
     kinds, cluster = draw_classes(rng, [AnswerClass(*one) for one in classes], plan)
     table = np.asarray(classes)[np.tile(kinds, plan.repeats)]
     n = len(table)
