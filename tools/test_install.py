@@ -1,6 +1,6 @@
 """Build a fresh environment for each extra, and try every command in it.
 
-usage: python tools/test_install.py [KIND...]     core, run, drift, serve; all of them if left out
+usage: python tools/test_install.py [KIND...]     core, server, run, drift, serve; all if left out
 
 The same as tests/integration/test_installations.py with hidden packages, but with real
 environments:
@@ -20,7 +20,7 @@ from pathlib import Path
 from lock_hashes import LOCK, faults_of_report
 
 ROOT = Path(__file__).parent.parent
-KINDS = ("core", "run", "drift", "serve")
+KINDS = ("core", "server", "run", "drift", "serve")
 
 
 def walk(kind: str, folder: Path) -> bool:

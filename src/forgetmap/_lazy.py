@@ -15,9 +15,9 @@ from typing import Any
 from forgetmap.errors import MissingPackageError
 
 EXTRAS = {
-    "accelerate": "run", "aiohttp": "run", "datasets": "run", "gguf": "run", "httpx": "run",
+    "aiohttp": "server", "httpx": "server",
+    "accelerate": "run", "datasets": "run", "gguf": "run", "huggingface_hub": "run",
     "peft": "run", "safetensors": "run", "torch": "run", "transformers": "run", "yaml": "run",
-    "huggingface_hub": "run",
     "emoji": "drift", "jsonschema": "drift", "langdetect": "drift", "markdown_it": "drift",
     "math_verify": "drift",
     "gcsfs": "remote", "s3fs": "remote",

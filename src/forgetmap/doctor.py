@@ -152,10 +152,10 @@ def _model_parts(servers: Sequence[str]) -> list[Part]:
         Part(group, "model hub", "hub ids", try_hub, _pip_install("run")),
         Part(group, "vLLM", "vllm:MODEL", try_vllm, _pip_install("vllm"), start_vllm),
         Part(group, "Ray", "--engine ray", try_imports("ray"), _pip_install("ray"), start_ray),
-        Part(group, "servers", "http://HOST/v1#MODEL", try_client, _pip_install("run")),
+        Part(group, "servers", "http://HOST/v1#MODEL", try_client, _pip_install("server")),
     ]
     own_servers = [
-        Part(group, address, "a server", try_server(address), _pip_install("run"), needed=True)
+        Part(group, address, "a server", try_server(address), _pip_install("server"), needed=True)
         for address in servers
     ]
     return parts + own_servers

@@ -20,7 +20,8 @@ ALWAYS = {"markdown_it"}
 """Comes with rich, which is part of the core."""
 VISIBLE = {
     "core": set[str](),
-    "run": {package for package, extra in EXTRAS.items() if extra == "run"}
+    "server": {"aiohttp", "datasets", "httpx", "huggingface_hub", "math_verify", "pandas", "yaml"},
+    "run": {package for package, extra in EXTRAS.items() if extra in {"run", "server"}}
     | {"math_verify", "pandas"},
     "drift": {package for package, extra in EXTRAS.items() if extra == "drift"} | {"httpx"},
     "serve": {"starlette", "uvicorn"},
@@ -31,6 +32,7 @@ VISIBLE = {
     "kind",
     [
         "core",
+        pytest.param("server", marks=pytest.mark.slow),
         pytest.param("run", marks=[pytest.mark.needs_torch, pytest.mark.slow]),
         "drift",
         "serve",

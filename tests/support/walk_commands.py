@@ -23,8 +23,11 @@ from unittest.mock import patch
 SERVER = "http://127.0.0.1:9/v1#model"
 UNCAUGHT = 99
 EXTRAS_ONLY = "--extras-only"
-CLIENT = "run or drift"
-"""Asking a server takes httpx, which both extras bring."""
+CLIENT = "server or run or drift"
+"""Asking a server takes httpx, which these extras bring."""
+ON_SERVER = "server or run"
+ON_HUB = "run or server"
+"""The hub is asked first, by packages that both extras bring."""
 OTHER_PROGRAM = "lm_eval"
 """No extra of ours: the program that is missing has its own sentence."""
 RECIPE = """merge_method: linear
@@ -96,11 +99,12 @@ def commands_of_extras(folder: Path) -> Iterator[tuple[str, str]]:
     yield f"overlap models {SERVER} {SERVER} --prompts {folder / 'prompts.txt'}", CLIENT
     yield f"run {model} --suite basics --out {out / 'run'}", "run"
     yield f"run {model} --suite {item} --out {out / 'run2'}", "run"
-    yield f"run {SERVER} --suite basics --out {out / 'run3'}", "run"
-    yield f"run org/name --suite basics --out {out / 'run4'}", "run"
-    yield f"run {model} --suite hub:org/name --out {out / 'run5'}", "run"
+    yield f"run {SERVER} --suite basics --out {out / 'run3'}", ON_SERVER
+    yield f"run org/name --suite basics --out {out / 'run4'}", ON_HUB
+    yield f"run {model} --suite hub:org/name --out {out / 'run5'}", ON_HUB
     yield f"run {SERVER} --harness lm-eval --tasks a --out {out / 'run6'}", OTHER_PROGRAM
     yield f"map {model} {model} --suite basics --out {out / 'map'}", "run"
+    yield f"map {SERVER} {SERVER}x --suite basics --out {out / 'map2'}", ON_SERVER
     yield f"run vllm:{model} --suite basics --out {out / 'run7'}", "vllm"
     yield f"run {model} --engine ray --suite basics --out {out / 'run8'}", "ray"
     yield f"serve {base} {tuned} --port 0", "serve"
