@@ -111,10 +111,10 @@ class Registry(Generic[Entry]):
             return {}
         from importlib.metadata import entry_points
 
-        found: dict[str, list[EntryPoint]] = {}
+        points: dict[str, list[EntryPoint]] = {}
         for point in sorted(entry_points(group=self.group), key=_package):
-            found.setdefault(point.name, []).append(point)
-        return found
+            points.setdefault(point.name, []).append(point)
+        return points
 
     def _why_left_out(self, name: str) -> str:
         """Return why entries of packages with this name are ignored; empty if they are not."""

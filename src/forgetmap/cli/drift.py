@@ -230,8 +230,8 @@ def command(before: str | None, after: tuple[str, ...], **options: Any) -> None:
         raise UsageError("--format needs --out", hint="name a file.")
     if out is not None:
         form = form or FORMAT_OF_ENDING.get(out.suffix.lower(), "json")
-        given = [*inputs, *(side for pair in options["pairs"] for side in pair)]
-        paths = [str(read_label(one).source) for one in given]
+        labelled = [*inputs, *(side for pair in options["pairs"] for side in pair)]
+        paths = [str(read_label(one).source) for one in labelled]
         refuse_existing(out, paths, overwrite=overwrite)
     parse_patterns(payload_options["redact"])
     with Console(stderr=True).status("Reading ...") as status:

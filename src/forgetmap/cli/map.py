@@ -103,12 +103,12 @@ def command(before: str, after: tuple[str, ...], out: Path, **options: Any) -> N
     from forgetmap.text import printable
 
     make_rule({name: options[name] for name in VERDICT_NAMES})  # type: ignore[arg-type]  # known names
-    asked = [split_model(model) for model in (before, *after)]
-    models = [one.model for one in asked]
+    requests = [split_model(model) for model in (before, *after)]
+    models = [one.model for one in requests]
     sources = [find_model(model) for model in models]
     repeats = _auto_repeats(options)
     settings = make_settings(options)
-    own_settings = [one.settings(settings) for one in asked]
+    own_settings = [one.settings(settings) for one in requests]
     labels = model_labels(models)
     for one, name in zip(own_settings, labels, strict=True):
         find_style(one, name)

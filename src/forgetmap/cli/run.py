@@ -62,11 +62,11 @@ def command(model: str, out: Path, **options: Any) -> None:
         split_model,
     )
 
-    asked = split_model(model)
-    settings = asked.settings(make_settings(options))
+    request = split_model(model)
+    settings = request.settings(make_settings(options))
     find_style(settings)
     print_notes(settings.notes)
-    source = find_model(asked.model)
+    source = find_model(request.model)
     suite = read_suite(options)
     backend, identity = open_model(source, name=out.name, **model_load_kwargs(options))
     if options["skip_too_long"]:

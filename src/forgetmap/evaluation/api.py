@@ -60,8 +60,8 @@ def evaluate(  # noqa: PLR0913  # as many as the command has
     """
     chosen = suite if isinstance(suite, Suite) else load_suite(suite)
     name = Path(out).name
-    asked = split_model(model)
-    model, settings = asked.model, asked.settings(settings)
+    request = split_model(model)
+    model, settings = request.model, request.settings(settings)
     find_style(settings)  # fail before the model is loaded
     with model_unchanged(model if tokenizer is not None else None):
         backend, identity = open_model(

@@ -95,12 +95,12 @@ def refuse_own_settings(models: Iterable[Any], why: str) -> None:
         UsageError: a model has its own settings.
     """
     for model in models:
-        asked = split_model(model)
-        if asked.own:
-            options = " ".join(_option(name, value) for name, value in asked.own.items())
+        request = split_model(model)
+        if request.own:
+            options = " ".join(_option(name, value) for name, value in request.own.items())
             raise UsageError(
                 f"{model!r} has its own settings, but {why}",
-                hint=f"use {asked.model}, and set {options} for all models.",
+                hint=f"use {request.model}, and set {options} for all models.",
             )
 
 

@@ -38,10 +38,10 @@ def kept_result(file: Path, kind: type[Result], make: Callable[[], Result]) -> R
     """
     if file.exists():
         return _read_result(file, kind)
-    made = make()
+    result = make()
     with as_output_error(file), whole_file(file) as partial:
-        partial.write_text(made.to_json(), encoding="utf-8")
-    return made
+        partial.write_text(result.to_json(), encoding="utf-8")
+    return result
 
 
 def _read_result(file: Path, kind: type[Result]) -> Result:

@@ -237,10 +237,12 @@ def _trend(levels: Sequence[MergeLevel]) -> Estimate:
     name = "Spearman's rank correlation over levels"
     if len(points) < FEWEST_LEVELS:
         return Estimate.missing(name, f"only {len(points)} levels lost enough to measure repair")
-    found = rank_correlation(*zip(*points, strict=True))
-    if found is None:
+    correlation = rank_correlation(*zip(*points, strict=True))
+    if correlation is None:
         return Estimate.missing(name, "all levels are equal")
-    return Estimate(value=found.value, low=found.low, high=found.high, method=name)
+    return Estimate(
+        value=correlation.value, low=correlation.low, high=correlation.high, method=name
+    )
 
 
 def _headline(small: Estimate, large: Estimate, difference: Estimate) -> str:

@@ -152,8 +152,8 @@ class _RecipeFile:
 
     def fault(self, message: str, field: str, *, hint: str = HINT) -> FieldError:
         """Return an error that names this file and the line of a key."""
-        found = re.search(rf"^[ \t]*\"?{re.escape(field)}\"?[ \t]*=", self.text, re.MULTILINE)
-        line = self.text.count("\n", 0, found.start()) + 1 if found else None
+        match = re.search(rf"^[ \t]*\"?{re.escape(field)}\"?[ \t]*=", self.text, re.MULTILINE)
+        line = self.text.count("\n", 0, match.start()) + 1 if match else None
         return FieldError(message, file=str(self.path), line=line, field=field, hint=hint)
 
     @property

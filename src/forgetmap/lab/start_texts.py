@@ -33,11 +33,11 @@ def free_texts(
     """
     begin = tokenizer(recipe.free_prompt).input_ids
     rows: list[Row] = []
-    wrote, usable = 0, 1.0
+    total, usable = 0, 1.0
     for turn in range(SEEDS_APART):
-        wanted = math.ceil((count - len(rows)) / usable)
+        batch = math.ceil((count - len(rows)) / usable)
         texts = sample_answers(
-            model, [begin] * wanted, tokenizer,
+            model, [begin] * batch, tokenizer,
             max_tokens=max_tokens, temperature=1.0, seed=seed * SEEDS_APART + turn,
         )  # fmt: skip
         rows += [
@@ -45,13 +45,13 @@ def free_texts(
             for text in texts
             if not recipe.measured.may_be_in(tokenizer.decode([*begin, *text]))
         ]
-        wrote += wanted
-        usable = len(rows) / wrote
+        total += batch
+        usable = len(rows) / total
         if len(rows) >= count or usable < LEAST_USABLE:
             break
     if len(rows) < count:
         raise EmptyInputError(
-            f"only {len(rows)} of {wrote} texts written by the start model contain no evaluation "
+            f"only {len(rows)} of {total} texts written by the start model contain no evaluation "
             "question",
             hint="use fewer evaluation questions, or another `free_prompt`.",
         )

@@ -174,13 +174,13 @@ def _flips(items: Items, after: str) -> list[str]:
 
 def _first_of_each_task(columns: Mapping[str, Sequence[Cell]], kind: str) -> list[int]:
     """Return the indices of one transition: the first of every task, then the second, and so on."""
-    seen: Counter[Cell] = Counter()
+    counts: Counter[Cell] = Counter()
     turns = {}
     for index, transition in enumerate(columns.get("transition", [])):
         if transition == kind:
             task = columns["task"][index]
-            turns[index] = seen[task]
-            seen[task] += 1
+            turns[index] = counts[task]
+            counts[task] += 1
     return sorted(turns, key=turns.__getitem__)
 
 

@@ -46,18 +46,18 @@ class ConnectionLimits:
 
 def make_server(app: ASGIApp, limits: ConnectionLimits | None = None) -> uvicorn.Server:
     """Return a server of this application. It logs no requests: addresses may contain a token."""
-    given = limits or ConnectionLimits(most_connections())
+    own_limits = limits or ConnectionLimits(most_connections())
     config = uvicorn.Config(
         app,
         # This implementation limits the headers of a request.
-        http=partial(BoundedProtocol, given),  # type: ignore[arg-type]  # called as a class is
+        http=partial(BoundedProtocol, own_limits),  # type: ignore[arg-type]  # called as a class is
         ws="none",
         log_level="error",
         access_log=False,
         lifespan="off",
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=given.idle_seconds,
+        timeout_keep_alive=own_limits.idle_seconds,
         timeout_graceful_shutdown=2,
     )
     return uvicorn.Server(config)

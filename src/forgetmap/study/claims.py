@@ -169,10 +169,10 @@ def _little_data(table: StudyTable, level: float) -> StudyFinding:
 
 def _reasoning_transfers_more(table: StudyTable, level: float) -> StudyFinding | None:
     rows = (table.rows(group=REASONING), table.rows(group=TUNING))
-    found = difference(table, "backward_transfer", rows, level=level)
-    if found is None:
+    result = difference(table, "backward_transfer", rows, level=level)
+    if result is None:
         return None
-    contrast, (first, second) = found
+    contrast, (first, second) = result
     return StudyFinding(
         id="reasoning-transfer",
         claim="Reasoning training from base causes more backward transfer than instruction tuning.",
@@ -256,7 +256,7 @@ def _merging(level: float) -> StudyFinding:
     ]
     changes = [pair.forgetting[TOTAL] - later.forgetting[TOTAL] for pair in merges]
     spread = [np.hypot(pair.forgetting_sd, later.forgetting_sd) for pair in merges]
-    found = merging_reduces(
+    finding = merging_reduces(
         MergeChanges(
             labels=tuple(pair.label for pair in merges),
             lineages=(later.before,) * len(merges),
@@ -268,11 +268,11 @@ def _merging(level: float) -> StudyFinding:
     )
     # The paper claims the opposite: that merging is not reliable.
     opposite: dict[Answer, Answer] = {"yes": "no", "no": "yes", "cannot tell": "cannot tell"}
-    return found.model_copy(
+    return finding.model_copy(
         update={
             "claim": "Merging does not reliably mitigate forgetting.",
-            "answer": opposite[found.answer],
-            "confounds": [*found.confounds, MISLABELLED, MMLU_ONLY],
+            "answer": opposite[finding.answer],
+            "confounds": [*finding.confounds, MISLABELLED, MMLU_ONLY],
         }
     )
 

@@ -189,10 +189,10 @@ def model_accuracies(answers: StudyAnswers, model: str) -> list[ModelAccuracy]:
     right, size = answers.right[model], len(answers.tasks)
     known = ~np.isnan(right)
     repeats = known.sum(axis=0)
-    asked = repeats > 0
+    has_answer = repeats > 0
     shares = np.where(known, right, 0.0).sum(axis=0) / np.maximum(repeats, 1)
-    items = np.bincount(answers.task[asked], minlength=size)
-    sums = np.bincount(answers.task[asked], shares[asked], minlength=size)
+    items = np.bincount(answers.task[has_answer], minlength=size)
+    sums = np.bincount(answers.task[has_answer], shares[has_answer], minlength=size)
     groups: dict[str, list[int]] = {}
     for place, category in enumerate(answers.categories):
         if items[place] and category != IGNORED:

@@ -85,15 +85,15 @@ def measure_drift(
     taxonomy = taxonomy_of(study)
     single = [pair for pair in pairs if len(runs[pair.before]) == len(runs[pair.after]) == 1]
     routes = _routes(study, single)
-    wanted = list(dict.fromkeys([*((pair.before, pair.after) for pair in single), *routes]))
-    if taxonomy is None or not wanted:
+    keys = list(dict.fromkeys([*((pair.before, pair.after) for pair in single), *routes]))
+    if taxonomy is None or not keys:
         return Notice("no_drift", "drift: no pair has a run of both models.")
-    inputs = [tuple((name, runs[name][0]) for name in pair) for pair in wanted]
+    inputs = [tuple((name, runs[name][0]) for name in pair) for pair in keys]
     try:
         result = drift_pairs(inputs, taxonomy=taxonomy)  # type: ignore[arg-type]
     except ForgetmapError as error:
         return Notice("no_drift", f"drift was not measured: {error.message}.")
-    sizes = _sizes(wanted, result)
+    sizes = _sizes(keys, result)
     if sizes is None:
         return Notice(
             "no_drift",

@@ -134,14 +134,14 @@ def _each_two(
     """Return a finding for each two comparable labels."""
     labels = [label_of(one) for one in table.facts]
     names = [name for name in dict.fromkeys(labels) if name is not None]
-    found = []
+    comparisons = []
     for first, second in combinations(names, 2):
         rows = tuple(np.asarray([label == name for label in labels]) for name in (first, second))
         gap = _difference(table, (rows[0], rows[1]), within, level)
         if gap is not None:
-            found.append((str(first), str(second), rows))
-    own = _own_level(level, len(found))
-    for first, second, rows in found:
+            comparisons.append((str(first), str(second), rows))
+    own = _own_level(level, len(comparisons))
+    for first, second, rows in comparisons:
         gap = _difference(table, (rows[0], rows[1]), within, own)
         assert gap is not None  # noqa: S101  # it was not None at another level
         contrast, taken, has_same = gap
@@ -155,7 +155,7 @@ def _each_two(
             confounds=[
                 *([] if has_same else [_APART]),
                 *assumed_facts(table, both, fact),
-                *_many(level, len(found)),
+                *_many(level, len(comparisons)),
             ],
         )
 
@@ -176,9 +176,9 @@ def _difference(
     """Return the difference within the most similar pairs, and whether both sides share a start."""
     for label_of in within:
         labels = [label_of(fact) for fact in table.facts]
-        found = difference(table, "drift", rows, within=labels, level=level)
-        if found is not None:
-            contrast, taken = found
+        result = difference(table, "drift", rows, within=labels, level=level)
+        if result is not None:
+            contrast, taken = result
             starts = [
                 {fact.before for fact, is_in in zip(table.facts, side, strict=True) if is_in}
                 for side in taken

@@ -94,7 +94,7 @@ def size_trend(
     for name, fact, is_known in zip(names, table.facts, known, strict=True):
         if is_known and name is not None:
             sizes.setdefault(name, set()).add(fact.size)
-    series = [name for name, found in sizes.items() if len(found) > 1]
+    series = [name for name, values in sizes.items() if len(values) > 1]
     rows = known & np.asarray([name in series for name in names])
     if not rows.any():
         return None

@@ -261,10 +261,10 @@ def _compare(
     below: bool,
     within: list[str] | None,
 ) -> StudyFinding | None:
-    found = difference(table, "forgetting", rows, within=within, level=level)
-    if found is None:
+    result = difference(table, "forgetting", rows, within=within, level=level)
+    if result is None:
         return None
-    contrast, (first, second) = found
+    contrast, (first, second) = result
     both = first | second
     answer = sign_answer(contrast, below=below)
     ending = "" if answer != "cannot tell" else " It is unclear whether it is more or less."

@@ -181,10 +181,10 @@ class ItemReader:
             return columns
         flips = self.flips[pair].take(chosen)
         for side, model in zip(SIDES, (detail.before, detail.after), strict=True):
-            said = self._responses[model]
+            responses = self._responses[model]
             rows = self._answers.rows[model].places[flips.repeats, flips.places].tolist()
             for name in ("response", "options"):
-                cells = [said.get(row, {}).get(name) for row in rows]
+                cells = [responses.get(row, {}).get(name) for row in rows]
                 key = name if name == "options" else f"{name}_{side}"
                 if any(cell is not None for cell in cells):
                     columns.setdefault(key, cells)
@@ -254,15 +254,15 @@ class ItemReader:
 
     def _read_responses(self) -> dict[str, dict[int, dict[str, Any]]]:
         """Return model -> row -> texts, for the chosen items of all pairs."""
-        wanted: dict[str, set[int]] = {}
+        rows_of_model: dict[str, set[int]] = {}
         for pair, flips, chosen in zip(self._pairs, self.flips, self.chosen, strict=True):
             some = flips.take(chosen)
             for model in (pair.before, pair.after):
                 rows = self._answers.rows[model].places[some.repeats, some.places]
-                wanted.setdefault(model, set()).update(rows.tolist())
+                rows_of_model.setdefault(model, set()).update(rows.tolist())
         return {
             model: _read_texts(self._answers.rows[model], sorted(rows))
-            for model, rows in wanted.items()
+            for model, rows in rows_of_model.items()
         }
 
 
@@ -301,11 +301,11 @@ def _read_questions(answers: StudyAnswers) -> pa.Array:
     for kept in answers.rows.values():
         missing = np.flatnonzero([question is None for question in questions])
         rows = kept.places.max(axis=0)[missing]
-        wanted = missing[rows >= 0]
-        if not len(wanted) or not any(_has_texts(run, "question") for run in kept.runs):
+        indices = missing[rows >= 0]
+        if not len(indices) or not any(_has_texts(run, "question") for run in kept.runs):
             continue
         known = _question_by_item(kept.runs)
-        for place, row in zip(wanted.tolist(), rows[rows >= 0].tolist(), strict=True):
+        for place, row in zip(indices.tolist(), rows[rows >= 0].tolist(), strict=True):
             questions[place] = known.get((kept.tasks[row], kept.items[row]))
         if None not in questions:
             break
@@ -354,10 +354,10 @@ def _add_texts(
         return
     has_repeats = _has_texts(run, "repeat")
     key = nw.concat_str("task", "item", separator=SEPARATOR)
-    wanted = sorted({SEPARATOR.join(item) for item in items})
+    keys = sorted({SEPARATOR.join(item) for item in items})
     columns = ["task", "item", *(["repeat"] if has_repeats else []), *names]
     with reading(run):
-        frame = run.texts.filter(key.is_in(wanted)).select(*columns).collect()
+        frame = run.texts.filter(key.is_in(keys)).select(*columns).collect()
     for record in frame.iter_rows(named=True):
         row = by_key.get((record["task"], record["item"], record.get("repeat") or 0))
         if row is not None:

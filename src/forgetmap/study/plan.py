@@ -114,22 +114,22 @@ def find_servers(study: Study, addresses: Sequence[str]) -> dict[str, str]:
         ModelError: a server cannot be reached.
         UsageError: a server has no model of the study.
     """
-    found: dict[str, str] = {}
-    for given in addresses:
-        name, equals, address = given.partition("=")
+    sources: dict[str, str] = {}
+    for entry in addresses:
+        name, equals, address = entry.partition("=")
         if equals and not is_address(name):
-            found[name] = address
+            sources[name] = address
             continue
-        served = set(served_models(given))
+        served = set(served_models(entry))
         here = {model.id: each for model in study.models for each in _names(model) & served}
         if not here:
             raise UsageError(
-                f"{given} has no model of {study.name}, only {', '.join(sorted(served)) or 'none'}",
-                hint=f"specify it with --server ID={given}#NAME.",
+                f"{entry} has no model of {study.name}, only {', '.join(sorted(served)) or 'none'}",
+                hint=f"specify it with --server ID={entry}#NAME.",
             )
-        base, _ = split_address(given)
-        found |= {model: f"{base}#{each}" for model, each in here.items()}
-    return found
+        base, _ = split_address(entry)
+        sources |= {model: f"{base}#{each}" for model, each in here.items()}
+    return sources
 
 
 def _names(model: StudyModel) -> set[str]:

@@ -106,11 +106,11 @@ def _series(study: Study) -> list[SeriesSummary]:
         after = study.model(pair.after)
         if after.made_like is not None:
             series.setdefault((after.made_like, pair.group), []).append(after)
-    found = [
+    summaries = [
         SeriesSummary(name=name, group=group, sizes=_sizes(iter(models)))
         for (name, group), models in series.items()
     ]
-    return [one for one in found if len(one.sizes) >= MIN_SIZES]
+    return [one for one in summaries if len(one.sizes) >= MIN_SIZES]
 
 
 def _missing_logs(study: Study) -> list[str]:

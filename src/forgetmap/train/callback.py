@@ -135,13 +135,13 @@ class ForgettingCallback(TrainerCallback):  # type: ignore[misc]
         return self._watcher
 
     def _tokenizer(self, given: dict[str, Any]) -> Any:
-        found = self._settings.tokenizer or given.get("processing_class")
-        if found is None:
+        tokenizer = self._settings.tokenizer or given.get("processing_class")
+        if tokenizer is None:
             raise UsageError(
                 "the trainer has no tokenizer, which the probe needs",
                 hint="pass processing_class= to the trainer, or tokenizer= here.",
             )
-        return getattr(found, "tokenizer", found)  # processors contain a tokenizer
+        return getattr(tokenizer, "tokenizer", tokenizer)  # processors contain a tokenizer
 
     def _moment(self, state: Any, given: dict[str, Any]) -> Moment:
         optimizer = given.get("optimizer")

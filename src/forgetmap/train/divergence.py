@@ -71,13 +71,13 @@ def answer_paths(
     backend: TransformersBackend, jobs: Sequence[Job], settings: ResolvedSettings
 ) -> list[AnswerPath]:
     """Return the right answers of items that have one and fit into the context."""
-    asked = [(job, job.prompt.rstrip(), _answer(job, settings)) for job in jobs]
-    asked = [one for one in asked if one[2] and one[1]]
-    wholes = backend.encode([job.prompt + answer for job, _, answer in asked])
-    starts = backend.count_tokens([prompt for _, prompt, _ in asked])
+    parts = [(job, job.prompt.rstrip(), _answer(job, settings)) for job in jobs]
+    parts = [one for one in parts if one[2] and one[1]]
+    wholes = backend.encode([job.prompt + answer for job, _, answer in parts])
+    starts = backend.count_tokens([prompt for _, prompt, _ in parts])
     return [
         AnswerPath((job.task.name, job.item.id), whole, start)
-        for (job, _, _), whole, start in zip(asked, wholes, starts, strict=True)
+        for (job, _, _), whole, start in zip(parts, wholes, starts, strict=True)
         if 0 < start < len(whole) <= backend.context
     ]
 
@@ -114,7 +114,7 @@ def measure_kl(
     ends = np.cumsum(lengths)
     places = {path.key: slice(end - n, end) for path, end, n in zip(
         start.paths, ends, lengths, strict=True)}  # fmt: skip
-    found = {}
+    divergences = {}
     paths = [path for path in start.paths if path.key in chosen]
     for path, rows in _log_probabilities(network, paths):
         place = places[path.key]
@@ -125,8 +125,8 @@ def measure_kl(
             now, before = _with_rest(now), _with_rest(before)
         both = _kl(now, before), _kl(before, now)
         if np.isfinite(both).all():
-            found[path.key] = both
-    return found
+            divergences[path.key] = both
+    return divergences
 
 
 def mean_kl(

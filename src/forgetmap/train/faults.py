@@ -40,5 +40,5 @@ def reporter_faults() -> tuple[type[Exception], ...]:
     """
     named = (("wandb.errors", "Error"), ("httpx", "HTTPError"), ("requests", "RequestException"),
              ("mlflow.exceptions", "MlflowException"))  # fmt: skip
-    found = [getattr(sys.modules.get(module), name, None) for module, name in named]
-    return (*LOOK_FAULTS, *(one for one in found if isinstance(one, type)))
+    classes = [getattr(sys.modules.get(module), name, None) for module, name in named]
+    return (*LOOK_FAULTS, *(one for one in classes if isinstance(one, type)))

@@ -91,7 +91,7 @@ def make_watch_settings(suite: str | Path | Suite, options: WatchOptions) -> Wat
     every = options.get("every")
     settings = options.get("settings") or Settings()
     out = options.get("out")
-    made = WatchSettings(
+    watch_settings = WatchSettings(
         suite=watched_suite(suite, settings),
         settings=settings,
         cost=None if every is not None else options.get("cost", COST),
@@ -107,9 +107,9 @@ def make_watch_settings(suite: str | Path | Suite, options: WatchOptions) -> Wat
         overwrite=options.get("overwrite", False),
         quiet=options.get("quiet", False),
     )
-    made.schedule()
-    check_action(made.on_alarm, made.lr_factor)
-    return made
+    watch_settings.schedule()
+    check_action(watch_settings.on_alarm, watch_settings.lr_factor)
+    return watch_settings
 
 
 def _alarm_rule(options: WatchOptions) -> AlarmRule:

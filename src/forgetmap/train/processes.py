@@ -26,14 +26,14 @@ def decide_together(work: Callable[[], Told], world: int, *, is_first: bool) -> 
         return work()
     from torch import distributed
 
-    told: list[Any] = [None]
+    box: list[Any] = [None]
     if is_first:
         try:
-            told = [work()]
+            box = [work()]
         except ForgetmapError as error:
-            told = [error]
-    distributed.broadcast_object_list(told, src=0)
-    if isinstance(told[0], ForgetmapError):
-        raise told[0]
-    result: Told = told[0]
+            box = [error]
+    distributed.broadcast_object_list(box, src=0)
+    if isinstance(box[0], ForgetmapError):
+        raise box[0]
+    result: Told = box[0]
     return result

@@ -99,8 +99,8 @@ def _check_trainer(trainer: Any, mitigations: tuple[Mitigation, ...]) -> None:
 
 
 def _tokenizer_of(trainer: Any) -> Any:
-    given = getattr(trainer, "processing_class", None)
-    return getattr(given, "tokenizer", given)  # processors contain a tokenizer
+    processor = getattr(trainer, "processing_class", None)
+    return getattr(processor, "tokenizer", processor)  # processors contain a tokenizer
 
 
 def _install(trainer: Any) -> Protection:

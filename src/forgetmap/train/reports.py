@@ -118,8 +118,8 @@ def _join_tensorboard(reporter: Any, folder: Path) -> None:
     """Write to the newest folder, which the logger of the trainer has created."""
     if getattr(reporter, "logging_dir", "") is not None:
         return
-    made = [path for path in (folder / "runs").glob("*") if path.is_dir()]
-    latest = max(made, key=lambda path: path.stat().st_mtime, default=folder / "runs")
+    folders = [path for path in (folder / "runs").glob("*") if path.is_dir()]
+    latest = max(folders, key=lambda path: path.stat().st_mtime, default=folder / "runs")
     reporter.logging_dir = str(latest)
 
 

@@ -86,14 +86,14 @@ def command(  # noqa: PLR0913  # as many as the command has
     names = split_names(methods)
     chosen = read_strengths(strengths, names)
     plan = plan_comparison(names, seeds=seeds, strengths=chosen)
-    found = open_recipe(recipe, start, make=not dry_run)
+    world = open_recipe(recipe, start, make=not dry_run)
     if dry_run:
-        _print_plan(plan, found)
+        _print_plan(plan, world)
         return
     with stoppable(STOPPED), JobProgress() as progress:
-        counter = RunProgress(progress, plan.count_arms(found), workers)
+        counter = RunProgress(progress, plan.count_arms(world), workers)
         result = compare_methods(
-            found,
+            world,
             out,
             names,
             seeds=seeds,
@@ -113,7 +113,7 @@ def read_strengths(texts: tuple[str, ...], methods: list[str]) -> dict[str, list
     Raises:
         UsageError: it is not a list of numbers, or the method is missing.
     """
-    found: dict[str, list[float]] = {}
+    strengths: dict[str, list[float]] = {}
     for text in texts:
         name, equals, values = text.rpartition("=")
         if not equals:
@@ -123,8 +123,8 @@ def read_strengths(texts: tuple[str, ...], methods: list[str]) -> dict[str, list
                     hint=f"write --strengths METHOD={text}.",
                 )
             name = methods[0]
-        found[name.strip()] = read_numbers(values, "--strengths")
-    return found
+        strengths[name.strip()] = read_numbers(values, "--strengths")
+    return strengths
 
 
 def read_numbers(text: str, option: str) -> list[float]:

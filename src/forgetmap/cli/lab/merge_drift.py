@@ -57,11 +57,11 @@ def command(  # as many as the command has
     from forgetmap.lab import merge_under_drift
 
     shares = read_numbers(levels, "--levels")
-    found = open_recipe(recipe, start)
+    world = open_recipe(recipe, start)
     with stoppable(STOPPED), JobProgress() as progress:
         counter = RunProgress(progress, len(set(shares)) * max(seeds, 0))
         result = merge_under_drift(
-            found, out, shares=shares, seeds=seeds, rate=rate,
+            world, out, shares=shares, seeds=seeds, rate=rate,
             on_level=lambda level: counter.show(f"level {level.share:g}, seed {level.seed}"),
         )  # fmt: skip
     from forgetmap.cli.lab.output import show_merge_drift

@@ -73,11 +73,11 @@ def command(  # noqa: PLR0913  # as many as the command has
     from forgetmap.lab import REPAIRS, RepairPlan, repair_model
 
     plan = RepairPlan(rows=rows, steps=steps, rate=rate, domains=domains)
-    found = open_recipe(recipe, start)
+    world = open_recipe(recipe, start)
     with stoppable(STOPPED), JobProgress() as progress:
         counter = RunProgress(progress, len(REPAIRS) * seeds)
         result = repair_model(
-            found, out, plan=plan, seeds=seeds,
+            world, out, plan=plan, seeds=seeds,
             on_run=lambda run: counter.show(f"{run.kind} replay, seed {run.seed}"),
         )  # fmt: skip
     from forgetmap.cli.lab.output import show_repair

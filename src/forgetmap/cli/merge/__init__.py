@@ -83,9 +83,9 @@ def apply(recipe: Path, **writing: Any) -> None:
     require("yaml", "A recipe")
     from forgetmap.merge import read_recipe
 
-    found = read_recipe(recipe)
-    print_notes(found.notices)
-    write_merge(found, **writing)
+    content = read_recipe(recipe)
+    print_notes(content.notices)
+    write_merge(content, **writing)
 
 
 METHODS_EXAMPLES = """\b

@@ -282,8 +282,8 @@ def _hyperparameters(options: dict[str, Any]) -> Hyperparameters:
     from forgetmap.theory import Hyperparameters
 
     names = set(Hyperparameters.__dataclass_fields__) - {"eta"}
-    given = {name: options[name] for name in names if options[name] is not None}
-    return Hyperparameters(eta=_eta(options["eta"]), **given)
+    values = {name: options[name] for name in names if options[name] is not None}
+    return Hyperparameters(eta=_eta(options["eta"]), **values)
 
 
 def _eta(text: str) -> float | None:

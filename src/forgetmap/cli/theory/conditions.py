@@ -87,9 +87,9 @@ def command(
     """
     from forgetmap.theory import ConditionNumbers, check_conditions
 
-    given = {name: value for name, value in options.items() if value is not None}
-    _refuse_unused(method, given, with_file=file is not None, group=group)
-    numbers = ConditionNumbers(**given)
+    values = {name: value for name, value in options.items() if value is not None}
+    _refuse_unused(method, values, with_file=file is not None, group=group)
+    numbers = ConditionNumbers(**values)
     if file is None:
         report = check_conditions(method, numbers)  # type: ignore[arg-type]
     else:
@@ -138,8 +138,8 @@ def _print_conditions(report: ConditionReport, *, as_json: bool) -> None:
     if as_json:
         from forgetmap.theory import LIMITS
 
-        told = {"keeps_mass": report.keeps_mass, "bounds_drift": report.bounds_drift}
-        click.echo(json.dumps(asdict(report) | told | {"limits": LIMITS}, indent=2))
+        verdicts = {"keeps_mass": report.keeps_mass, "bounds_drift": report.bounds_drift}
+        click.echo(json.dumps(asdict(report) | verdicts | {"limits": LIMITS}, indent=2))
         return
     from rich.console import Console
 

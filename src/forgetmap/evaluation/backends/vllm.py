@@ -134,8 +134,8 @@ def open_vllm(source: ModelSource, options: LoadOptions) -> VllmBackend:
         "trust_remote_code": options.trust_remote_code,
         "revision": source.revision,
     }
-    given = {"max_num_seqs": options.rows, "tensor_parallel_size": options.tensor_parallel}
-    sizes = {name: value for name, value in given.items() if value is not None}
+    limits = {"max_num_seqs": options.rows, "tensor_parallel_size": options.tensor_parallel}
+    sizes = {name: value for name, value in limits.items() if value is not None}
     on_cpu = bool(import_module("vllm.platforms").current_platform.is_cpu())
     check = CHECK + ON_A_CPU * (on_cpu and (options.tensor_parallel or 1) > 1)
     with _vllm_errors(f"vLLM cannot load {source.base}", check):

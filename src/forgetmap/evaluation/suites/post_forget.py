@@ -154,11 +154,11 @@ def _benchmark_row(benchmark: Benchmark, number: int, row: HubRow) -> BenchmarkR
 
 def _items(rows: Iterable[BenchmarkRow], *, shuffle: bool) -> Iterator[Item]:
     """Yield items with ids from their content, so that neither order nor limit changes them."""
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for row in rows:
         base = fingerprint(row.question, *sorted(row.gold), *sorted(row.options))
-        seen[base] = seen.get(base, 0) + 1
-        name = base if seen[base] == 1 else f"{base}-{seen[base]}"
+        counts[base] = counts.get(base, 0) + 1
+        name = base if counts[base] == 1 else f"{base}-{counts[base]}"
         options = order_by_hash(name, row.options) if shuffle else row.options
         yield Item(name, row.question, row.gold[0], options, row.gold[1:], cluster=row.cluster)
 

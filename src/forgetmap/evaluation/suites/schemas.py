@@ -82,8 +82,8 @@ def situation(row: HubRow) -> BenchmarkRow | None:
 
 def ending(row: HubRow) -> BenchmarkRow | None:
     """HellaSwag: a beginning, four `endings`, `label` as text (empty in the test split)."""
-    begun = f"{row['activity_label']}: {row['ctx_a']} {row['ctx_b'].capitalize()}"
-    return _multiple_choice(begun, row["endings"], [_index(row["label"])], row.get("source_id"))
+    question = f"{row['activity_label']}: {row['ctx_a']} {row['ctx_b'].capitalize()}"
+    return _multiple_choice(question, row["endings"], [_index(row["label"])], row.get("source_id"))
 
 
 def story(row: HubRow) -> BenchmarkRow | None:

@@ -48,9 +48,9 @@ def both_curves(histories: Mapping[str, WatchHistory]) -> Figure:
 
 def _curve(name: str, history: WatchHistory) -> list[Record]:
     """Return looks in order; a missing look has no value, which breaks the line."""
-    seen = {each.step: each.total.forgotten for each in history.curve}
-    steps = sorted({*seen, *missing_steps(history)})
-    return [{"training": name, "step": step, "value": seen.get(step)} for step in steps]
+    shares = {each.step: each.total.forgotten for each in history.curve}
+    steps = sorted({*shares, *missing_steps(history)})
+    return [{"training": name, "step": step, "value": shares.get(step)} for step in steps]
 
 
 def _ends(records: list[Record]) -> list[Record]:

@@ -53,8 +53,8 @@ def _records(
     places: list[tuple[int, WatchGroup | None]] = [
         (look_.step, group_of(look_)) for look_ in history.curve
     ]
-    seen = {step for step, _ in places}
-    places += [(step, None) for step in missing_steps(history) if step not in seen]
+    steps = {step for step, _ in places}
+    places += [(step, None) for step in missing_steps(history) if step not in steps]
     return [
         {"step": step, "what": what, "value": None if group is None else value(group)}
         for what, value in pick.items()

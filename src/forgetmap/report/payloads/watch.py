@@ -67,10 +67,10 @@ def watch_sentences(history: WatchHistory) -> list[str]:
     sentences += _alarm_sentences(history)
     cost = history.curve[-1].cost if history.curve else None
     if cost is not None:
-        asked = "" if history.rule.cost is None else f", with a limit of {share(history.rule.cost)}"
+        limit = "" if history.rule.cost is None else f", with a limit of {share(history.rule.cost)}"
         sentences.append(
             f"{counted(len(history.curve), 'look')} took {share(cost)} of the time in training"
-            f"{asked}."
+            f"{limit}."
         )
     if history.best is not None:
         sentences.append(

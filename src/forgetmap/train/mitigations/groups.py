@@ -46,20 +46,20 @@ def replace_advantages(
         adjust: may make further changes to the batch of this process.
     """
     reward, generate = trainer._calculate_rewards, trainer._generate_and_score_completions  # noqa: SLF001
-    seen: list[torch.Tensor] = []
+    rewards: list[torch.Tensor] = []
 
     def calculate_rewards(*args: Any, **kwargs: Any) -> Any:
         each = reward(*args, **kwargs)
         weights = trainer.reward_weights.to(each.device).unsqueeze(0)
         total = (each * weights).nansum(dim=1)
-        seen[:] = [total.masked_fill(torch.isnan(each).all(dim=1), float("nan"))]
+        rewards[:] = [total.masked_fill(torch.isnan(each).all(dim=1), float("nan"))]
         return each
 
     def generate_and_score(inputs: Any) -> Any:
         batch = generate(inputs)
         if not trainer.model.training:
             return batch
-        groups = seen[0].view(-1, trainer.num_generations)
+        groups = rewards[0].view(-1, trainer.num_generations)
         flat = torch.nan_to_num(advantages_of(groups)).flatten()
         size = len(batch["advantages"])
         first = trainer.accelerator.process_index * size

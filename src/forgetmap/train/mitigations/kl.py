@@ -134,10 +134,10 @@ def answered(
     Raises:
         UsageError: a prompt leaves no room for an answer.
     """
-    asked = [at for at, one in enumerate(examples) if again or not one.is_answered]
-    prompts = [examples[at].ids[: examples[at].begin] for at in asked]
+    indices = [at for at, one in enumerate(examples) if again or not one.is_answered]
+    prompts = [examples[at].ids[: examples[at].begin] for at in indices]
     context = context_of(run.model, run.tokenizer)
-    for at, prompt in zip(asked, prompts, strict=True):
+    for at, prompt in zip(indices, prompts, strict=True):
         if context is not None and len(prompt) + max_tokens > context:
             place = examples[at].place
             raise UsageError(
@@ -145,11 +145,11 @@ def answered(
                 f"answer tokens exceed the context length {context} of the model",
                 hint="shorten the prompt, remove it, or lower max_tokens.",
             )
-    made = sample_answers(
+    answers = sample_answers(
         run.model, prompts, run.tokenizer, max_tokens=max_tokens, temperature=temperature, seed=seed
     )
     full = list(examples)
-    for at, prompt, answer in zip(asked, prompts, made, strict=True):
+    for at, prompt, answer in zip(indices, prompts, answers, strict=True):
         full[at] = replace(examples[at], ids=tuple(prompt) + tuple(answer), begin=len(prompt))
     return full
 

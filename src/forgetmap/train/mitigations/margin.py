@@ -135,8 +135,8 @@ class MarginPenalty(Mitigation):
         Raises:
             EmptyInputError: it answers none correctly.
         """
-        asked = run.read(self.examples, eos=self.eos)
-        full = answered(run, asked, max_tokens=self.max_tokens, temperature=0.0, seed=self.seed)
+        examples = run.read(self.examples, eos=self.eos)
+        full = answered(run, examples, max_tokens=self.max_tokens, temperature=0.0, seed=self.seed)
         known, margins = [], []
         for example, logits in zip(full, survey(run.model, full, run.device), strict=True):
             targets = torch.tensor(example.ids[-len(logits) :], device=logits.device)

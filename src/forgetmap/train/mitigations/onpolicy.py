@@ -123,9 +123,9 @@ class _OnPolicyTerm:
         config, run = self.config, self.run
         steps = range(run.step, run.step + config.refresh)
         chosen = [self.order.at(step, run.rank, run.processes) for step in steps]
-        asked = [self.old[at] for step in chosen for at in step[self.replayed :]]
+        prompts = [self.old[at] for step in chosen for at in step[self.replayed :]]
         seed = (config.seed * 1_000_003 + run.step) * run.processes + run.rank
-        own = iter(_answers(model, asked, run, config.max_tokens, seed))
+        own = iter(_answers(model, prompts, run, config.max_tokens, seed))
         batches = []
         for step in chosen:
             replayed = [self.old[at] for at in step[: self.replayed]]
@@ -144,12 +144,12 @@ def _answers(
     model: Any, asked: Sequence[TokenExample], run: Protection, max_tokens: int, seed: int
 ) -> list[TokenExample]:
     prompts = [example.ids[: example.begin] for example in asked]
-    made = sample_answers(
+    answers = sample_answers(
         model, prompts, run.tokenizer, max_tokens=max_tokens, temperature=1.0, seed=seed
     )
     return [
         replace(example, ids=prompt + tuple(answer))
-        for example, prompt, answer in zip(asked, prompts, made, strict=True)
+        for example, prompt, answer in zip(asked, prompts, answers, strict=True)
     ]
 
 

@@ -123,11 +123,11 @@ class SyntheticReplay(Mitigation):
         """Generate the texts with the current model."""
         if self.prompts is None:
             return write_texts(run, self)
-        asked = run.read(self.prompts)
-        if self.rows < len(asked):
-            asked = random.Random(self.seed).sample(asked, self.rows)  # noqa: S311
+        prompts = run.read(self.prompts)
+        if self.rows < len(prompts):
+            prompts = random.Random(self.seed).sample(prompts, self.rows)  # noqa: S311
         return answered(
-            run, asked, again=True, max_tokens=self.max_tokens, temperature=self.temperature,
+            run, prompts, again=True, max_tokens=self.max_tokens, temperature=self.temperature,
             seed=self.seed,
         )  # fmt: skip
 
@@ -140,7 +140,7 @@ def write_texts(run: Protection, config: SyntheticReplay) -> list[TokenExample]:
         start = (first_token(run.model, run.tokenizer),)
     context = context_of(run.model, run.tokenizer)
     room = config.max_tokens if context is None else context - len(start)
-    made = sample_answers(
+    texts = sample_answers(
         run.model,
         [start] * config.rows,
         run.tokenizer,
@@ -149,7 +149,7 @@ def write_texts(run: Protection, config: SyntheticReplay) -> list[TokenExample]:
         seed=config.seed,
     )
     place = Place("synthetic texts", 0)
-    return [TokenExample(start + tuple(text), len(start), place) for text in made]
+    return [TokenExample(start + tuple(text), len(start), place) for text in texts]
 
 
 def replay(

@@ -102,13 +102,13 @@ def _generate(
     pad = settings.pad_token_id
     ids = [[pad] * (width - len(prompt)) + list(prompt) for prompt in prompts]
     mask = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts]
-    made = model.generate(
+    output = model.generate(
         input_ids=torch.tensor(ids, device=device),
         attention_mask=torch.tensor(mask, device=device),
         generation_config=settings,
     )
     ends = set(settings.eos_token_id or [])
-    return [_cut(row, ends) for row in made[:, width:].tolist()]
+    return [_cut(row, ends) for row in output[:, width:].tolist()]
 
 
 def _cut(tokens: list[int], ends: set[int]) -> list[int]:

@@ -204,7 +204,7 @@ class Exchange:
             Failure: this request failed.
             ForgetmapError: the server fails, so further requests are pointless.
         """
-        attempt, put_off, seen = 1, 0.0, 0
+        attempt, put_off, server_errors = 1, 0.0, 0
         while True:
             await self.client.pace.turn()
             try:
@@ -212,14 +212,14 @@ class Exchange:
             except RefusedError as error:
                 raise self._failure(str(error)) from error
             except TransientError as error:
-                seen += (error.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR
-                if faults is not None and seen >= faults:
+                server_errors += (error.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR
+                if faults is not None and server_errors >= faults:
                     raise self._failure(str(error)) from error
-                is_told = error.wait is not None
-                put_off += max(error.wait or 0.0, MIN_PUT_OFF_SECONDS) if is_told else 0.0
+                must_wait = error.wait is not None
+                put_off += max(error.wait or 0.0, MIN_PUT_OFF_SECONDS) if must_wait else 0.0
                 self._check_patience(error, attempt, put_off)
                 await asyncio.sleep(self._pause(error, attempt))
-                attempt += not is_told
+                attempt += not must_wait
                 self.retries += 1
             else:
                 self.client.spare += RETRIES_PER_REPLY
@@ -279,11 +279,11 @@ class Exchange:
                 data=None if body is None else json.dumps(body).encode(),
                 allow_redirects=False,
             ) as response:
-                told = {name: response.headers.get(name, "") for name in ("Retry-After", "Date")}
+                headers = {name: response.headers.get(name, "") for name in ("Retry-After", "Date")}
                 raw = await _content(response)
                 if is_secret(self.key):
                     raw = raw.replace(self.key.encode(), REDACTED.encode())
-                return response.status, raw, told
+                return response.status, raw, headers
         except TimeoutError as error:
             seconds = self.client.traffic.seconds
             raise TransientError(f"no reply within {seconds:g} seconds") from error

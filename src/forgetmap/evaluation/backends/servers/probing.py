@@ -260,23 +260,23 @@ async def _try_weights(exchange: Exchange, abilities: ServerAbilities) -> None:
     for seed, opening in enumerate(OPENINGS, start=1):
         try:
             more = {"seed": seed} if abilities.seeds else {}
-            wrote = await _completion(
+            reply = await _completion(
                 exchange, abilities, opening, temperature=1.0, logprobs=1, **more
             )
         except (Failure, ModelError) as error:
             abilities.faults["logprobs"] = _refusal("does not return log-probabilities", error)
             abilities.faults["echo"] = abilities.faults["logprobs"]
             return
-        fault = _fault_of_writing(wrote, abilities)
+        fault = _fault_of_writing(reply, abilities)
         if fault:
             abilities.faults["logprobs"] = abilities.faults["echo"] = fault
             return
         try:
-            read = await read_echo(exchange, opening + wrote.text)
+            read = await read_echo(exchange, opening + reply.text)
         except (Failure, ModelError) as error:
             abilities.faults["echo"] = _refusal("does not return prompt log-probabilities", error)
             return
-        fault, fit = _fault_of_reading(wrote, read)
+        fault, fit = _fault_of_reading(reply, read)
         if fault:
             abilities.faults["echo"] = fault
             return

@@ -84,8 +84,8 @@ class Network:
 
     def shares_heads(self, longest: int) -> bool:
         """Whether rows of up to `longest` tokens may have gaps in the cache."""
-        seen = self.window is None or longest <= self.window
-        return self.joins and seen and self._takes_positions and not self._has_alibi
+        fits_window = self.window is None or longest <= self.window
+        return self.joins and fits_window and self._takes_positions and not self._has_alibi
 
     def takes_trees(self, longest: int) -> bool:
         """Whether one row may hold several continuations of up to `longest` tokens."""

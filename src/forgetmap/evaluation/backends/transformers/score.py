@@ -81,8 +81,8 @@ def are_greedy(logits: torch.Tensor, targets: Targets) -> list[float | Failure]:
     """Whether each token of a continuation is the most likely one."""
     likeliest = logits.argmax(-1)[targets.rows, targets.columns].cpu().numpy()
     is_same = likeliest == np.asarray(targets.tokens)
-    found: list[float | Failure] = np.logical_and.reduceat(is_same, targets.starts).tolist()
-    return found
+    flags: list[float | Failure] = np.logical_and.reduceat(is_same, targets.starts).tolist()
+    return flags
 
 
 def score_paths(

@@ -42,15 +42,15 @@ def place_names(
         width: width of the picture.
         height: height of the picture.
     """
-    taken = [_Box(x - 6, y - 6, x + 6, y + 6) for x, y in points]
+    boxes = [_Box(x - 6, y - 6, x + 6, y + 6) for x, y in points]
     places = []
     for (x, y), name in zip(points, names, strict=True):
         tried = [
-            (_hidden(_box(x, y, name, side), taken, width, height) + rank, side)
+            (_hidden(_box(x, y, name, side), boxes, width, height) + rank, side)
             for rank, side in enumerate(_SIDES)
         ]
         best = min(tried)[1]
-        taken.append(_box(x, y, name, best))
+        boxes.append(_box(x, y, name, best))
         places.append(NamePlace(*best))
     return places
 

@@ -205,14 +205,14 @@ def _stage_means(context: SiteContext, effects: Sequence[GroupEffect], page: Sit
 
 def _tasks(context: SiteContext, category: str, page: SitePage) -> str:
     """Return each task with its means over all pairs."""
-    found: dict[str, list[tuple[float, float, int]]] = {}
+    rows_by_task: dict[str, list[tuple[float, float, int]]] = {}
     options: dict[str, float | None] = {}
     for pair in context.detail.pairs:
         for task in pair.tasks:
             if task.category == category:
                 options[task.task] = task.options
                 values = (task.forgetting, task.backward_transfer, task.items)
-                found.setdefault(task.task, []).append(values)
+                rows_by_task.setdefault(task.task, []).append(values)
     rows = [
         [
             cells.words(name),
@@ -223,7 +223,7 @@ def _tasks(context: SiteContext, category: str, page: SitePage) -> str:
             cells.part(sum(lost for lost, _, _ in values) / len(values)),
             cells.part(sum(gained for _, gained, _ in values) / len(values)),
         ]
-        for name, values in found.items()
+        for name, values in rows_by_task.items()
     ]  # fmt: skip
     heads = ("task", "items", "options", "pairs", "mean forgetting", "mean transfer")
     return context.table(SiteTable("tasks", f"Tasks of {category}", heads, rows), page)
