@@ -108,7 +108,7 @@ class Metric:
         column: its column in the metric files of CapTrack.
         agrees_with: task with the same items in other words; the value is then whether both answers
             agree.
-        judge: scorer that replaces the rule if there is an LLM judge.
+        judge: scorer that asks an LLM judge what the rule cannot decide, if there is a judge.
     """
 
     id: str

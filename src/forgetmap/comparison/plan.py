@@ -226,7 +226,7 @@ def _what_to_do(group: GroupResult, loss: float) -> str:
 
 
 def _wanted_loss(group: GroupResult, loss: float) -> str:
-    """Return the items that detect a loss; detectable losses shrink at least with the root."""
+    """Describe the items that detect a loss; detectable losses shrink at least with the root."""
     share = f"a loss of {100 * loss:g}%"
     if group.detectable is None:
         return ""

@@ -49,7 +49,7 @@ questions."""
 RUN = 3
 """Number of words in a row that are looked up."""
 SPARE = 8
-"""Number of further words in a message with a question of a few letters."""
+"""Maximum number of further words in a message with a question of a few letters."""
 
 Ids = npt.NDArray[np.int64]
 

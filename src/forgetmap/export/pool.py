@@ -101,7 +101,7 @@ def _is_table(source: str | Path, columns: ColumnMap) -> bool:
 
 
 def _of_run(source: str | Path) -> Iterator[Example]:
-    """Return questions and right answers of a run, with the recorded prompts."""
+    """Return questions with options and right answers of a run."""
     run = open_run(source)
     items = [item for item in items_of(run).values() if item.question and item.gold]
     if not items:

@@ -55,7 +55,7 @@ class MeasuredQuestion:
 
     @property
     def needs_answer(self) -> bool:
-        """Whether the same question can belong to other items, like "Which of these is true?"."""
+        """Whether the question alone is not evidence, like "Which of these is true?"."""
         return self.is_option or len(self.variants) > 1 or self.words.count(b" ") + 1 < MIN_WORDS
 
     @property

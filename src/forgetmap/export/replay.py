@@ -50,7 +50,7 @@ class ReplaySummary:
         similarity: median over the chosen examples; None without a pool.
         pool: number of examples read.
         excluded: of these, examples that leak an evaluation item, by kind.
-        repeated: examples that are already in the pool.
+        repeated: number of examples that repeat an earlier one of the pool.
         unusable: rows without a text, if these are left out.
         guarded: number of evaluation items that examples were compared with.
         notices: limitations.

@@ -272,7 +272,7 @@ def _for_lighteval(selection: _Selection, out: Path, _: str | None) -> _Listing:
 
 
 def _for_forgetmap(selection: _Selection, out: Path, suite: str | None) -> _Listing:
-    """Write a file of items with all texts; for a suite only the ids."""
+    """Return a file of items; texts are required unless a suite has them."""
     if out.suffix != ".jsonl":
         raise UsageError(
             f"{out} is not a name of a JSON Lines file", hint="use the extension .jsonl."

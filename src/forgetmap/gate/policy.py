@@ -146,7 +146,7 @@ class GatePolicy(_Section):
 
 
 def make_default_policy(margin: float = MARGIN) -> GatePolicy:
-    """Return one blocking rule, forgetting of the total, and every category as a warning.
+    """Return a policy: forgetting of the total blocks, that of every category warns.
 
     Raises:
         UsageError: the margin is not between 0 and 1.

@@ -56,7 +56,7 @@ class BaselineStore:
             return content
 
     def write(self, path: str, content: bytes) -> None:
-        """Write a file atomically."""
+        """Write a file; a local one is replaced atomically."""
         if is_remote(self.address):
             with typed_failures(f"{self.shown}/{path}"):
                 system, root = self._connect()

@@ -240,7 +240,7 @@ def _some(names: list[str]) -> str:
 
 
 def _stamp(folder: Path, config: dict[str, Any], files: dict[str, TensorFile]) -> str:
-    """Return names, sizes, times and headers of the weights, and the configuration."""
+    """Return a hash of names, sizes, times and headers of the weights, and of the configuration."""
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
     for file in sorted({file.path: file for file in files.values()}.values(), key=lambda f: f.path):
         status = file.path.stat()

@@ -78,7 +78,7 @@ def _strata(table: SampleTable) -> list[list[Floats]]:
 
 
 def _blocks(strata: Sequence[Floats]) -> Floats:
-    """Return independent draws, each a mean over all strata with equally many completions."""
+    """Return as many independent draws as the smallest stratum has, each a mean over strata."""
     size = min(terms.size for terms in strata)
     parts = [[block.mean() for block in np.array_split(terms, size)] for terms in strata]
     means: Floats = np.mean(parts, axis=0)

@@ -223,7 +223,8 @@ def mean_interval(
         pseudo: largest absolute score of one item.
         level: confidence level of the interval.
         clusters: how clusters widen it.
-        bound: upper end of a mean between 0 and this, which is not a loss with a known worst case.
+        bound: upper end of the possible means, if the score is not a loss; then no worst case is
+            assumed.
     """
     from scipy.special import stdtrit
 

@@ -46,7 +46,7 @@ class LuckPart:
 
 
 def luck_needed(parts: Sequence[LuckPart], *, z: float, inflate: float = 1.0) -> float:
-    """Return t*, the ratio of lucky to blind hits of gold at which the lower bound is 0.
+    """Return t*: how many times as often as blindly gold must be hit for a lower bound of 0.
 
     Let gold be hit t times as often as one other option. Then s(t) = c[10] - t c u [E], and t* is
     the smaller positive root over the two branches of Q in `score_interval` of

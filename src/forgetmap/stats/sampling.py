@@ -145,7 +145,7 @@ def items_to_detect(
         size: size of the test.
 
     Returns:
-        The number that detects the loss with 80 % power; `MOST` if none does.
+        The number that detects the loss with 80 % power; `MAX_ITEMS` if none does.
     """
     changed = _changed(loss, floor if least is None else least)
     if changed <= floor:

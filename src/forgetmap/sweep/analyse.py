@@ -73,7 +73,7 @@ class Measured:
 
 
 Headlines = Mapping[int, Mapping[str, GroupResult]]
-"""Run -> category (`ALL` for everything) -> result of the comparison with base."""
+"""Run -> category (`ALL_ITEMS` for everything) -> result of the comparison with base."""
 
 
 def analyse_pair(
@@ -209,8 +209,8 @@ def _with_ends(
 def choose(points: Sequence[PointResult], budget: float, tuned: str) -> Choice:
     """Choose the merge certified within the budget that keeps most of what tuned gained.
 
-    If none of them keeps enough, no merge helps; the best of those within the budget by their
-    estimate is named, and marked as not certified.
+    If none of them keeps enough, choose the best merge within the budget by its estimate, marked
+    as not certified. If that does not keep enough either, no merge helps.
     """
     merges = [index for index, point in enumerate(points) if point.reused is None]
     nothing = next((points[p].benefit.reason for p in merges if points[p].benefit.reason), None)

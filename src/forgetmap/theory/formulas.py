@@ -109,7 +109,7 @@ def misassignment_asymptote(separation: ArrayLike, log_odds: ArrayLike = 0.0) ->
 
 
 def recovery_time(start: float, end: float, old_share: float) -> float:
-    """Return the time of the weight of separated modes from `start` to `end` under reverse KL."""
+    """Return how long separated modes take from weight `start` to `end` under reverse KL."""
     goal = float(logit(old_share))
 
     def pace(b: float) -> float:
@@ -260,7 +260,7 @@ def strength_for(start: float, ratio: float, floor: float) -> float:
 
 
 def sloped_drift(eta: float, slope: float, strength: float, old_tilt: float, tilt: float) -> float:
-    """Return the shift of the old mean by a slope of rewards on old behaviour, without overlap."""
+    """Return the shift of the old mean by a slope of rewards on old behaviour, for any overlap."""
     return eta * slope / strength * old_tilt / tilt
 
 
