@@ -108,7 +108,7 @@ def _amount(cell: MetricCell) -> int:
 def _table_of(
     shares: Sequence[tuple[Metric, int]], before: TaxonomyRun, after: TaxonomyRun
 ) -> pa.Table:
-    """What the query must know of each metric."""
+    """Return the parameters of the query for each metric."""
     rows = []
     for metric, most in shares:
         ability = metric.scale == "binary" and metric.polarity == "up"

@@ -76,11 +76,11 @@ class DriftResult(Presentable):
         return plain
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """All numbers and texts as JSON."""
+        """Return all numbers and texts as JSON."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def to_csv(self) -> str:
-        """Every cell as a row, for spreadsheets: groups, capabilities, metrics, deep dive.
+        """Return every cell as a row, for spreadsheets: groups, capabilities, metrics, deep dive.
 
         `state` is sure, open, noise or none; `within` is the group or the capability.
         """

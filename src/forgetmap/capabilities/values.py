@@ -109,7 +109,7 @@ class TaxonomyRun:
 
     @property
     def strangers(self) -> list[str]:
-        """Return tasks that are not in the taxonomy, without first turns of its tasks."""
+        """Tasks that are not in the taxonomy, without first turns of its tasks."""
         known = set(self.tasks.values())
         return sorted(self.offered.keys() - known - {f"{task}{FIRST}" for task in known})
 
@@ -235,7 +235,7 @@ class TaxonomyRun:
 
     @cached_property
     def items(self) -> Run:
-        """Return one row per item of the tasks of the taxonomy, to pair."""
+        """One row per item of the tasks of the taxonomy, to pair."""
         names = ", ".join(
             f"({literal(own_task)}, {literal(known_task)})"
             for known_task, own_task in self.tasks.items()

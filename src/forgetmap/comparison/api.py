@@ -38,7 +38,7 @@ class FanOut(Presentable):
         return FanOutResult(comparisons=[comparison.result for comparison in self.comparisons])
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """All numbers and texts as JSON; the schema is in docs/schemas."""
+        """Return all numbers and texts as JSON; the schema is in docs/schemas."""
         return self.result.to_json(indent=indent)
 
     def __len__(self) -> int:

@@ -58,11 +58,11 @@ class Chain(Presentable):
         return self.result.paths or []
 
     def histories(self) -> Any:
-        """One row per item: path, first stage at which it was forgotten, and final state."""
+        """Return one row per item: path, first stage at which it was forgotten, and final state."""
         return to_library(self.items.sort("task", "item", "repeat"), self.comparisons[0].before)
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """All numbers and texts as JSON; the schema is in docs/schemas."""
+        """Return all numbers and texts as JSON; the schema is in docs/schemas."""
         return self.result.to_json(indent=indent)
 
     def __repr__(self) -> str:
@@ -140,7 +140,7 @@ def order_by_lineage(runs: Sequence[Run]) -> list[Run]:
 
 
 def _follow(all_pairs: Sequence[Pairs]) -> Frame:
-    """One row per item scored at every stage, with its states, choices and path."""
+    """Return one row per item scored at every stage, with its states, choices and path."""
     key = _first_key(all_pairs[0])
     followed = _states(all_pairs[0], key, 1, first=True)
     for stage, pairs in enumerate(all_pairs[1:], start=2):

@@ -76,7 +76,7 @@ class Comparison(Presentable):
         return small_frame(rows, self.before)
 
     def flips(self, kind: Kind = "forgotten", *, texts: bool = False) -> Any:
-        """The items of one transition with both answers, as a frame of the caller's library.
+        """Return the items of one transition with both answers, as a frame of the caller's library.
 
         Args:
             kind: forgotten (1->0), gained (0->1), kept (1->1) or never (0->0).
@@ -92,12 +92,12 @@ class Comparison(Presentable):
         return with_texts(flips, self.before, self.after) if texts else flips
 
     def unpaired(self) -> Any:
-        """Every result that is not compared, with the reason."""
+        """Return every result that is not compared, with the reason."""
         with reading(self.before, self.after):
             return to_library(select_unpaired(self.pairs), self.before)
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """All numbers and texts as JSON; the schema is in docs/schemas."""
+        """Return all numbers and texts as JSON; the schema is in docs/schemas."""
         return self.result.to_json(indent=indent)
 
     def __repr__(self) -> str:

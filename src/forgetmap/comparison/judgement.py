@@ -102,7 +102,7 @@ def measure_group_coverage(comparison: Comparison, kind: GroupKind) -> dict[str,
 def make_group_policy(
     comparison: Comparison, *, margin: float, estimator: str, level: float
 ) -> Policy:
-    """The policy of a comparison with another margin, estimator and level."""
+    """Return the policy of a comparison with another margin, estimator and level."""
     policy = comparison.grounds.policy
     return replace(policy, margin=margin, estimator=estimator, level=level)
 

@@ -299,7 +299,7 @@ def _known_error(evidence: Evidence) -> float:
 
 
 def _words(group: GroupResult, claim: Claim, policy: Policy, among: str) -> str:
-    """The sentence of a verdict."""
+    """Return the sentence of a verdict."""
     aside = f"; {among}" if among else ""
     if group.verdict == "cannot_tell":
         return _undecided(group, claim, policy) + aside

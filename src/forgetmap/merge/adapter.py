@@ -73,7 +73,7 @@ class LoraAdapter:
 
     @property
     def replacements(self) -> dict[str, TensorInfo]:
-        """Return shape and dtype of the tensors that replace those of the base."""
+        """Shape and dtype of the tensors that replace those of the base."""
         return {target: self.file.tensors[name] for target, name in self.replaced.items()}
 
     def add(self, name: str, weight: torch.Tensor) -> torch.Tensor:

@@ -109,7 +109,7 @@ class Checkpoint:
 
     @property
     def tokenizer_folder(self) -> Path:
-        """Return the folder of its tokenizer; an adapter may have its own."""
+        """Folder of its tokenizer; an adapter may have its own."""
         if self.adapter is not None and (self.adapter.folder / "tokenizer_config.json").is_file():
             return self.adapter.folder
         return self.folder

@@ -45,7 +45,7 @@ class Sweep(Presentable):
     from_tuned: Mapping[str, FanOut | Comparison] = field(default_factory=dict)
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """All numbers and texts as JSON; the schema is in docs/schemas."""
+        """Return all numbers and texts as JSON; the schema is in docs/schemas."""
         return self.result.to_json(indent=indent)
 
     def __repr__(self) -> str:

@@ -43,7 +43,7 @@ class States:
 
     @property
     def categories(self) -> list[str]:
-        """Return the names of categories; those of the target last."""
+        """Names of categories; those of the target last."""
         names = sorted(set(self.category.tolist()))
         return sorted(names, key=lambda name: bool(self.target[self.category == name].all()))
 
