@@ -187,7 +187,7 @@ def drift_with_runs(inputs: Sequence[Any], options: DriftOptions) -> DriftWithRu
         taxonomy = replace(taxonomy, deep_dive=())
     plan = plan_drift(inputs, options.get("pairs", ()), chain=options.get("chain", False))
     _require_one_base(plan, options)
-    files = [is_metric_file(given.source, taxonomy) for given in plan.inputs]
+    files = [is_metric_file(entry.source, taxonomy) for entry in plan.inputs]
     if all(files):
         result = _drift_of_files(taxonomy, plan, options)
         return DriftWithRuns(result, taxonomy, (), options.get("pair_by", "auto"))
@@ -198,7 +198,7 @@ def drift_with_runs(inputs: Sequence[Any], options: DriftOptions) -> DriftWithRu
 
 def _refuse_mixture(plan: DriftPlan, files: Sequence[bool], options: DriftOptions) -> NoReturn:
     """Report an input that cannot be read, or else a mixture of averages and items."""
-    others = [given for given, is_file in zip(plan.inputs, files, strict=True) if not is_file]
+    others = [entry for entry, is_file in zip(plan.inputs, files, strict=True) if not is_file]
     (first, *_) = _open_runs(others, options)
     averages = plan.inputs[files.index(True)]
     raise UsageError(
@@ -226,10 +226,10 @@ def _require_one_base(plan: DriftPlan, options: DriftOptions) -> None:
 def _drift_of_files(taxonomy: Taxonomy, plan: DriftPlan, options: DriftOptions) -> DriftResult:
     why = "averages contain no items and no responses"
     _refuse_unused(options, why, "noise", "judge", "allow_exec", "profile")
-    averages = [read_metric_file(Path(given.source), taxonomy) for given in plan.inputs]
+    averages = [read_metric_file(Path(entry.source), taxonomy) for entry in plan.inputs]
     averages = [
-        replace(own, name=given.label or own.name)
-        for given, own in zip(plan.inputs, averages, strict=True)
+        replace(own, name=entry.label or own.name)
+        for entry, own in zip(plan.inputs, averages, strict=True)
     ]
     return drift_of_averages(
         taxonomy, plan, averages, options.get("aggregator", "default"), _resampling(options)
@@ -275,11 +275,11 @@ def _open_runs(inputs: Sequence[LabelledInput], options: DriftOptions) -> list[R
         len(inputs),
     )
     return open_all(
-        [given.source for given in inputs],
+        [entry.source for entry in inputs],
         column_map=options.get("column_map"),
         task=options.get("task"),
         readings=readings,
-        labels=[given.label for given in inputs],
+        labels=[entry.label for entry in inputs],
     )
 
 

@@ -86,23 +86,23 @@ def plan_drift(
         UsageError: there is nothing to compare, too few models for a chain, or one label for two
             models.
     """
-    given = [read_label(source) for source in inputs]
-    many = len(given)
+    entries = [read_label(source) for source in inputs]
+    many = len(entries)
     if chain and many < len(("before", "between", "after")):
         raise UsageError(
             "a chain needs at least three models",
             hint="give BEFORE and two or more AFTER, in the order of training.",
         )
-    if many == 1 or not (given or pairs):
+    if many == 1 or not (entries or pairs):
         raise UsageError(
             "there is nothing to compare", hint="give BEFORE and AFTER, or --pair BEFORE AFTER."
         )
     comparisons = _chain(many) if chain else [Compared(0, place) for place in range(1, many)]
     for before, after in pairs:
-        places = [_place(given, read_label(side)) for side in (before, after)]
+        places = [_index_of(entries, read_label(side)) for side in (before, after)]
         comparisons.append(Compared(*places))
-    _require_unique([part.label for part in given if part.label is not None])
-    return DriftPlan(tuple(given), tuple(dict.fromkeys(comparisons)), chain)
+    _require_unique([part.label for part in entries if part.label is not None])
+    return DriftPlan(tuple(entries), tuple(dict.fromkeys(comparisons)), chain)
 
 
 def _require_unique(names: Sequence[str]) -> None:
@@ -114,16 +114,16 @@ def _require_unique(names: Sequence[str]) -> None:
             )
 
 
-def _place(given: list[LabelledInput], part: LabelledInput) -> int:
+def _index_of(entries: list[LabelledInput], part: LabelledInput) -> int:
     """Return the index of this input in the list, to which a new one is added."""
-    for place, other in enumerate(given):
+    for place, other in enumerate(entries):
         are_paths = all(isinstance(one.source, str | os.PathLike) for one in (part, other))
         # Only paths are compared, because dataframes define equality in their own way.
         is_same = part.source is other.source or (are_paths and part.source == other.source)
         if is_same and part.label == other.label:
             return place
-    given.append(part)
-    return len(given) - 1
+    entries.append(part)
+    return len(entries) - 1
 
 
 def _chain(many: int) -> list[Compared]:

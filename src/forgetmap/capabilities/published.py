@@ -201,7 +201,7 @@ def drift_of_averages(
         aggregator: how metrics are averaged.
         how: seed and number of draws of the chance variation of the averages.
     """
-    labels = _told_apart(averages)
+    labels = _unique_names(averages)
     names = column_names(plan, labels)
     metrics: list[MetricCell] = []
     capabilities: list[Cell] = []
@@ -242,7 +242,7 @@ def drift_of_averages(
     )
 
 
-def _told_apart(averages: Sequence[MetricFile]) -> list[str]:
+def _unique_names(averages: Sequence[MetricFile]) -> list[str]:
     """Rename equal names by the names of their files."""
     names = [own.name for own in averages]
     return [Path(own.origin).stem if names.count(own.name) > 1 else own.name for own in averages]
@@ -300,10 +300,10 @@ def _with_bounds(
         if cell.value is None:
             filled.append(cell)
             continue
-        found = Effect(cell.value, cell.value + after.draws(metric) - before.draws(metric))
-        effects[metric.id] = found
-        low, high = found.limits or (None, None)
-        std, p = (None, None) if low is None else (found.std, found.p)
+        effect = Effect(cell.value, cell.value + after.draws(metric) - before.draws(metric))
+        effects[metric.id] = effect
+        low, high = effect.limits or (None, None)
+        std, p = (None, None) if low is None else (effect.std, effect.p)
         filled.append(replace(cell, low=low, high=high, std=std, p=p, n=after.items(metric) or 0))
     return ModelDrift(with_q(filled), levels(taxonomy, effects))
 

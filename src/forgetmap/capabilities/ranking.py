@@ -127,9 +127,9 @@ def find_recoveries(
             effects = [levels.capabilities.get(capability.id) for levels in (so_far, after)]
             if effects[0] is not None and effects[1] is not None:
                 title = capability.title or capability.id
-                found = recovery((between, model), capability.id, title, effects[0], effects[1])
-                if found is not None:
-                    yield found
+                undone = recovery((between, model), capability.id, title, effects[0], effects[1])
+                if undone is not None:
+                    yield undone
 
 
 def rank_models(effects: Mapping[str, Mapping[str, Effect]]) -> DriftRanking | None:

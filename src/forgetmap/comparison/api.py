@@ -312,7 +312,7 @@ def open_all(
     for field, error in unused[0].items():
         if all(field in without for without in unused):
             raise error
-    return _told_apart(runs)
+    return _with_unique_names(runs)
 
 
 def _open_mapped(
@@ -336,7 +336,7 @@ def _open_mapped(
     return run, {}
 
 
-def _told_apart(runs: Sequence[Run]) -> list[Run]:
+def _with_unique_names(runs: Sequence[Run]) -> list[Run]:
     """Rename runs of the same name by their paths, without the folders that all paths share."""
     names = [run.name for run in runs]
     paths = {run.origin: Path(run.origin).absolute() for run in runs if names.count(run.name) > 1}

@@ -276,7 +276,7 @@ def gather_evidence(
     items, item_clusters = _count_repeats(pairs, noise, by_content=shared_content)
     trust = trust_tasks(by_task_total(sides[0]), by_task_total(sides[1]))
     lacking = tasks_without_choices(cells)
-    trust = with_moved_habits(trust, pairs, _habits_matter(cells, trust, lacking))
+    trust = with_moved_habits(trust, pairs, _tasks_with_habits(cells, trust, lacking))
     positions = _on_labels(sides[0], cells)
     falls = sum_graded(pairs) if graded else {}
     cells = with_lone_results(cells)
@@ -301,7 +301,7 @@ def gather_evidence(
     )
 
 
-def _habits_matter(
+def _tasks_with_habits(
     cells: Mapping[Label, Cells], trust: Mapping[str, TaskTrust], lacking: set[str]
 ) -> set[str]:
     """Return the tasks whose lower end depends on guessing habits."""

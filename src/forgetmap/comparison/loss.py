@@ -261,11 +261,11 @@ def _with_unrepeated(total: Estimate, groups: Sequence[Evidence], name: str) -> 
     shares, losses, most = np.array([_unrepeated(group, name) for group in groups]).T
     if not shares.any():
         return total
-    left, noise = float(shares.mean()), _noise_of(Evidence.total(groups), 0.0).off_value
+    share, noise = float(shares.mean()), _noise_of(Evidence.total(groups), 0.0).off_value
     limits = {
-        "value": (1 - left) * total.value + float(losses.mean()) - left * noise,
+        "value": (1 - share) * total.value + float(losses.mean()) - share * noise,
         "low": (1 - float(shares.max())) * total.low if total.low > 0 else total.low,
-        "high": max((1 - left) * total.high, 0.0) + float(most.mean()),
+        "high": max((1 - share) * total.high, 0.0) + float(most.mean()),
     }
     return total.model_copy(update={**limits, "method": f"{total.method}, of all items"})
 

@@ -178,10 +178,10 @@ def count_unrepeated(items: ItemSums, name: str) -> tuple[float, float, float]:
     table = np.array([*items.counts], float).reshape(-1, len(ItemCounts._fields))
     weight = np.array([*items.counts.values()], float)
     before, after = table[:, 1:5].sum(1), table[:, 5:9].sum(1)
-    left = ~is_repeated(table, **MIN_ANSWERS.get(name, {})) & (before > 0) & (after > 0)
-    lost = table[left, 1] / before[left] * (1 - table[left, 5] / after[left])
-    number = float(weight[left].sum())
-    return number / max(float(weight.sum()), 1.0), number, float(weight[left] @ lost)
+    rest = ~is_repeated(table, **MIN_ANSWERS.get(name, {})) & (before > 0) & (after > 0)
+    lost = table[rest, 1] / before[rest] * (1 - table[rest, 5] / after[rest])
+    number = float(weight[rest].sum())
+    return number / max(float(weight.sum()), 1.0), number, float(weight[rest] @ lost)
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,11 +202,11 @@ def _by_task(result: ComparisonResult) -> str:
     tasks = [f"{len(lost):,} of {len(result.tasks):,} tasks lost: {listed(lost)}"] if lost else []
     macro = result.total_macro
     words = f"mean over tasks: {verdict_words(macro)}, {_limits(macro)}"
-    mean = [words] if _says_else(result) else []
+    mean = [words] if _mean_differs(result) else []
     return _sentence("; ".join([*tasks, *mean]))
 
 
-def _says_else(result: ComparisonResult) -> bool:
+def _mean_differs(result: ComparisonResult) -> bool:
     """Return whether the mean over tasks is decided, and differs from all items."""
     verdict = result.total_macro.verdict
     return verdict not in ("cannot_tell", result.total.verdict)
@@ -253,7 +253,7 @@ def list_steps(result: ComparisonResult, commands: Commands = NO_COMMANDS) -> li
     lost = sum(task.verdict == "lost" for task in result.tasks)
     if lost:
         return [f"look at the {counted(lost, 'task')} that lost something (`--by task`)"]
-    return [_what_is_left(result, commands)]
+    return [_next_without_loss(result, commands)]
 
 
 def _code(name: str, commands: Commands) -> str:
@@ -261,7 +261,7 @@ def _code(name: str, commands: Commands) -> str:
     return f"`{commands.get(name, f'forgetmap {name}')}`"
 
 
-def _what_is_left(result: ComparisonResult, commands: Commands) -> str:
+def _next_without_loss(result: ComparisonResult, commands: Commands) -> str:
     """Return the next step after no loss, or a loss within the margin."""
     if result.total.verdict == "small_loss":
         return (

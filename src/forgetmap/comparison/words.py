@@ -72,8 +72,8 @@ def metrics_sentence(measures: Mapping[str, str]) -> str:
     if set(tasks) <= {str(Measure())}:
         return ""
     (most, _), *rest = sorted(tasks.items(), key=lambda entry: (-len(entry[1]), entry[0]))
-    others = "".join(f"; {listed(names, 'tasks')} by {measure}" for measure, names in rest)
-    return f"Compared by {most}{others}."
+    rest_words = "".join(f"; {listed(names, 'tasks')} by {measure}" for measure, names in rest)
+    return f"Compared by {most}{rest_words}."
 
 
 def _number(count: int) -> str:

@@ -141,9 +141,9 @@ def _table(result: ComparisonResult, rows: int) -> list[str]:
     if len(groups) < 2:
         return []
     sheet = Sheet((noun, *HEADS), [(group.name, *_cells(group)) for group in first])
-    left = len(groups) - len(first)
+    hidden = len(groups) - len(first)
     plural = {"category": "categories", "task": "tasks"}[noun]
-    rest = [f"The groups with the largest losses, of {len(groups):,} {plural}."] if left else []
+    rest = [f"The groups with the largest losses, of {len(groups):,} {plural}."] if hidden else []
     return blocks_to_markdown([sheet, *map(Line, rest)])
 
 
@@ -163,14 +163,14 @@ def _cells(group: GroupResult) -> tuple[str, ...]:
 
 def _how(result: ComparisonResult, command: str) -> list[str]:
     rule = result.rule
-    told = (
+    rule_words = (
         f"right from a score of {rule.correct_at:g}; margin {100 * rule.margin:g}%; "
         f"{100 * rule.level:g}% intervals; estimator {result.total.headline.estimator}"
     )
     lines = [
         f"- **before**: {_run(result.before)}",
         f"- **after**: {_run(result.after)}",
-        f"- **rule**: {told}",
+        f"- **rule**: {rule_words}",
         f"- **made with**: forgetmap {__version__}",
     ]
     return [*lines, *([f"- **command**: {quote_markdown(command, 1_000)}"] if command else [])]
@@ -187,8 +187,8 @@ def _run(run: RunResult) -> str:
 def _limits(result: ComparisonResult) -> list[str]:
     """Return the limitations of the comparison."""
     total = result.total
-    asked = f"{counted(total.items, 'item')} of {counted(len(result.tasks), 'task')}"
-    limits = [f"The comparison covers only {asked}.", CORRECTED]
+    coverage = f"{counted(total.items, 'item')} of {counted(len(result.tasks), 'task')}"
+    limits = [f"The comparison covers only {coverage}.", CORRECTED]
     if total.verdict == "cannot_tell":
         limits.insert(0, "These data do not show whether anything was lost.")
     if result.before.simulated or result.after.simulated:

@@ -111,13 +111,13 @@ class DuplicateFinder:
 
     def find(self, texts: Sequence[PlainText]) -> list[Duplicate | None]:
         """Return for each text the first evaluation item that it leaks, or None."""
-        found = [self._same(text) for text in texts]
-        self._search(texts, found, self._long, _check_long)
-        self._search(texts, found, self._short, _check_short)
-        for place, question in self._rewordings.search(texts, found):
-            if found[place] is None and _is_proven(question, texts[place]):
-                found[place] = Duplicate("reworded", question.item)
-        return found
+        duplicates = [self._same(text) for text in texts]
+        self._search(texts, duplicates, self._long, _check_long)
+        self._search(texts, duplicates, self._short, _check_short)
+        for place, question in self._rewordings.search(texts, duplicates):
+            if duplicates[place] is None and _is_proven(question, texts[place]):
+                duplicates[place] = Duplicate("reworded", question.item)
+        return duplicates
 
     def _same(self, text: PlainText) -> Duplicate | None:
         for raw, words in zip(text.raw, text.messages, strict=True):
@@ -147,7 +147,7 @@ class DuplicateFinder:
     def _search(
         self,
         texts: Sequence[PlainText],
-        found: list[Duplicate | None],
+        duplicates: list[Duplicate | None],
         index: PieceIndex,
         check: Check,
     ) -> None:
@@ -156,7 +156,7 @@ class DuplicateFinder:
             return
         letters = [
             b"" if hit else plain_letters(text.words)
-            for text, hit in zip(texts, found, strict=True)
+            for text, hit in zip(texts, duplicates, strict=True)
         ]
         starts = np.cumsum([0, *(len(part) + 1 for part in letters)])
         hits: Hits = index.search(b"\x00".join(letters))
@@ -164,11 +164,11 @@ class DuplicateFinder:
         begins = hits.places - starts[rows]
         columns = (rows.tolist(), begins.tolist(), hits.owners.tolist(), hits.offsets.tolist())
         for row, begin, owner, offset in zip(*columns, strict=True):
-            if found[row] is None:
+            if duplicates[row] is None:
                 question = self._questions[owner]
                 why = check(texts[row], letters[row], begin, question, offset)
                 if why and _is_proven(question, texts[row]):
-                    found[row] = Duplicate(why, question.item)
+                    duplicates[row] = Duplicate(why, question.item)
 
 
 def _check_long(
@@ -297,12 +297,12 @@ class RewordingIndex:
         return runs.astype(np.uint64)
 
     def search(
-        self, texts: Sequence[PlainText], found: Sequence[Duplicate | None]
+        self, texts: Sequence[PlainText], duplicates: Sequence[Duplicate | None]
     ) -> Iterator[tuple[int, MeasuredQuestion]]:
         """Return the indices of further texts, with the question that each rewords."""
         if not len(self._index):
             return
-        words = [[] if hit else t.words.split() for t, hit in zip(texts, found, strict=True)]
+        words = [[] if hit else t.words.split() for t, hit in zip(texts, duplicates, strict=True)]
         get = self._ids.get
         ids: list[int] = []
         starts = [0]
@@ -331,14 +331,14 @@ class RewordingIndex:
                 yield row, self._questions[owner]
 
     def _is_reworded(self, words: Sequence[bytes], owner: int, shift: int) -> bool:
-        wanted = self._words[owner]
-        room = len(wanted) // 4 + 1
-        there = Counter(words[max(shift - room, 0) : max(shift + len(wanted) + room, 0)])
-        count = Counter(wanted)
+        question = self._words[owner]
+        room = len(question) // 4 + 1
+        there = Counter(words[max(shift - room, 0) : max(shift + len(question) + room, 0)])
+        count = Counter(question)
         if not all(there[word] for word in count if word.isdigit()):
             return False
         shared = {word: min(number, there[word]) for word, number in count.items()}
-        is_most = sum(shared.values()) >= CONTAINED * len(wanted)
+        is_most = sum(shared.values()) >= CONTAINED * len(question)
         return is_most and self._weigh(shared) >= WEIGHTY * self._weigh(count)
 
     def _weigh(self, words: Mapping[bytes, int]) -> float:

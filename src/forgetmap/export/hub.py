@@ -130,8 +130,8 @@ def _transitions(comparison: Comparison, *, texts: bool) -> pa.Table:
 
 
 def _unpaired(comparison: Comparison) -> pa.Table:
-    found = nw.from_native(comparison.unpaired())
-    frame = found.collect() if isinstance(found, nw.LazyFrame) else found
+    unpaired = nw.from_native(comparison.unpaired())
+    frame = unpaired.collect() if isinstance(unpaired, nw.LazyFrame) else unpaired
     return frame.to_arrow()
 
 
@@ -145,13 +145,13 @@ def _card(
 ) -> str:
     result = comparison.result
     counts = {kind: getattr(result.total, CELL_NAMES[states]) for kind, states in KINDS.items()}
-    said = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
-    said = f"{counted(result.total.n, 'result')}, {said}"
+    words = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
+    words = f"{counted(result.total.n, 'result')}, {words}"
     before, after = (escape_markdown(run.name) for run in (result.before, result.after))
     parts = [
         _header(title, license_name, tables),
         f"# {escape_markdown(title)}",
-        f"What {after} forgot and gained compared with {before}: {said} right.",
+        f"What {after} forgot and gained compared with {before}: {words} right.",
         _contents(tables["transitions"], texts=texts),
         card_section(result),
     ]

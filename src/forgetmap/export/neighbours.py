@@ -94,8 +94,8 @@ class NeighbourSearch:
         similarities = np.round(product.data, DIGITS)
         better = similarities > self._worst[product.col]
         rows, targets = product.row[better].tolist(), product.col[better].tolist()
-        found = zip(rows, targets, similarities[better].tolist(), strict=True)
-        for row, target, similarity in sorted(found):
+        candidates = zip(rows, targets, similarities[better].tolist(), strict=True)
+        for row, target, similarity in sorted(candidates):
             self._keep(Neighbour(similarity, -numbers[row]), target)
 
     def _keep(self, neighbour: Neighbour, target: int) -> None:

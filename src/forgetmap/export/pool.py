@@ -127,12 +127,13 @@ def _example(row: Mapping[str, Any], columns: ColumnMap, file: str, line: int) -
             raise fault("the messages have no text", chat)
     else:
         prompt, completion = _prompt_columns(row, columns, file, line)
-        asked, answered = _asked(row, prompt), _turns(row.get(completion), "assistant")
-        if asked is None:
+        prompt_turns = _prompt_turns(row, prompt)
+        answer_turns = _turns(row.get(completion), "assistant")
+        if prompt_turns is None:
             raise fault("the training example has no prompt", prompt)
-        if answered is None:
+        if answer_turns is None:
             raise fault("the training example has no text to learn", completion)
-        turns = (*asked, *answered)
+        turns = (*prompt_turns, *answer_turns)
     last = max((n for n, turn in enumerate(turns) if turn.role == "assistant"), default=0)
     if not last:
         raise fault("the chat has no answer to learn from", chat or "completion")
@@ -178,12 +179,12 @@ def _cell(row: Mapping[str, Any], column: str, file: str, line: int) -> Any:
     )
 
 
-def _asked(row: Mapping[str, Any], column: str) -> tuple[Turn, ...] | None:
+def _prompt_turns(row: Mapping[str, Any], column: str) -> tuple[Turn, ...] | None:
     """Return the prompt; an instruction may have its input in a separate column."""
-    more = row.get("input") if column == "instruction" else None
+    input_text = row.get("input") if column == "instruction" else None
     value = row.get(column)
-    if isinstance(value, str) and isinstance(more, str) and more.strip():
-        value = f"{value}\n\n{more}"
+    if isinstance(value, str) and isinstance(input_text, str) and input_text.strip():
+        value = f"{value}\n\n{input_text}"
     return _turns(value, "user")
 
 

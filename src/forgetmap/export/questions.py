@@ -71,11 +71,11 @@ class MeasuredQuestion:
         return not known or any(self._has(variant, text) for variant in known)
 
     def _has(self, variant: Variant, text: bytes) -> bool:
-        shown = sum(is_inside(option, text) for option in variant.options)
+        count = sum(is_inside(option, text) for option in variant.options)
         if self.is_option:
-            return 2 * shown > len(variant.options)
+            return 2 * count > len(variant.options)
         has_gold = bool(variant.gold) and is_inside(variant.gold, text)
-        return has_gold or (shown > 0 and 2 * shown >= len(variant.options))
+        return has_gold or (count > 0 and 2 * count >= len(variant.options))
 
 
 def is_inside(words: bytes, text: bytes) -> bool:
@@ -94,17 +94,17 @@ def is_whole(letters: bytes, start: int, text: bytes) -> bool:
 
 def collect_questions(items: Iterable[MeasuredItem]) -> list[MeasuredQuestion]:
     """Return every question once; for an item without a question, its options."""
-    found: dict[bytes, MeasuredQuestion] = {}
+    by_text: dict[bytes, MeasuredQuestion] = {}
     for item in items:
         options = tuple(filter(None, map(plain_words, item.options)))
         variant = Variant(plain_words(item.gold), frozenset(options))
-        asked = dict.fromkeys(filter(None, map(plain_words, asked_texts(item))))
-        for text in asked or options:
-            known = found.setdefault(
-                text, MeasuredQuestion(text, plain_letters(text), item, is_option=not asked)
+        texts = dict.fromkeys(filter(None, map(plain_words, asked_texts(item))))
+        for text in texts or options:
+            known = by_text.setdefault(
+                text, MeasuredQuestion(text, plain_letters(text), item, is_option=not texts)
             )
             known.variants.add(variant)
-    questions = list(found.values())
+    questions = list(by_text.values())
     counts = count_words(questions)
     for question in questions:
         question.is_common = all(

@@ -193,19 +193,19 @@ def forgotten_items(comparison: Comparison) -> list[MeasuredItem]:
     with reading(comparison.before, comparison.after):
         rows = comparison.flip_frame("forgotten").collect().rows(named=True)
     sides = [items_of(comparison.before), items_of(comparison.after)]
-    found: dict[tuple[str, str], MeasuredItem] = {}
+    forgotten: dict[tuple[str, str], MeasuredItem] = {}
     for row in rows:
         keys = (row["task"], str(row["item"])), (row["task"], str(row["item_after"]))
         known = [side[key] for side, key in zip(sides, keys, strict=True) if key in side]
         # Learn from the side that recorded the question.
         best = max(known, key=lambda item: (item.has_text and item.is_bare, item.has_text))
-        found.setdefault(keys[0], best)
-    if not found:
+        forgotten.setdefault(keys[0], best)
+    if not forgotten:
         raise UsageError(
             f"{comparison.after.name} forgot no item that {comparison.before.name} had right",
             hint="there is nothing to replay; see `forgetmap compare` for what was compared.",
         )
-    return list(found.values())
+    return list(forgotten.values())
 
 
 def _check_measured(
@@ -246,13 +246,13 @@ def _choose(
         per_item=options.get("per_item", PER_ITEM),
         least=options.get("min_similarity", MIN_SIMILARITY),
     )
-    held: dict[int, Example] = {}
+    examples_by_number: dict[int, Example] = {}
     seen: set[int] = set()
     for examples in _parts(pool, ROWS_PER_BATCH):
         texts = [PlainText.of(example.texts) for example in examples]
         new: list[tuple[int, bytes]] = []
-        found = finder.find(texts)
-        for example, text, duplicate in zip(examples, texts, found, strict=True):
+        duplicates = finder.find(texts)
+        for example, text, duplicate in zip(examples, texts, duplicates, strict=True):
             number, chosen.read = chosen.read, chosen.read + 1
             digest = xxh3_64_intdigest(text.words)
             if duplicate is not None:
@@ -263,11 +263,11 @@ def _choose(
             else:
                 seen.add(digest)
                 new.append((number, text.words))
-                held[number] = example
+                examples_by_number[number] = example
         _add_neighbours(search, new)
-        if len(held) > MAX_HELD + 2 * len(search.kept):
-            held = {number: held[number] for number in search.kept}
-    _take_best(chosen, search, held, options.get("limit"))
+        if len(examples_by_number) > MAX_HELD + 2 * len(search.kept):
+            examples_by_number = {number: examples_by_number[number] for number in search.kept}
+    _take_best(chosen, search, examples_by_number, options.get("limit"))
     return chosen
 
 

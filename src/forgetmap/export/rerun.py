@@ -282,11 +282,11 @@ def _for_forgetmap(selection: _Selection, out: Path, suite: str | None) -> _List
     rows = []
     for task, items in selection.items.items():
         for item in items:
-            found = known[task, item]
+            recorded = known[task, item]
             if suite is None:
-                _require_texts(found, selection.run)
+                _require_texts(recorded, selection.run)
             mark = {} if suite is None else {PROBE_COLUMN: {"suite": suite}}
-            rows.append(_row(found, categories.get(task)) | mark)
+            rows.append(_row(recorded, categories.get(task)) | mark)
     content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     return _Listing(content, f"forgetmap run MODEL --suite {_quoted(str(out))} --out RUN")
 
@@ -317,10 +317,10 @@ def _categories(run: Run) -> dict[str, str]:
     if "category" not in run.columns:
         return {}
     rows = run.scores.select("task", "category").unique().collect().rows(named=True)
-    found: dict[str, set[str | None]] = {}
+    categories: dict[str, set[str | None]] = {}
     for row in rows:
-        found.setdefault(row["task"], set()).add(row["category"])
-    only = {task: next(iter(names)) for task, names in found.items() if len(names) == 1}
+        categories.setdefault(row["task"], set()).add(row["category"])
+    only = {task: next(iter(names)) for task, names in categories.items() if len(names) == 1}
     return {task: name for task, name in only.items() if isinstance(name, str)}
 
 

@@ -93,12 +93,12 @@ class PieceIndex:
         if not len(self):
             keys = self._keys
         places = np.flatnonzero(self._table[self._slots(keys)])
-        found = np.searchsorted(self._keys, keys[places])
-        found[found == len(self._keys)] = 0
-        is_same = self._keys[found] == keys[places] if len(self) else np.zeros(0, dtype=bool)
-        places, found = places[is_same], found[is_same]
-        counts = self._stops[found] - self._starts[found]
+        indices = np.searchsorted(self._keys, keys[places])
+        indices[indices == len(self._keys)] = 0
+        is_same = self._keys[indices] == keys[places] if len(self) else np.zeros(0, dtype=bool)
+        places, indices = places[is_same], indices[is_same]
+        counts = self._stops[indices] - self._starts[indices]
         ends = np.cumsum(counts)
         within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
-        rows = np.repeat(self._starts[found], counts) + within
+        rows = np.repeat(self._starts[indices], counts) + within
         return Hits(np.repeat(places, counts), self._owners[rows], self._offsets[rows])

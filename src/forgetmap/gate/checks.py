@@ -149,8 +149,8 @@ def reject(checks: Sequence[OpenCheck], level: float) -> list[bool]:
     """
     rejected = [False] * len(checks)
     while True:
-        left = len(checks) - sum(rejected)
-        strict = 1 - (1 - level) / max(left, 1)
+        remaining = len(checks) - sum(rejected)
+        strict = 1 - (1 - level) / max(remaining, 1)
         added = [
             index
             for index, check in enumerate(checks)

@@ -114,9 +114,9 @@ def run_gate(  # noqa: PLR0913  # all but the runs by name
         'PASS'
     """
     _refuse_unknown(options)
-    held = _policy_of(policy, margin)
-    granted = read_waivers(waivers) if isinstance(waivers, str | Path) else tuple(waivers or ())
-    check_waivers(granted, held)
+    gate_policy = _policy_of(policy, margin)
+    waiver_list = read_waivers(waivers) if isinstance(waivers, str | Path) else tuple(waivers or ())
+    check_waivers(waiver_list, gate_policy)
     if store is None and (record or is_baseline(before)):
         raise UsageError("no store given", hint="pass the folder of the baselines: store=FOLDER.")
     day = today or datetime.now(UTC).date()
@@ -125,9 +125,9 @@ def run_gate(  # noqa: PLR0913  # all but the runs by name
             "the same run is both before and after", hint="give the run of another model."
         )
     with opened_baseline(before, after, store or "") as (first, second, baseline):
-        decide_at = _compare_once(first, second, held, granted, day, options)
+        decide_at = _compare_once(first, second, gate_policy, waiver_list, day, options)
         result = decide_at(1 if look is None else look)
-        if look is None and store is not None and held.looks != 1:
+        if look is None and store is not None and gate_policy.looks != 1:
             result = decide_at(count_looks(store, result) + 1)
     if baseline is not None and result.before is not None:
         # The temporary copy no longer exists.

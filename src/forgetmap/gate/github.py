@@ -26,11 +26,11 @@ def as_annotations(result: GateResult) -> list[str]:
     lines: list[str] = []
     for level, group in groupby(sorted(_entries(result), key=_rank), key=lambda entry: entry[0]):
         entries = list(group)
-        shown = entries if len(entries) <= MOST else entries[: MOST - 1]
-        lines += [_command(*entry) for entry in shown]
-        left = len(entries) - len(shown)
-        if left:
-            rest = f"and {counted(left, 'check')} more: see the summary of the job"
+        first = entries if len(entries) <= MOST else entries[: MOST - 1]
+        lines += [_command(*entry) for entry in first]
+        hidden = len(entries) - len(first)
+        if hidden:
+            rest = f"and {counted(hidden, 'check')} more: see the summary of the job"
             lines.append(_command(level, "forgetmap gate", rest))
     return lines
 

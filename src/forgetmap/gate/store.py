@@ -77,8 +77,8 @@ class BaselineStore:
         """List the files of a folder, sorted; empty if there is no such folder."""
         if not is_remote(self.address):
             there = self._local(folder)
-            found = there.iterdir() if there.is_dir() else ()
-            return sorted(path.name for path in found if not path.name.startswith("."))
+            files = there.iterdir() if there.is_dir() else ()
+            return sorted(path.name for path in files if not path.name.startswith("."))
         with typed_failures(f"{self.shown}/{folder}"):
             system, root = self._connect()
             if not system.exists(f"{root}/{folder}"):

@@ -159,8 +159,8 @@ def _affordable(
     cost: Mapping[str, int], state: _SequentialState, auto: Auto, rule: StoppingRule
 ) -> set[str]:
     """Return the categories to continue, the most promising first if the budget is limited."""
-    left = float("inf") if auto.budget is None else auto.budget - state.answers
-    if sum(cost.values()) <= left:
+    remaining = float("inf") if auto.budget is None else auto.budget - state.answers
+    if sum(cost.values()) <= remaining:
         return set(cost)
     if not state.answers:
         raise UsageError(
@@ -170,9 +170,9 @@ def _affordable(
         )
     chosen = set()
     for name in _promising(cost, state, rule):
-        if cost[name] <= left:
+        if cost[name] <= remaining:
             chosen.add(name)
-            left -= cost[name]
+            remaining -= cost[name]
     return chosen
 
 

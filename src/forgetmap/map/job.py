@@ -105,16 +105,16 @@ def map_models(  # noqa: PLR0913  # as many as the command has
     verdict: Options = {"margin": margin, "noise_floor": noise_floor, "level": level}
     rule = make_rule(verdict)  # a wrong value is an error now, not after the evaluation
     out = Path(out)
-    asked = [split_model(model) for model in (before, after, *more)]
-    models_given = [one.model for one in asked]
-    own_settings = [one.settings(settings) for one in asked]
-    for one, name in zip(own_settings, model_labels(models_given), strict=True):
+    specs = [split_model(model) for model in (before, after, *more)]
+    sources = [one.model for one in specs]
+    own_settings = [one.settings(settings) for one in specs]
+    for one, name in zip(own_settings, model_labels(sources), strict=True):
         find_style(one, name)  # a missing setting is an error now, not after the first model
     chosen = suite if isinstance(suite, Suite) else load_suite(suite)
     models = Models(
-        asked,
-        run_names(models_given),
-        model_labels(models_given),
+        specs,
+        run_names(sources),
+        model_labels(sources),
         loading,
         overwrite,
         on_progress,

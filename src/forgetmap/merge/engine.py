@@ -111,13 +111,13 @@ class MergeEngine:
         self, jobs: Sequence[TensorJob], models: Mapping[str, Checkpoint], folder: AtomicFolder
     ) -> None:
         units = [unit for job in jobs for unit in work_units(job, models)]
-        left = [unit for unit in units if unit.piece not in folder.done]
+        remaining = [unit for unit in units if unit.piece not in folder.done]
         self._models = models
         self._folder = folder
         self._total = sum(unit.piece[2] for unit in units)
-        self._kept = self._total - sum(unit.piece[2] for unit in left)
-        self._left = iter(left)
-        self._memory = _MemoryLimit(max([MIN_MEMORY, *(unit.memory for unit in left)]))
+        self._kept = self._total - sum(unit.piece[2] for unit in remaining)
+        self._left = iter(remaining)
+        self._memory = _MemoryLimit(max([MIN_MEMORY, *(unit.memory for unit in remaining)]))
         self._order = Lock()
         self._stop = Event()
         self._written = 0

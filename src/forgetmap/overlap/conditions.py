@@ -65,9 +65,9 @@ def conditions_of_overlap(
             hint="sample from both models, or use --separation.",
         )
     measured = mass.value if mass.low is None else mass.low
-    given = numbers or ConditionNumbers()
-    changed = replace(given, separation=separation_of_overlap(most), measured=measured)
-    return check_conditions(method, changed)
+    base = numbers or ConditionNumbers()
+    filled = replace(base, separation=separation_of_overlap(most), measured=measured)
+    return check_conditions(method, filled)
 
 
 def _group(result: OverlapResult, name: str) -> OverlapGroup:

@@ -144,10 +144,10 @@ def _all_samples(
     done: dict[tuple[str, str, int], CompletionSample] = {} if known is None else known.done
     progress = _Progress(sum(job.key in done for job in jobs), len(jobs), on_progress)
     for side in SIDES:
-        left = [job for job in jobs if job.side == side and job.key not in done]
+        remaining = [job for job in jobs if job.side == side and job.key not in done]
         # In chunks, so that an interrupted run loses little.
-        for start in range(0, len(left), CHUNK):
-            for sample in _sample_and_weigh(models, expert, left[start : start + CHUNK], plan):
+        for start in range(0, len(remaining), CHUNK):
+            for sample in _sample_and_weigh(models, expert, remaining[start : start + CHUNK], plan):
                 if known is not None:
                     known.add(sample)
                 done[sample.key] = sample

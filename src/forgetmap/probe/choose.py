@@ -109,9 +109,9 @@ def choose_probe(
     groups = []
     for name, items in sorted(members.items()):
         sure = [item for item in items if item.key in stable]
-        picked, group = _from_group(name, items, sure, known, detect, seed)
+        selection, group = _from_group(name, items, sure, known, detect, seed)
         groups.append(group)
-        for item, size in picked:
+        for item, size in selection:
             chosen[item.key] = {"group": name, "known": size, "floor": group.floor, "by": by} | (
                 {"margin": lead} if known.evidence == "margin" else {}
             )
@@ -144,14 +144,14 @@ def _from_group(
     for item in sure:
         tasks.setdefault(item.task, []).append(item)
     counts = allocate([len(of_task) for of_task in tasks.values()], number)
-    picked = [
+    selection = [
         (item, len(of_task))
         for of_task, count in zip(tasks.values(), counts, strict=True)
         for item in sorted(of_task, key=lambda candidate: _draw(seed, candidate.key))[:count]
     ]
     right = sum(item.share for item in items) / len(items)
-    detectable = detectable_loss(len(picked), floor=floor, least=least)
-    return picked, Group(name, len(items), right, len(sure), len(picked), floor, detectable)
+    detectable = detectable_loss(len(selection), floor=floor, least=least)
+    return selection, Group(name, len(items), right, len(sure), len(selection), floor, detectable)
 
 
 def _draw(seed: int, key: Key) -> bytes:

@@ -235,10 +235,10 @@ def allocate(sizes: Sequence[int], n: int) -> list[int]:
 
 def fair_cap(amounts: Sequence[int], most: int) -> int:
     """Return the largest cap under which these amounts sum up to at most `most`."""
-    left, ordered = most, sorted(amounts)
+    remaining, ordered = most, sorted(amounts)
     for index, amount in enumerate(ordered):
-        others = len(ordered) - index
-        if amount * others > left:
-            return left // others
-        left -= amount
+        count = len(ordered) - index
+        if amount * count > remaining:
+            return remaining // count
+        remaining -= amount
     return max(ordered, default=most)

@@ -369,9 +369,9 @@ def _weigh(problem: _Problem, steps: int) -> Iterator[Floats]:
 
 def _distil(problem: _Problem, steps: int) -> Iterator[Floats]:
     """Train a student on its own moving average, which is pulled towards demonstrations."""
-    given = problem.parameters
-    how = methods.Distillation(given.anchor, given.refresh)
-    goal = problem.space.state(given.demo_weight, problem.centres)
+    parameters = problem.parameters
+    how = methods.Distillation(parameters.anchor, parameters.refresh)
+    goal = problem.space.state(parameters.demo_weight, problem.centres)
     student = average = problem.start
     yield student
     for _ in range(steps):
@@ -384,17 +384,19 @@ def _distil(problem: _Problem, steps: int) -> Iterator[Floats]:
 
 def _discover(problem: _Problem, steps: int) -> Iterator[Floats]:
     """Use entropic advantages within each batch, and a KL penalty to the model before."""
-    given = problem.parameters
-    if given.batch < 2:
+    parameters = problem.parameters
+    if parameters.batch < 2:
         raise UsageError("advantages need at least 2 samples", hint="use --batch 16, for example.")
 
     def gradient(state: Floats) -> Floats:
         x = problem.own(state)
         rewards = problem.reward(x)
-        eta = methods.adaptive_eta(rewards) if given.eta is None else given.eta
+        eta = methods.adaptive_eta(rewards) if parameters.eta is None else parameters.eta
         gain = methods.leave_one_out_advantages(rewards, eta)
         excess = problem.space.log_density(x, state) - problem.log_start(x)
-        values = given.strength * _beside_others(excess) - np.nan_to_num(gain, posinf=given.batch)
+        values = parameters.strength * _beside_others(excess) - np.nan_to_num(
+            gain, posinf=parameters.batch
+        )
         return _mean_pull(values, problem.space.score(x, state))
 
     return problem.descend(steps, gradient)
@@ -406,19 +408,21 @@ def _regress(problem: _Problem, steps: int) -> Iterator[Floats]:
     Steps are scaled by the curvature of the loss in log-densities, so that they do not depend on
     t2.
     """
-    given, space = problem.parameters, problem.space
-    mixtures.check_positive([given.t1, given.t2], "temperature")
+    parameters, space = problem.parameters, problem.space
+    mixtures.check_positive([parameters.t1, parameters.t2], "temperature")
     state = lagged = problem.start
-    length = max(1, steps // given.refreshes)
+    length = max(1, steps // parameters.refreshes)
     yield state
     for step in range(steps):
-        if step and step % length == 0 and step // length < given.refreshes:
+        if step and step % length == 0 and step // length < parameters.refreshes:
             lagged = state
-        x = space.sample(lagged, given.batch, problem.random)
+        x = space.sample(lagged, parameters.batch, problem.random)
         rewards = problem.reward(x)
-        value = given.t1 * (np.logaddexp.reduce(rewards / given.t1) - np.log(given.batch))
+        value = parameters.t1 * (
+            np.logaddexp.reduce(rewards / parameters.t1) - np.log(parameters.batch)
+        )
         moved = space.log_density(x, state) - space.log_density(x, lagged)
-        miss = moved - (rewards - value) / given.t2
+        miss = moved - (rewards - value) / parameters.t2
         state = state - RATE * problem.mask * _mean_pull(miss, space.score(x, state))
         yield state
 

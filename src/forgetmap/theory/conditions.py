@@ -127,16 +127,16 @@ def check_conditions(
             f"there are no conditions for {method!r}",
             hint=f"choose one of {', '.join(METHODS_WITH_CONDITIONS)}.",
         )
-    given = numbers or ConditionNumbers()
-    mass, drift, conditions = CHECKS[method](given)
-    if given.measured is not None:
-        conditions.insert(0, _measured_mass(given))
+    values = numbers or ConditionNumbers()
+    mass, drift, conditions = CHECKS[method](values)
+    if values.measured is not None:
+        conditions.insert(0, _measured_mass(values))
     used = {*NUMBERS_OF_ALL, *NUMBERS_OF_METHOD[method]}
     if method == "rl":
-        used -= {"gap", "slope"} if given.temperature is None else {"old_share"}
+        used -= {"gap", "slope"} if values.temperature is None else {"old_share"}
     return ConditionReport(
         method=method,
-        numbers={field.name: getattr(given, field.name) for field in fields(given)
+        numbers={field.name: getattr(values, field.name) for field in fields(values)
                  if field.name in used},
         mass=mass,
         drift=drift,
@@ -162,34 +162,34 @@ Checked = tuple[float | None, float | None, list[MethodCondition]]
 # --------------------------------------------------------------------------------------------- SFT
 
 
-def _check_sft(given: ConditionNumbers) -> Checked:
-    replays = given.fraction > 0
-    bound = _replay_drift(given) if replays else None
-    return given.fraction, bound, [
-        _at_least("replayed fraction", "mass", given.fraction, given.floor, "F1", "P1"),
-        _at_most("bias of replayed data", "drift", abs(given.bias) if replays else None,
-                 given.tolerance, "F6", "P1"),
-        _at_most("drift on the way", "drift", bound, given.tolerance, "F6", "P1", exact=False),
+def _check_sft(numbers: ConditionNumbers) -> Checked:
+    replays = numbers.fraction > 0
+    bound = _replay_drift(numbers) if replays else None
+    return numbers.fraction, bound, [
+        _at_least("replayed fraction", "mass", numbers.fraction, numbers.floor, "F1", "P1"),
+        _at_most("bias of replayed data", "drift", abs(numbers.bias) if replays else None,
+                 numbers.tolerance, "F6", "P1"),
+        _at_most("drift on the way", "drift", bound, numbers.tolerance, "F6", "P1", exact=False),
     ]  # fmt: skip
 
 
-def _replay_drift(given: ConditionNumbers) -> float | None:
+def _replay_drift(numbers: ConditionNumbers) -> float | None:
     """Return how far misassigned data can pull the old component.
 
     New data pull it towards the new mode, old data away from it; old data also pull the new
     component nearer, which increases both: the three are solved together.
     """
-    many, few = (float(logit(choose(given.start, given.fraction))) for choose in (max, min))
-    weight, bias = (1 - given.fraction) / given.fraction, abs(given.bias)
+    many, few = (float(logit(choose(numbers.start, numbers.fraction))) for choose in (max, min))
+    weight, bias = (1 - numbers.fraction) / numbers.fraction, abs(numbers.bias)
     ahead = back = near = 0.0
     for _ in range(MOST_ROUNDS):
-        ways = np.linspace(given.nearest - near, given.farthest, PLACES).tolist()
+        ways = np.linspace(numbers.nearest - near, numbers.farthest, PLACES).tolist()
         pulled = (
-            bias + weight * max(_pull(given.separation, many, (ahead, n), ahead) for n in ways),
+            bias + weight * max(_pull(numbers.separation, many, (ahead, n), ahead) for n in ways),
             bias + max(_pull(0.0, -few, (n, -back), -back) for n in ways),
             max(-_pull(0.0, -few, (n, ahead), n) for n in ways) / weight,
         )
-        if max(pulled) > given.nearest / 2:
+        if max(pulled) > numbers.nearest / 2:
             return None
         grown = max(new - known for new, known in zip(pulled, (ahead, back, near), strict=True))
         ahead, back, near = pulled
@@ -209,62 +209,63 @@ def _pull(data: float, log_odds: float, means: tuple[float, float], origin: floa
 # ---------------------------------------------------------------------------------------------- RL
 
 
-def _check_rl(given: ConditionNumbers) -> Checked:
-    if given.temperature is not None:
-        return _check_penalty(given, given.temperature)
-    share = given.old_share
-    bound = _mixture_drift(given) if share else None
+def _check_rl(numbers: ConditionNumbers) -> Checked:
+    if numbers.temperature is not None:
+        return _check_penalty(numbers, numbers.temperature)
+    share = numbers.old_share
+    bound = _mixture_drift(numbers) if share else None
     return share, bound, [
-        _at_least("old share of target", "mass", share, given.floor, "R4", "L2"),
-        _good_start(given),
-        _at_most("drift on the way", "drift", bound, given.tolerance, "R3", exact=False),
+        _at_least("old share of target", "mass", share, numbers.floor, "R4", "L2"),
+        _good_start(numbers),
+        _at_most("drift on the way", "drift", bound, numbers.tolerance, "R3", exact=False),
     ]  # fmt: skip
 
 
-def _check_penalty(given: ConditionNumbers, warmth: float) -> Checked:
+def _check_penalty(numbers: ConditionNumbers, warmth: float) -> Checked:
     """Check expected reward with a KL penalty: the target is the model before, tilted."""
-    _check_below_start(given)
-    mass = float(formulas.anchored_weight(given.start, given.gap, warmth))
-    needed = formulas.temperature_for(given.start, given.gap, given.floor)
+    _check_below_start(numbers)
+    mass = float(formulas.anchored_weight(numbers.start, numbers.gap, warmth))
+    needed = formulas.temperature_for(numbers.start, numbers.gap, numbers.floor)
 
     def force(moved: float) -> float:
-        gate = _gate(given.separation, moved)
-        return (given.gap * given.separation * gate + abs(given.slope)) / warmth
+        gate = _gate(numbers.separation, moved)
+        return (numbers.gap * numbers.separation * gate + abs(numbers.slope)) / warmth
 
-    bound = _tilted_drift(given, mass, force)
+    bound = _tilted_drift(numbers, mass, force)
     return mass, bound, [
         _at_least("KL temperature", "mass", warmth, needed, "L3"),
-        _at_most("drift by reward slope", "drift", abs(given.slope) / warmth,
-                 given.tolerance, "TT3"),
-        _at_most("drift on the way", "drift", bound, given.tolerance, "L3", "R1", exact=False),
+        _at_most("drift by reward slope", "drift", abs(numbers.slope) / warmth,
+                 numbers.tolerance, "TT3"),
+        _at_most("drift on the way", "drift", bound, numbers.tolerance, "L3", "R1", exact=False),
     ]  # fmt: skip
 
 
-def _good_start(given: ConditionNumbers) -> MethodCondition:
+def _good_start(numbers: ConditionNumbers) -> MethodCondition:
     return _at_least(
-        "start of the new mode", "learning", given.separation - given.offset,
-        given.separation / 2, "L1", exact=False,
+        "start of the new mode", "learning", numbers.separation - numbers.offset,
+        numbers.separation / 2, "L1", exact=False,
     )  # fmt: skip
 
 
-def _mixture_drift(given: ConditionNumbers) -> float | None:
+def _mixture_drift(numbers: ConditionNumbers) -> float | None:
     """Return the larger misassignment that pulls the old mean, towards the new mode or away."""
-    lowest = min(given.start, given.old_share)
+    lowest = min(numbers.start, numbers.old_share)
     ahead = _fixed_point(
-        lambda moved: _misassigned_pull(given.separation, given.old_share, moved), given.nearest
+        lambda moved: _misassigned_pull(numbers.separation, numbers.old_share, moved),
+        numbers.nearest,
     )
-    return None if ahead is None else max(ahead, _largest_pull(given, lowest))
+    return None if ahead is None else max(ahead, _largest_pull(numbers, lowest))
 
 
 def _tilted_drift(
-    given: ConditionNumbers, lowest: float, force: Callable[[float], float]
+    numbers: ConditionNumbers, lowest: float, force: Callable[[float], float]
 ) -> float | None:
     """Return the same towards the tilted model before; the reward adds a force."""
     ahead = _fixed_point(
-        lambda moved: _misassigned_pull(given.nearest, given.start, moved) + force(moved),
-        given.nearest,
+        lambda moved: _misassigned_pull(numbers.nearest, numbers.start, moved) + force(moved),
+        numbers.nearest,
     )
-    away = _largest_pull(given, min(given.start, lowest))
+    away = _largest_pull(numbers, min(numbers.start, lowest))
     return None if ahead is None else max(ahead, away + force(0.0))
 
 
@@ -274,9 +275,9 @@ def _misassigned_pull(apart: float, old_weight: float, moved: float) -> float:
     return apart * float(formulas.misassignment(apart, odds))
 
 
-def _largest_pull(given: ConditionNumbers, old_weight: float) -> float:
+def _largest_pull(numbers: ConditionNumbers, old_weight: float) -> float:
     """Return the largest such pull on the path of the new component."""
-    ways = np.linspace(given.nearest, given.farthest + 1, 5 * PLACES).tolist()
+    ways = np.linspace(numbers.nearest, numbers.farthest + 1, 5 * PLACES).tolist()
     return max(_misassigned_pull(apart, old_weight, 0.0) for apart in ways)
 
 
@@ -290,121 +291,124 @@ def _gate(separation: float, moved: float) -> float:
 # -------------------------------------------------------------------------------------------- SDFT
 
 
-def _check_sdft(given: ConditionNumbers) -> Checked:
-    anchored, shift = given.anchor > 0, abs(given.demo_shift)
-    bound = _teacher_drift(given) if anchored and given.demo_weight else None
-    return given.demo_weight if anchored else None, bound, [
-        _above("anchor", "mass", given.anchor, 0.0, "SD1", "SD3"),
-        _at_least("mass of the demonstrator", "mass", given.demo_weight, given.floor, "SD1",
+def _check_sdft(numbers: ConditionNumbers) -> Checked:
+    anchored, shift = numbers.anchor > 0, abs(numbers.demo_shift)
+    bound = _teacher_drift(numbers) if anchored and numbers.demo_weight else None
+    return numbers.demo_weight if anchored else None, bound, [
+        _above("anchor", "mass", numbers.anchor, 0.0, "SD1", "SD3"),
+        _at_least("mass of the demonstrator", "mass", numbers.demo_weight, numbers.floor, "SD1",
                   "SD4"),
         _at_most("shift of the demonstrator", "drift", shift if anchored else None,
-                 given.tolerance, "SD1", exact=anchored),
-        _at_most("drift on the way", "drift", bound, given.tolerance, "SD6", exact=False),
+                 numbers.tolerance, "SD1", exact=anchored),
+        _at_most("drift on the way", "drift", bound, numbers.tolerance, "SD6", exact=False),
     ]  # fmt: skip
 
 
-def _teacher_drift(given: ConditionNumbers) -> float | None:
+def _teacher_drift(numbers: ConditionNumbers) -> float | None:
     """Return the shift of the demonstrator, plus misassignment that only the anchor counteracts."""
-    lowest = min(given.start, given.demo_weight)
+    lowest = min(numbers.start, numbers.demo_weight)
     lag = _fixed_point(
         lambda moved: max(
-            _misassigned_pull(apart, lowest, moved) for apart in (given.nearest, given.separation)
+            _misassigned_pull(apart, lowest, moved)
+            for apart in (numbers.nearest, numbers.separation)
         ),
-        given.nearest,
+        numbers.nearest,
     )
     if lag is None:
         return None
-    return abs(given.demo_shift) + max(lag, _largest_pull(given, lowest)) / given.anchor
+    return abs(numbers.demo_shift) + max(lag, _largest_pull(numbers, lowest)) / numbers.anchor
 
 
 # ------------------------------------------------------------------------------------ TTT-Discover
 
 
-def _check_discover(given: ConditionNumbers) -> Checked:
-    _check_below_start(given)
-    ratio = math.exp(-given.eta * given.gap)
-    needed = formulas.strength_for(given.start, ratio, given.floor)
-    anyway = formulas.strength_for(given.start, 0.0, given.floor)
-    mass = _entropic_mass(given, ratio)
-    bound = _entropic_drift(given, mass) if given.strength else None
-    sloped = _sloped_drift(given, ratio, mass) if given.strength else None
-    if not given.slope:
+def _check_discover(numbers: ConditionNumbers) -> Checked:
+    _check_below_start(numbers)
+    ratio = math.exp(-numbers.eta * numbers.gap)
+    needed = formulas.strength_for(numbers.start, ratio, numbers.floor)
+    anyway = formulas.strength_for(numbers.start, 0.0, numbers.floor)
+    mass = _entropic_mass(numbers, ratio)
+    bound = _entropic_drift(numbers, mass) if numbers.strength else None
+    sloped = _sloped_drift(numbers, ratio, mass) if numbers.strength else None
+    if not numbers.slope:
         sloped = 0.0
     return mass, bound, [
-        _at_least("KL strength", "mass", given.strength, needed, "TT1", "TT2"),
-        _at_least("KL strength, any rewards", "mass", given.strength, anyway, "TT2",
+        _at_least("KL strength", "mass", numbers.strength, needed, "TT1", "TT2"),
+        _at_least("KL strength, any rewards", "mass", numbers.strength, anyway, "TT2",
                   exact=False),
-        _at_most("drift by reward slope", "drift", sloped, given.tolerance, "TT3"),
-        _at_most("drift on the way", "drift", bound, given.tolerance, "TT3", exact=False),
+        _at_most("drift by reward slope", "drift", sloped, numbers.tolerance, "TT3"),
+        _at_most("drift on the way", "drift", bound, numbers.tolerance, "TT3", exact=False),
     ]  # fmt: skip
 
 
-def _entropic_mass(given: ConditionNumbers, ratio: float) -> float:
-    if given.strength:
-        return formulas.entropic_weight(given.start, ratio, given.strength)
-    return given.start if ratio == 1 else 0.0
+def _entropic_mass(numbers: ConditionNumbers, ratio: float) -> float:
+    if numbers.strength:
+        return formulas.entropic_weight(numbers.start, ratio, numbers.strength)
+    return numbers.start if ratio == 1 else 0.0
 
 
-def _sloped_drift(given: ConditionNumbers, ratio: float, mass: float) -> float | None:
+def _sloped_drift(numbers: ConditionNumbers, ratio: float, mass: float) -> float | None:
     """Return the fixed point of the old mean on a slope: moving up raises its own rewards."""
-    steep = given.eta * abs(given.slope)
+    steep = numbers.eta * abs(numbers.slope)
 
     def rest(moved: float) -> float:
         tilt = math.exp(min(steep * moved + steep**2 / 2, MOST_EXPONENT)) * ratio
         both = mass * tilt + 1 - mass
-        return formulas.sloped_drift(given.eta, abs(given.slope), given.strength, tilt, both)
+        return formulas.sloped_drift(numbers.eta, abs(numbers.slope), numbers.strength, tilt, both)
 
-    return _fixed_point(rest, given.separation)
+    return _fixed_point(rest, numbers.separation)
 
 
-def _entropic_drift(given: ConditionNumbers, mass: float) -> float | None:
+def _entropic_drift(numbers: ConditionNumbers, mass: float) -> float | None:
     at = nodes()
-    apart, eta, gap = given.separation, given.eta, given.gap
+    apart, eta, gap = numbers.separation, numbers.eta, numbers.gap
 
     def tilt(x: Floats) -> tuple[Floats, Floats]:
         """Return the utility of a point and its slope."""
         new = sigmoid(apart * (x - apart / 2))
-        reward = gap * new + (1 - new) * abs(given.slope) * x
-        rise = apart * new * (1 - new) * (gap + abs(given.slope * x)) + (1 - new) * abs(given.slope)
+        reward = gap * new + (1 - new) * abs(numbers.slope) * x
+        rise = apart * new * (1 - new) * (gap + abs(numbers.slope * x)) + (1 - new) * abs(
+            numbers.slope
+        )
         # Relative to the reward of the new mode, because only a ratio counts.
         utility = np.exp(np.minimum(eta * (reward - gap), MOST_EXPONENT))
         return utility, eta * rise * utility
 
-    start = float(at.mean(tilt(apart - given.offset + at.z)[0]))
+    start = float(at.mean(tilt(apart - numbers.offset + at.z)[0]))
 
     def force(moved: float) -> float:
         utility, rise = (float(at.mean(part)) for part in tilt(moved + at.z))
-        both = (given.start * utility + (1 - given.start) * start) * given.strength
+        both = (numbers.start * utility + (1 - numbers.start) * start) * numbers.strength
         return rise / both if both else math.inf
 
-    return _tilted_drift(given, mass, force)
+    return _tilted_drift(numbers, mass, force)
 
 
 # -------------------------------------------------------------------------------------------- OAPL
 
 
-def _check_oapl(given: ConditionNumbers) -> Checked:
-    _check_below_start(given)
-    odds = _oapl_log_odds(given)
+def _check_oapl(numbers: ConditionNumbers) -> Checked:
+    _check_below_start(numbers)
+    odds = _oapl_log_odds(numbers)
     spent = odds[0] - odds[-1]
-    budget = float(logit(given.start) - logit(given.floor))
-    bound = _refresh_drift(given, odds)
-    sloped = given.refreshes * abs(given.slope) / given.t2
+    budget = float(logit(numbers.start) - logit(numbers.floor))
+    bound = _refresh_drift(numbers, odds)
+    sloped = numbers.refreshes * abs(numbers.slope) / numbers.t2
     return float(sigmoid(odds[-1])), bound, [
         _at_most("log-odds spent", "mass", spent, budget, "OA1", "OA2"),
-        _at_most("drift by reward slope", "drift", sloped, given.tolerance, "OA3"),
-        _at_most("drift of all refreshes", "drift", bound, given.tolerance, "OA3", exact=False),
+        _at_most("drift by reward slope", "drift", sloped, numbers.tolerance, "OA3"),
+        _at_most("drift of all refreshes", "drift", bound, numbers.tolerance, "OA3", exact=False),
     ]  # fmt: skip
 
 
-def _oapl_log_odds(given: ConditionNumbers) -> list[float]:
+def _oapl_log_odds(numbers: ConditionNumbers) -> list[float]:
     """Return the log-odds of the old mode before the first refresh and after each."""
-    odds = [float(logit(given.start))]
-    for _ in range(given.refreshes):
-        if given.t1 == given.t2:
-            odds.append(odds[-1] - given.gap / given.t2)
+    odds = [float(logit(numbers.start))]
+    for _ in range(numbers.refreshes):
+        if numbers.t1 == numbers.t2:
+            odds.append(odds[-1] - numbers.gap / numbers.t2)
         else:
-            odds.append(mode_regression(odds[-1], given.gap, given.t1, given.t2))
+            odds.append(mode_regression(odds[-1], numbers.gap, numbers.t1, numbers.t2))
     return odds
 
 
@@ -420,17 +424,17 @@ def mode_regression(log_odds: float, gap: float, t1: float, t2: float) -> float:
         return float(np.exp(old) * miss_old**2 + np.exp(new) * miss_new**2)
 
     most = 2 * gap / min(t1, t2) + 1
-    found = minimize_scalar(loss, bounds=(0.0, most), method="bounded", options={"xatol": 1e-10})
-    return log_odds - float(found.x)
+    minimum = minimize_scalar(loss, bounds=(0.0, most), method="bounded", options={"xatol": 1e-10})
+    return log_odds - float(minimum.x)
 
 
-def _refresh_drift(given: ConditionNumbers, odds: list[float]) -> float | None:
+def _refresh_drift(numbers: ConditionNumbers, odds: list[float]) -> float | None:
     """Return the drift by refreshes; rewards and model step at different borders of the modes."""
-    moved, apart = 0.0, given.nearest
+    moved, apart = 0.0, numbers.nearest
     for after in odds[1:]:
         taken = float(formulas.misassignment(apart, -after + moved * apart))
-        seen = float(formulas.misassignment(given.separation, moved * given.separation))
-        moved += (given.gap * apart * (taken + seen) + abs(given.slope)) / given.t2
+        seen = float(formulas.misassignment(numbers.separation, moved * numbers.separation))
+        moved += (numbers.gap * apart * (taken + seen) + abs(numbers.slope)) / numbers.t2
         if moved > apart / 2:
             return None
     return moved
@@ -447,9 +451,9 @@ CHECKS: Final[dict[ConditionMethod, Callable[[ConditionNumbers], Checked]]] = {
 }
 
 
-def _measured_mass(given: ConditionNumbers) -> MethodCondition:
-    measured = given.measured or 0.0
-    return _at_least("old mass measured", "mass", measured, given.floor, "E9")
+def _measured_mass(numbers: ConditionNumbers) -> MethodCondition:
+    measured = numbers.measured or 0.0
+    return _at_least("old mass measured", "mass", measured, numbers.floor, "E9")
 
 
 def _fixed_point(force: Callable[[float], float], most: float) -> float | None:
@@ -488,10 +492,10 @@ def _above(name: str, secures: Secured, left: float, right: float, *claims: str)
     return MethodCondition(name, secures, left, ">", right, left > right, exact=True, claims=claims)
 
 
-def _check_below_start(given: ConditionNumbers) -> None:
-    if given.floor >= given.start:
+def _check_below_start(numbers: ConditionNumbers) -> None:
+    if numbers.floor >= numbers.start:
         raise FieldError(
-            f"a floor of {given.floor:g} is not below the start of {given.start:g}",
+            f"a floor of {numbers.floor:g} is not below the start of {numbers.start:g}",
             field="floor",
             hint="use a floor below the start; this method can only lose old mass.",
         )

@@ -117,13 +117,13 @@ def _notice(path: KeyPath, file: YamlFile, parameters: Collection[str]) -> str:
     """Return a notice about a key without effect, with its line and similar keys."""
     key = str(path[-1])
     if key in parameters:
-        meant = "move it under 'parameters', if it is a parameter of the method."
+        advice = "move it under 'parameters', if it is a parameter of the method."
     else:
         known = _keys_at(path[:-1])
-        meant = f"{did_you_mean(key, known)}the keys are {', '.join(known)}."
+        advice = f"{did_you_mean(key, known)}the keys are {', '.join(known)}."
     return (
         f"line {file.line(path)} of the recipe: the key '{key}' is unknown to mergekit and "
-        f"ignored, here as well; {meant}"
+        f"ignored, here as well; {advice}"
     )
 
 
