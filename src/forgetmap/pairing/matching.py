@@ -228,8 +228,8 @@ def _ties(results: Frame, content: list[str], one: list[str]) -> Frame:
         content: columns that twins share.
         one: columns that would identify a result if there were no twins.
     """
-    doubled = results.group_by(*one).agg(n=nw.len()).filter(nw.col("n") > 1)
-    twins = results.join(doubled.select(*content), on=content, how="semi")
+    duplicates = results.group_by(*one).agg(n=nw.len()).filter(nw.col("n") > 1)
+    twins = results.join(duplicates.select(*content), on=content, how="semi")
     ids = twins.group_by(*content, "item").agg(
         first_side=nw.col("side").min(), last_side=nw.col("side").max()
     )

@@ -183,18 +183,18 @@ def measure_of(row: Mapping[str, Any]) -> Measure:
 
 def _choose(run: Run, task: str, measures: set[Measure], requested: str | None) -> Measure:
     info = run.info.tasks.get(task)
-    left = measures
+    candidates = measures
     if requested is not None:
         metric, _, scorer = requested.partition("/")
-        left = {m for m in measures if m.metric == metric and scorer in ("", m.scorer)}
+        candidates = {m for m in measures if m.metric == metric and scorer in ("", m.scorer)}
     elif len(measures) > 1 and info is not None and info.main_metric is not None:
-        left = {
+        candidates = {
             m
             for m in measures
             if m.metric == info.main_metric and info.main_scorer in (None, m.scorer)
         }
-    if len(left) == 1:
-        return next(iter(left))
+    if len(candidates) == 1:
+        return next(iter(candidates))
     raise _unclear(run, task, measures, requested)
 
 

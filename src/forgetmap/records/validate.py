@@ -116,10 +116,10 @@ def refuse_duplicates(run: Run, scores: Frame, by: Sequence[str]) -> None:
     """
     counted = scores.group_by(*by).agg(nw.len().alias("n")).filter(nw.col("n") > 1)
     with reading(run):
-        doubled = counted.sort(*by).head(1).collect().rows(named=True)
-    if not doubled:
+        duplicates = counted.sort(*by).head(1).collect().rows(named=True)
+    if not duplicates:
         return
-    row = doubled[0]
+    row = duplicates[0]
     key = ", ".join(f"{name} {row[name]!r}" for name in RESULT_KEY if name in row)
     file, line = _second_row(run, row["task"], row["item"])
     raise DuplicateKeyError(

@@ -85,25 +85,25 @@ class SampleColumns(msgspec.Struct, kw_only=True):
             return [list(range(len(self.metrics)))]
         picks = [of_metric[row] for of_metric in self.picks]
         return [
-            [place for place, pick in enumerate(picks) if pick == chosen]
+            [index for index, pick in enumerate(picks) if pick == chosen]
             for chosen in dict.fromkeys(picks)
         ]
 
     def samples(self) -> Iterator[Sample]:
         """Iterate over the samples."""
         for row in range(len(self)):
-            for places in self.groups(row):
-                yield self.sample(row, places)
+            for indexes in self.groups(row):
+                yield self.sample(row, indexes)
 
-    def sample(self, row: int, places: Sequence[int]) -> Sample:
-        """Return the sample of a row with the metrics at these indices."""
-        outcome, first = _cell(self.outcome, row), places[0]
+    def sample(self, row: int, indexes: Sequence[int]) -> Sample:
+        """Return the sample of a row with the metrics at these indexes."""
+        outcome, first = _cell(self.outcome, row), indexes[0]
         return Sample(
             task=self.task,
             item=self.item[row],
             scores=[
-                Score(self.metrics[place], self.values[place][row], self.scorer, outcome)
-                for place in places
+                Score(self.metrics[index], self.values[index][row], self.scorer, outcome)
+                for index in indexes
             ],
             repeat=self.repeat,
             question=self.question[row],
@@ -151,9 +151,9 @@ def option_hashes(
     plain = normalised(texts)
     starts = [0, *accumulate(map(len, options))]
     sets = ["\x1f".join(sorted(plain[start:end])) for start, end in pairwise(starts)]
-    places = [start + gold for start, gold in zip(starts[:-1], golds, strict=True)]
+    indexes = [start + gold for start, gold in zip(starts[:-1], golds, strict=True)]
     every = HashColumn(_digests(sets), np.ones(len(sets), bool))
-    return every, _hash_column([plain[at] for at in places], [texts[at] for at in places])
+    return every, _hash_column([plain[at] for at in indexes], [texts[at] for at in indexes])
 
 
 def key_hashes(keys: Sequence[str]) -> Whole | None:
@@ -181,13 +181,13 @@ def normalised(texts: Sequence[str]) -> list[str]:
     is_blank = codes == _BLANK
     is_odd[1:] |= is_blank[1:] & is_blank[:-1]
     plain = list(map(str.strip, texts))
-    places = np.flatnonzero(is_odd)
-    if len(places):
+    positions = np.flatnonzero(is_odd)
+    if len(positions):
         lengths = list(map(len, texts))
         if sum(lengths) + len(texts) - 1 != len(data):
             lengths = [len(text.encode()) for text in texts]
         ends = np.cumsum(np.array(lengths) + 1)
-        for row in np.unique(np.searchsorted(ends, places, side="right")).tolist():
+        for row in np.unique(np.searchsorted(ends, positions, side="right")).tolist():
             plain[row] = normalise(texts[row])
     return plain
 

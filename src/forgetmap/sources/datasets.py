@@ -114,12 +114,12 @@ def items_of(docs: Sequence[dict[str, Any]]) -> ItemColumns:
         return _as_columns(list(map(item_of, docs)), has_gold=True)
     shape = _shape(tuple(docs[0]))
     questions, options = _questions(shape, docs), _option_texts(shape, docs)
-    golds, places = _golds(shape, docs, options)
+    golds, indexes = _golds(shape, docs, options)
     categories: list[str | None] = [None] * len(docs)
     if shape.category is not None:
         cells = [doc.get(shape.category) for doc in docs]
         categories = [cell if isinstance(cell, str) else None for cell in cells]
-    return ItemColumns(questions, options, golds, places, categories, shape.has_gold)
+    return ItemColumns(questions, options, golds, indexes, categories, shape.has_gold)
 
 
 def option_index(value: object, options: int) -> int | None:
@@ -372,7 +372,7 @@ def _drop_answer(doc: Doc) -> object:
 
 
 SHAPES: tuple[Shape, ...] = (
-    # GPQA: the order of the options is drawn anew by every run; the texts are not.
+    # GPQA: every run shuffles the options, but their texts are the same.
     _declare(
         ("Question", "choice1", "choice2", "choice3", "choice4", "Correct Answer"),
         "Question", ("choice1", "choice2", "choice3", "choice4"), "answer", "High-level domain",
@@ -427,7 +427,7 @@ SHAPES: tuple[Shape, ...] = (
     _declare(
         ("question", "best_answer", "correct_answers"), "question", None, "best_answer", "category"
     ),
-    # LogiQA, RACE (packed by lm-eval, and as it is)
+    # LogiQA, RACE (as packed by lm-eval, and in its original form)
     _declare(
         ("context", "question", "options", "label"), ("context", "question"), "options", "label"
     ),
@@ -485,7 +485,7 @@ SHAPES: tuple[Shape, ...] = (
     _declare(
         ("question", "answer", "entity_pages"), "question", None, lambda d: d["answer"]["value"]
     ),
-    # IFEval, HumanEval, MBPP: no text is the right one.
+    # IFEval, HumanEval, MBPP: there is no single right text.
     Shape(("prompt", "instruction_id_list"), ("prompt",), has_gold=False),
     Shape(("prompt", "canonical_solution"), ("prompt",), has_gold=False),
     Shape(("text", "code", "test_list"), ("text",), has_gold=False),

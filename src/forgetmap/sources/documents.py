@@ -104,14 +104,14 @@ def row_lines(file: TableFile, path: str) -> Iterator[int]:
     """Iterate over the lines in which the rows at a path begin."""
     with readable_file(file.path), file.open() as stream:
         text = stream.read().decode("utf-8-sig", "replace")
-    at = next((place for place, char in enumerate(text) if char not in _BLANKS), 0)
+    at = next((offset for offset, char in enumerate(text) if char not in _BLANKS), 0)
     start = at if path == TOP else _located(text, at, path.split("."))
     if start is None:
         return
     line, before = 1, 0
-    for place in _row_starts(text, start):
-        line += text.count("\n", before, place)
-        before = place
+    for offset in _row_starts(text, start):
+        line += text.count("\n", before, offset)
+        before = offset
         yield line
 
 
@@ -155,15 +155,15 @@ def _parts(text: str, at: int) -> Iterator[tuple[str, int]]:
     is_object = text[at : at + 1] == "{"
     if text[at : at + 1] not in {"{", "["}:
         return
-    place, at = 0, _skip(text, at + 1, _BLANKS)
+    index, at = 0, _skip(text, at + 1, _BLANKS)
     while text[at : at + 1] not in {"", "]", "}"}:
-        name = str(place)
+        name = str(index)
         if is_object:
             name, at = _DECODER.raw_decode(text, at)
             at = _skip(text, at, _BLANKS + ":")
         yield name, at
         _, at = _DECODER.raw_decode(text, at)
-        place, at = place + 1, _skip(text, at, _BLANKS + ",")
+        index, at = index + 1, _skip(text, at, _BLANKS + ",")
 
 
 def _skip(text: str, at: int, characters: str) -> int:

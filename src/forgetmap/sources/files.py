@@ -173,11 +173,11 @@ class LogFile:
         """Count the lines that begin before the range."""
         if not self.start:
             return 0
-        count, left = 1, self.start - 1
+        count, remaining = 1, self.start - 1
         with readable_file(self.path), self.path.open("rb", buffering=0) as raw:
-            while left and (data := raw.read(min(left, BLOCK_BYTES))):
+            while remaining and (data := raw.read(min(remaining, BLOCK_BYTES))):
                 count += data.count(b"\n")
-                left -= len(data)
+                remaining -= len(data)
         return count
 
     def require_lines(self) -> None:

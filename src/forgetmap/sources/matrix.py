@@ -89,16 +89,16 @@ def read_line(
     items = line.items or [str(number) for number in range(1, len(line.cells) + 1)]
     scale = table_map.score_range
     scores = [
-        _score(file, cell, place, item, scale)
-        for cell, place, item in zip(line.cells, line.lines, items, strict=True)
+        _score(file, cell, line_number, item, scale)
+        for cell, line_number, item in zip(line.cells, line.lines, items, strict=True)
     ]
     tasks = [table_map.task or TASK] * len(scores)
     kinds = [("task", pa.string()), ("item", pa.string()), ("score", pa.float64())]
     table = pa.table([tasks, items, scores], schema=pa.schema(kinds))
 
     def rows() -> Iterator[tuple[int, Mapping[str, Any]]]:
-        for place, row in zip(line.lines, table.to_pylist(), strict=True):
-            yield place, FileRow(row, file=str(file.path))
+        for line_number, row in zip(line.lines, table.to_pylist(), strict=True):
+            yield line_number, FileRow(row, file=str(file.path))
 
     frame = nw.from_native(connection().from_arrow(table))
     run = canonical_run(frame, info=RunInfo(), name=name, origin=origin, rows=rows)

@@ -31,8 +31,8 @@ def split_every(path: str) -> tuple[str, str] | None:
     parts = path.split(".")
     if EVERY not in parts:
         return None
-    place = parts.index(EVERY)
-    return ".".join(parts[:place]), ".".join(parts[place + 1 :])
+    index = parts.index(EVERY)
+    return ".".join(parts[:index]), ".".join(parts[index + 1 :])
 
 
 def scalar_paths(value: Any, prefix: str = "", depth: int = MAX_DEPTH) -> Iterator[tuple[str, Any]]:
@@ -52,8 +52,8 @@ def _at(value: Any, parts: Sequence[str]) -> Any:
     if isinstance(value, Mapping):
         return _member(value, parts)
     if isinstance(value, list) and _INDEX.fullmatch(parts[0]):
-        place = int(parts[0])
-        return _at(value[place], parts[1:]) if -len(value) <= place < len(value) else NOTHING
+        index = int(parts[0])
+        return _at(value[index], parts[1:]) if -len(value) <= index < len(value) else NOTHING
     return NOTHING
 
 

@@ -95,8 +95,8 @@ class MapProposal:
     @property
     def sources(self) -> list[str]:
         """Command-line arguments for the table, or for the first two of its models."""
-        place = self.origin or (self.example if self.example and self.models else self.path)
-        return [selector(place, name) for name in self.models[:2]] or [shlex.quote(str(place))]
+        table = self.origin or (self.example if self.example and self.models else self.path)
+        return [selector(table, name) for name in self.models[:2]] or [shlex.quote(str(table))]
 
 
 @dataclass(slots=True)
@@ -297,9 +297,11 @@ def _choose(
     profiles: Mapping[str, ColumnProfile],
     rows: Sequence[Mapping[str, Any]],
     model: str | None,
-    taken: set[str],
+    used_columns: set[str],
 ) -> str | None:
-    free = {path: one for path, one in profiles.items() if path not in taken and path != model}
+    free = {
+        path: one for path, one in profiles.items() if path not in used_columns and path != model
+    }
     if name == "score":
         return _choose_score(free)
     if name == "item":

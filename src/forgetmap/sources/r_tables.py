@@ -77,9 +77,9 @@ def _is_written_by_r(lines: Sequence[str], separator: str) -> bool:
 
 
 def _is_plain(rows: Sequence[Sequence[str]], separator: str) -> bool:
-    others = {mark for mark in SEPARATORS if mark != separator}
+    other_marks = {mark for mark in SEPARATORS if mark != separator}
     is_blank = not separator.strip() and not any(
-        mark in name for mark in others for name in rows[0]
+        mark in name for mark in other_marks for name in rows[0]
     )
     is_unnamed = _FIELDS.isdisjoint(name.lower() for name in rows[0])
     return is_blank and is_unnamed and all(_is_value(cell) for row in rows[1:] for cell in row[1:])
@@ -104,7 +104,7 @@ def _rows(rows: Iterator[list[str]]) -> Iterator[list[str]]:
     has_names = len(first) > len(header)
     yield [_row_name(header), *header] if has_names else header
     for row in (first, *rows):
-        yield [cell if not place or cell != MISSING else "" for place, cell in enumerate(row)]
+        yield [cell if not index or cell != MISSING else "" for index, cell in enumerate(row)]
 
 
 def _row_name(header: Sequence[str]) -> str:

@@ -124,16 +124,16 @@ def copy_entries(system: Any, listing: RemoteListing, home: Path, name: str, met
         by_path = {
             target / entry.inside if entry.inside else target: entry for entry in listing.entries
         }
-        left = {path: one for path, one in by_path.items() if not _is_current(path, one, known)}
-        meter.expect(list(left.values()))
-        old = {e.inside: known[e.inside] for p, e in by_path.items() if p not in left}
+        pending = {path: one for path, one in by_path.items() if not _is_current(path, one, known)}
+        meter.expect(list(pending.values()))
+        old = {e.inside: known[e.inside] for p, e in by_path.items() if p not in pending}
         (home / PARTIAL).mkdir()
         try:
             with _journal(home, old) as note:
-                _copy_all(system, left, home / PARTIAL, note, meter)
+                _copy_all(system, pending, home / PARTIAL, note, meter)
         finally:
             shutil.rmtree(home / PARTIAL, ignore_errors=True)
-    return len(left)
+    return len(pending)
 
 
 def _remove_others(target: Path, listing: RemoteListing) -> None:
@@ -142,10 +142,10 @@ def _remove_others(target: Path, listing: RemoteListing) -> None:
         shutil.rmtree(target) if target.is_dir() else target.unlink()
     if not target.is_dir():
         return
-    wanted = {target / entry.inside for entry in listing.entries}
+    expected = {target / entry.inside for entry in listing.entries}
     for folder, _, files in os.walk(target, topdown=False):
         for file in files:
-            if Path(folder, file) not in wanted:
+            if Path(folder, file) not in expected:
                 Path(folder, file).unlink()
         if not any(Path(folder).iterdir()):
             Path(folder).rmdir()
@@ -169,14 +169,14 @@ def _copy_all(
     if not entries:
         return
 
-    def copy(place: int, local: Path, entry: RemoteEntry) -> None:
-        size = _copy_whole(system, entry, local, partial_folder / str(place), meter)
+    def copy(index: int, local: Path, entry: RemoteEntry) -> None:
+        size = _copy_whole(system, entry, local, partial_folder / str(index), meter)
         note(entry, size)
 
     with ThreadPoolExecutor(min(PARALLEL, len(entries))) as pool:
         jobs = [
-            pool.submit(copy, place, local, entry)
-            for place, (local, entry) in enumerate(entries.items())
+            pool.submit(copy, index, local, entry)
+            for index, (local, entry) in enumerate(entries.items())
         ]
         try:
             for job in as_completed(jobs):

@@ -161,10 +161,10 @@ def _below(system: Any, path: str, address: str, limits: CopyLimits) -> list[_In
     base = _base(system, path)
     if not infos:
         raise missing(address, _nearby(system, base, address))
-    places = [(name, _inside(str(name), base, address)) for name in infos]
+    paths = [(name, _inside(str(name), base, address)) for name in infos]
     return [
         (name, inside, infos[name])
-        for name, inside in places
+        for name, inside in paths
         if inside is not None and not inside.lower().endswith(OTHER_ENDINGS)
     ]
 
@@ -218,10 +218,12 @@ def _walk(system: Any, folder: str, address: str, limits: CopyLimits) -> Iterato
 def _with_sizes(system: Any, infos: Sequence[_Info]) -> list[_Info]:
     """Add sizes and versions, which a page of links does not contain."""
     with ThreadPoolExecutor(PARALLEL) as pool:
-        asked = pool.map(
-            lambda each: each[2] if _is_sized(each[2]) else system.info(each[0]), infos
+        details = pool.map(
+            lambda entry: entry[2] if _is_sized(entry[2]) else system.info(entry[0]), infos
         )
-        return [(name, inside, info) for (name, inside, _), info in zip(infos, asked, strict=True)]
+        return [
+            (name, inside, info) for (name, inside, _), info in zip(infos, details, strict=True)
+        ]
 
 
 def _is_sized(info: Mapping[str, Any]) -> bool:

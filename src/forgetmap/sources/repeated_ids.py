@@ -82,8 +82,8 @@ def number_rows(
     rows.create(source)
     names = ("task", "item", "metric", "scorer", "question", "options", "gold")
     key = ", ".join(quote(name) for name in names if name in rows.columns)
-    place = f"row_number() OVER (PARTITION BY {key} ORDER BY rowid) - 1 AS {_PLACE}"
-    connection().sql(f"SELECT *, {place} FROM {source} ORDER BY rowid").create(numbered)
+    position = f"row_number() OVER (PARTITION BY {key} ORDER BY rowid) - 1 AS {_PLACE}"
+    connection().sql(f"SELECT *, {position} FROM {source} ORDER BY rowid").create(numbered)
     table = connection().table(numbered)
     if not repeated.are_repeats:
         cluster = "" if "cluster" in rows.columns else ", item AS cluster"

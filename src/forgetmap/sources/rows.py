@@ -100,8 +100,8 @@ def flat_rows(
         if not starred:
             yield line, plain
             continue
-        for place, parts in enumerate(_every(row, starred)):
-            yield line, {"repeat": place, **plain, **parts}
+        for index, parts in enumerate(_every(row, starred)):
+            yield line, {"repeat": index, **plain, **parts}
 
 
 def all_columns(file: TableFile) -> list[str]:
@@ -132,9 +132,9 @@ def _every(
     """Iterate over the cells of each element of the lists in a row; at least one, of nulls."""
     lists = {prefix: _cell(row, prefix) for prefix, _ in starred.values()}
     count = max((len(one) for one in lists.values() if isinstance(one, list)), default=0)
-    for place in range(max(count, 1)):
+    for index in range(max(count, 1)):
         cells = {
-            column: value_at(lists[prefix], f"{place}.{rest}".removesuffix("."))
+            column: value_at(lists[prefix], f"{index}.{rest}".removesuffix("."))
             for column, (prefix, rest) in starred.items()
         }
         yield {column: None if cell is NOTHING else cell for column, cell in cells.items()}

@@ -95,12 +95,12 @@ def score_batch(parts: Sequence[ScoreColumns]) -> pa.RecordBatch:
         cells = {name: _hashes(columns) for name, columns in hashes.items()}
     else:
         order = _joined_order(parts)
-        rows, places = order // metrics, order % metrics
+        rows, indexes = order // metrics, order % metrics
         cells = {name: _hashes(columns, rows) for name, columns in hashes.items()}
-        of_rows = {name: _taken(column, rows) for name, column in of_rows.items()}
-        at = places * (total // metrics) + rows
-        of_metrics = {name: _taken(column, at) for name, column in of_metrics.items()}
-        of_metrics["metric"] = _taken(first.metrics, places)
+        of_rows = {name: _take(column, rows) for name, column in of_rows.items()}
+        at = indexes * (total // metrics) + rows
+        of_metrics = {name: _take(column, at) for name, column in of_metrics.items()}
+        of_metrics["metric"] = _take(first.metrics, indexes)
     for name, column in (of_rows | of_metrics).items():
         cells[name] = arrow_array(column, BY_NAME[name].type)
     return _batch(cells, constants, scores_schema(), total)
@@ -128,7 +128,7 @@ def _score_order(columns: SampleColumns) -> npt.NDArray[np.int64]:
         for row in range(len(columns)):
             groups = columns.groups(row)
             if len(groups) > 1:
-                own = [row * metrics + place for places in groups for place in places]
+                own = [row * metrics + index for indexes in groups for index in indexes]
                 order[row * metrics : (row + 1) * metrics] = own
     return order
 
@@ -144,8 +144,8 @@ def _chained(lists: Iterable[Sequence[Any]]) -> list[Any]:
     return list(chain.from_iterable(lists))
 
 
-def _taken(values: Sequence[Any], places: npt.NDArray[np.int64]) -> list[Any]:
-    return [values[place] for place in places.tolist()]
+def _take(values: Sequence[Any], indexes: npt.NDArray[np.int64]) -> list[Any]:
+    return [values[index] for index in indexes.tolist()]
 
 
 def _hashes(columns: Sequence[HashColumn], rows: npt.NDArray[np.int64] | None = None) -> pa.Array:

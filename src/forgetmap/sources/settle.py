@@ -119,7 +119,7 @@ def settled_outcomes(columns: SampleColumns) -> list[list[Outcome | None]] | Non
     if columns.outcome is None and not any(columns.response or ()):
         return None
     outcomes = columns.outcome or [None] * len(columns)
-    found = [
+    by_metric = [
         [None if value else outcome for value, outcome in zip(values, outcomes, strict=True)]
         for values in columns.values
     ]
@@ -128,9 +128,9 @@ def settled_outcomes(columns: SampleColumns) -> list[list[Outcome | None]] | Non
         if response and any(of_metric[row] == 0 for of_metric in columns.values):
             sample = columns.sample(row, every)
             settle_answers(sample)
-            for place, score in enumerate(sample.scores):
-                found[place][row] = score.outcome
-    return found
+            for index, score in enumerate(sample.scores):
+                by_metric[index][row] = score.outcome
+    return by_metric
 
 
 def _key_hashes(keys: Sequence[str]) -> HashColumn:

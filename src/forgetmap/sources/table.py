@@ -173,7 +173,7 @@ def _flat(
 
 
 def _flat_names(file: TableFile, present: Sequence[str], rows: str | None) -> list[str]:
-    """Return the columns without those of objects, which may contain a field but are none."""
+    """Return the columns without those of objects, which are not fields themselves."""
     some = first_rows(file, rows, ROWS_LOOKED_AT)
     objects = {name for row in some for name, cell in row.items() if isinstance(cell, dict)}
     return [name for name in present if name not in objects]
@@ -223,7 +223,7 @@ def _find_rows(file: TableFile, table_map: TableMap) -> str | None:
         raise summary
     alike = [one for one in fitting if one.names == fitting[0].names]
     if len(alike) > MAX_LISTS:
-        # So many lists of the same kind are not models: each is named by its item.
+        # So many lists of the same kind are not models: each one is named after an item.
         named = [one for one in find_row_lists(document) if not one.is_list]
         return next((one.path for one in named if one.count >= len(alike)), alike[0].path)
     if len(alike) > 1:
@@ -376,9 +376,9 @@ def column_names(file: TableFile) -> list[str]:
 def distinct_texts(file: TableFile, column: str) -> list[str]:
     """Return the distinct values of a column as texts, sorted."""
     if file.kind == "parquet":
-        place = column_names(file).index(column)
+        position = column_names(file).index(column)
         names = [f"c{index}" for index in range(len(column_names(file)))]
-        source, cell = f"{_parquet_scan(file)} AS scan({', '.join(names)})", names[place]
+        source, cell = f"{_parquet_scan(file)} AS scan({', '.join(names)})", names[position]
     elif file.kind == "csv":
         names = [f"c{index}" for index in range(len(column_names(file)))]
         source, cell = _csv_scan(file, names), names[column_names(file).index(column)]

@@ -36,8 +36,8 @@ def token_counts(usage: TokenUsage | None) -> tuple[int | None, int | None]:
     """Return the tokens of the prompt and of the response."""
     if usage is None:
         return None, None
-    asked, answered = usage.input_tokens, usage.output_tokens
-    return None if asked is None else int(asked), None if answered is None else int(answered)
+    prompt, response = usage.input_tokens, usage.output_tokens
+    return None if prompt is None else int(prompt), None if response is None else int(response)
 
 
 class RowForm(msgspec.Struct, frozen=True):

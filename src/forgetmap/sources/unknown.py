@@ -56,18 +56,18 @@ def map_command(path: Path) -> str:
 def nearest_formats(names: Collection[str]) -> str:
     """Describe the known formats that share most field names with these, and what is missing."""
     shares = {
-        form: len(wanted.intersection(names)) / len(wanted) for form, wanted in FORMATS.items()
+        form: len(fields.intersection(names)) / len(fields) for form, fields in FORMATS.items()
     }
     nearest = sorted(
         (form for form in shares if shares[form] >= MIN_SHARED), key=shares.__getitem__
     )
     if not nearest:
         return f"it is similar to none of the {len(FORMATS)} known formats"
-    described = [
+    descriptions = [
         f"{form} (here without {', '.join(sorted(FORMATS[form].difference(names))) or 'nothing'})"
         for form in nearest[::-1][:MAX_NEAREST]
     ]
-    return f"nearest: {' and '.join(described)}"
+    return f"nearest: {' and '.join(descriptions)}"
 
 
 def unknown_document(path: Path, document: Any) -> UnknownFormatError:
@@ -185,5 +185,7 @@ def explain_path(path: Path, error: InputError) -> InputError:
 def _nothing_else(folder: Path, pointers: list[Path]) -> bool:
     """Whether no other file of the folder has the ending of one of the pointers."""
     endings = {pointer.suffix for pointer in pointers}
-    others = (file for file in folder.rglob("*") if file.is_file() and file not in set(pointers))
-    return all(file.suffix not in endings for file in others)
+    other_files = (
+        file for file in folder.rglob("*") if file.is_file() and file not in set(pointers)
+    )
+    return all(file.suffix not in endings for file in other_files)

@@ -71,8 +71,8 @@ def split(sheet: Sheet, width: int) -> list[Sheet]:
     room = width - min(cells[0], max(SHORT_NAME, width // 3))
     parts: list[list[int]] = [[]]
     for at in columns:
-        taken = sum(_width(heads[other], cells[other]) + 2 for other in parts[-1])
-        if parts[-1] and taken + _width(heads[at], cells[at]) + 2 > room:
+        used_width = sum(_width(heads[other], cells[other]) + 2 for other in parts[-1])
+        if parts[-1] and used_width + _width(heads[at], cells[at]) + 2 > room:
             parts.append([])
         parts[-1].append(at)
     return [_columns(sheet, heads, [0, *part]) for part in parts]

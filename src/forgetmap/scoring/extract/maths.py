@@ -126,7 +126,7 @@ class Verifier:
 
 
 def _compare(answer: str, right: tuple[str, ...]) -> str:
-    """See `Verifier.compare`; runs in a worker."""
+    """Compare in a worker; see `Verifier.compare`."""
     from math_verify import verify  # type: ignore[import-untyped]  # slow, and an extra
 
     try:

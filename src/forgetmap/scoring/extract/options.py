@@ -141,8 +141,8 @@ class OptionReader:
         for end in reversed(ends):
             first = self._index(phrase[:end])
             if first is not None:
-                others = _SEGMENT_END.split(phrase[end:])
-                return _distinct([first, *(self._index(o) for o in others)])
+                rest = _SEGMENT_END.split(phrase[end:])
+                return _distinct([first, *(self._index(o) for o in rest)])
         return []
 
     def _ways(self, text: str) -> Iterator[list[int]]:

@@ -80,18 +80,18 @@ def _unlike_number(value: Any) -> Any:
 def _unlike_text(value: str) -> str:
     if not value:
         return _chance.choice(_LETTERS)
-    place = _chance.randrange(len(value))
-    old = value[place]
+    index = _chance.randrange(len(value))
+    old = value[index]
     kind = _DIGITS if old.isdigit() else _LETTERS.upper() if old.isupper() else _LETTERS
-    new = _chance.choice([each for each in kind if each.casefold() != old.casefold()])
-    return value[:place] + new + value[place + 1 :]
+    new = _chance.choice([letter for letter in kind if letter.casefold() != old.casefold()])
+    return value[:index] + new + value[index + 1 :]
 
 
 def _unlike_list(values: list[Any]) -> list[Any]:
     if not values:
         return [_chance.randint(1, _MAX_STEP)]
-    place = _chance.randrange(len(values))
-    return [*values[:place], unlike(values[place]), *values[place + 1 :]]
+    index = _chance.randrange(len(values))
+    return [*values[:index], unlike(values[index]), *values[index + 1 :]]
 
 
 def _unlike_set(values: set[Any]) -> set[Any]:

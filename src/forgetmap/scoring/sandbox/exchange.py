@@ -108,9 +108,9 @@ class Channel:
             if not part:
                 raise TamperingError(_NO_REPLY) if begun or self._read else PartnerEndedError
             self._read += part
-        taken = bytes(self._read[:length])
+        data = bytes(self._read[:length])
         del self._read[:length]
-        return taken
+        return data
 
     def _next_part(self) -> bytes:
         """Return the bytes received; empty if the other process has ended."""
@@ -176,8 +176,8 @@ class ProcessExchange:
             self._perform(self.channel.receive())
 
     def _settle(self, number: int, message: list[Any], containers: list[Any]) -> Any:
-        replied, kind, result, changes, output = message
-        if replied != number:
+        reply_number, kind, result, changes, output = message
+        if reply_number != number:
             raise TamperingError("it sent a reply without a request")
         unpacking = Unpacking(self._objects, containers)
         try:
@@ -242,20 +242,24 @@ class ProcessExchange:
         stdin, stdout = self._streams
         if self.trusting:
             return None
-        given = sys.stdin.read() if sys.stdin is not stdin else None
-        asked = builtins.input if builtins.input is not self._builtins["input"] else None
+        stdin_text = sys.stdin.read() if sys.stdin is not stdin else None
+        input_function = builtins.input if builtins.input is not self._builtins["input"] else None
         listens = sys.stdout is not stdout
-        return [given, packing.pack(asked), listens] if given or asked or listens else None
+        return (
+            [stdin_text, packing.pack(input_function), listens]
+            if stdin_text or input_function or listens
+            else None
+        )
 
     def _surround(self, unpacking: Unpacking, surroundings: list[Any] | None) -> io.StringIO:
         """Replace input and output as in the tests; return the stream for captured output."""
         output = io.StringIO()
         if self.trusting and surroundings:
-            given, asked, listens = surroundings
-            if given is not None:
-                sys.stdin = io.StringIO(given)
-            if asked is not None:
-                builtins.input = unpacking.unpack(asked)
+            stdin_text, input_function, listens = surroundings
+            if stdin_text is not None:
+                sys.stdin = io.StringIO(stdin_text)
+            if input_function is not None:
+                builtins.input = unpacking.unpack(input_function)
             if listens:
                 sys.stdout = output
         return output

@@ -211,8 +211,8 @@ class Packing:
         bases = [
             self._error_class(base) for base in kind.__bases__ if issubclass(base, BaseException)
         ]
-        place = [kind.__module__, kind.__qualname__] if _is_named(kind) else None
-        return ["raised", self._objects.number(kind), kind.__name__, bases, place]
+        location = [kind.__module__, kind.__qualname__] if _is_named(kind) else None
+        return ["raised", self._objects.number(kind), kind.__name__, bases, location]
 
     def _name(self, value: Any) -> list[Any] | None:
         """Pack a value by name: built-in types, and from the tests also the standard library."""
@@ -315,11 +315,11 @@ class Unpacking:
         loaded = importlib.import_module(module)
         return operator.attrgetter(name)(loaded) if name else loaded
 
-    def raised(self, number: int, name: str, bases: list[Any], place: list[str] | None) -> type:
+    def raised(self, number: int, name: str, bases: list[Any], location: list[str] | None) -> type:
         """Return an exception class that is not built in."""
-        found = self._library_error(*place) if place else None
-        if found is not None:
-            return found
+        library_class = self._library_error(*location) if location else None
+        if library_class is not None:
+            return library_class
         above = tuple(self.unpack(base) for base in bases)
         return self._objects.error_class(number, str(name), above)
 
@@ -329,8 +329,8 @@ class Unpacking:
             importlib.import_module(module)
         if module not in sys.modules:
             return None
-        found = operator.attrgetter(name)(sys.modules[module])
-        return found if isinstance(found, type) and issubclass(found, BaseException) else None
+        value = operator.attrgetter(name)(sys.modules[module])
+        return value if isinstance(value, type) and issubclass(value, BaseException) else None
 
     def error(
         self, kind: list[Any], arguments: list[Any], text: str, attributes: dict[str, Any]
@@ -374,10 +374,10 @@ def _unpack_array(_: Unpacking, kind: str, shape: list[int] | None, data: str) -
 
 
 def _unpack_builtin(_: Unpacking, name: str) -> type:
-    found = getattr(builtins, name)
-    if not isinstance(found, type):
+    value = getattr(builtins, name)
+    if not isinstance(value, type):
         raise TypeError
-    return found
+    return value
 
 
 _UNPACK: Mapping[str, Callable[..., Any]] = {

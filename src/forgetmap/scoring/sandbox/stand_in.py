@@ -115,14 +115,16 @@ def _comparison(action: str, *, claim: bool, decoy: Callable[[Any], Any] = unlik
 
     def compare(self: StandIn, other: Any) -> Any:
         is_number = isinstance(other, int | float)
-        if _is_believed(self, other) or (decoy is not unlike and not is_number):
+        if _is_trusted(self, other) or (decoy is not unlike and not is_number):
             return ask(self, action, self, other)
         values = _with_decoys(self, other, decoy)
-        said, (truth, *rest) = _said_of(values, lambda each: ask(self, action, self, each), _truth)
+        reply, (truth, *rest) = _replies_to(
+            values, lambda value: ask(self, action, self, value), _truth
+        )
         is_lie = truth is claim and claim in rest
-        if isinstance(said, StandIn) and truth is not None:
-            return _with_truth(said, truth=truth, is_lie=is_lie)
-        return _accuse(self, _LIKE_ALL) if is_lie else said
+        if isinstance(reply, StandIn) and truth is not None:
+            return _with_truth(reply, truth=truth, is_lie=is_lie)
+        return _accuse(self, _LIKE_ALL) if is_lie else reply
 
     return compare
 
@@ -134,21 +136,21 @@ def _difference(*, backward: bool) -> Callable[[StandIn, Any], Any]:
         def ask_of(number: Any) -> Any:
             return ask(self, "sub", *((number, self) if backward else (self, number)))
 
-        if _is_believed(self, other) or not isinstance(other, int | float):
+        if _is_trusted(self, other) or not isinstance(other, int | float):
             return ask_of(other)
         numbers = _with_decoys(self, other, unlike)
-        said, (distance, *rest) = _said_of(numbers, ask_of, _size)
+        reply, (distance, *rest) = _replies_to(numbers, ask_of, _size)
         for number, size in zip(numbers[1:], rest, strict=True):
             if distance is None or size is None or not isinstance(number, int | float):
                 continue
             if distance + size < _ALMOST * abs(other - number):
                 _accuse(self, "it returned an object that is near every number")
-        return said
+        return reply
 
     return subtract
 
 
-def _is_believed(stand_in: StandIn, value: Any) -> bool:
+def _is_trusted(stand_in: StandIn, value: Any) -> bool:
     """Whether a comparison needs no decoys: made by the answer, or between its own objects."""
     return object.__getattribute__(stand_in, "_exchange").trusting or isinstance(value, StandIn)
 
@@ -160,22 +162,22 @@ def _with_decoys(stand_in: StandIn, value: Any, make: Callable[[Any], Any]) -> l
     return with_decoys(value, number, make)
 
 
-def _said_of(
+def _replies_to(
     values: list[Any], say: Callable[[Any], Any], read: Callable[[Any], Any]
 ) -> tuple[Any, list[Any]]:
     """Return the reply for the first value, and the readings of the replies for all values.
 
     The values are tried in random order.
     """
-    said, readings = None, [None] * len(values)
-    for place in shuffle(list(range(len(values)))):
+    first_reply, readings = None, [None] * len(values)
+    for index in shuffle(list(range(len(values)))):
         # Errors of decoys are not claims and do not concern the tests.
-        with suppress(*([Exception] if place else [])):
-            reply = say(values[place])
-            said = said if place else reply
+        with suppress(*([Exception] if index else [])):
+            reply = say(values[index])
+            first_reply = first_reply if index else reply
             with suppress(Exception):
-                readings[place] = read(reply)
-    return said, readings
+                readings[index] = read(reply)
+    return first_reply, readings
 
 
 def _truth(reply: Any) -> bool:

@@ -96,9 +96,9 @@ def _next_message(kind: bytes) -> dict[str, Any] | None:
         header = _read_input(MESSAGE.size)
         if not header:
             return None
-        found, length = MESSAGE.unpack(header)
+        message_kind, length = MESSAGE.unpack(header)
         content = _read_input(length)
-        if found == kind:
+        if message_kind == kind:
             message: dict[str, Any] = json.loads(content)
             return message
 

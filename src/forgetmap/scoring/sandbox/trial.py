@@ -30,12 +30,12 @@ def serve_answer(channel: Channel) -> None:
     ProcessExchange(channel, trusting=True, actions=actions).serve()
 
 
-def _load(source: str, name: str, wanted: list[str]) -> dict[str, Any]:
+def _load(source: str, name: str, names: list[str]) -> dict[str, Any]:
     """Run the source of an answer; return its definitions of the names that tests use."""
     module = ModuleType(name)
     sys.modules[name] = module
     exec(compile(source, f"<{name}>", "exec", dont_inherit=True), module.__dict__)  # noqa: S102
-    return {each: vars(module)[each] for each in wanted if each in vars(module)}
+    return {attribute: vars(module)[attribute] for attribute in names if attribute in vars(module)}
 
 
 def _complete(coroutine: Any) -> Any:
@@ -71,10 +71,10 @@ def _run_to_the_end(exchange: ProcessExchange, source: str) -> None:
 def _test(exchange: ProcessExchange, request: dict[str, Any]) -> None:
     tests = compile(request["tests"], "<tests>", "exec", dont_inherit=True)
     hidden = vars(builtins).keys() - set(request["replaced"])
-    wanted = sorted(set(_names(tests)) - hidden)
-    found = exchange.ask("load", request["source"], _ANSWER, wanted)
+    names = sorted(set(_names(tests)) - hidden)
+    definitions = exchange.ask("load", request["source"], _ANSWER, names)
     answer = ModuleType(_ANSWER)
-    vars(answer).update(found)
+    vars(answer).update(definitions)
     sys.modules[_ANSWER] = answer
     namespace = {**vars(answer), "__name__": "tests"}
     exec(tests, namespace)  # noqa: S102

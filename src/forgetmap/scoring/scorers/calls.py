@@ -362,8 +362,8 @@ def _same_text(right: str, value: str, *, loose: bool) -> bool:
     one, other = normalise(right), normalise(value)
     if one == other or not loose:
         return one == other
-    words, others = set(one.split()), set(other.split())
-    return len(words & others) >= _MIN_WORD_OVERLAP * len(words | others)
+    words, other_words = set(one.split()), set(other.split())
+    return len(words & other_words) >= _MIN_WORD_OVERLAP * len(words | other_words)
 
 
 def _same_number(right: Any, value: Any) -> bool:

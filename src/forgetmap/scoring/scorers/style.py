@@ -138,7 +138,7 @@ def _blocks(text: str) -> Counter[str]:
 @lru_cache(maxsize=1)
 def _markdown() -> MarkdownIt:
     """Return a parser of blocks only, without inline markup."""
-    from markdown_it import MarkdownIt  # only where there are blocks
+    from markdown_it import MarkdownIt  # only needed if there are blocks
 
     markdown = MarkdownIt("commonmark").enable("table")
     markdown.core.ruler.enableOnly(["normalize", "block"])

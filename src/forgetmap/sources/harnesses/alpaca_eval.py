@@ -65,8 +65,8 @@ def _model(values: Mapping[str, Any]) -> str | None:
 
 
 def _models(file: LogFile) -> list[str | None]:
-    found = {_model(values): None for _, values in rows(file, Problems())}
-    return list(found)
+    models = {_model(values): None for _, values in rows(file, Problems())}
+    return list(models)
 
 
 def _log(file: LogFile, model: str | None) -> Log:

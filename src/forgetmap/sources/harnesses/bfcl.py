@@ -90,11 +90,11 @@ def _counterpart(file: LogFile) -> LogFile | None:
     """Return the local score file of a result file, or the other way round."""
     swapped = {RESULTS: SCORES, SCORES: RESULTS}
     parts = list(file.path.parts)
-    places = [place for place, part in enumerate(parts[:-1]) if part in swapped]
-    if file.member is not None or not places:
+    indexes = [index for index, part in enumerate(parts[:-1]) if part in swapped]
+    if file.member is not None or not indexes:
         return None
-    old = parts[places[-1]]
-    parts[places[-1]] = swapped[old]
+    old = parts[indexes[-1]]
+    parts[indexes[-1]] = swapped[old]
     parts[-1] = parts[-1].replace(f"_{old}.", f"_{swapped[old]}.")
     path = Path(*parts)
     if not path.is_file():
@@ -106,8 +106,8 @@ def _counterpart(file: LogFile) -> LogFile | None:
 def _folder_key(file: LogFile) -> tuple[str, ...]:
     """Return the folders above a file, without `result` or `score`."""
     folders = PurePosixPath(file.name).parent.parts
-    places = [place for place, part in enumerate(folders) if part in (RESULTS, SCORES)]
-    return tuple(part for place, part in enumerate(folders) if not places or place != places[-1])
+    indexes = [index for index, part in enumerate(folders) if part in (RESULTS, SCORES)]
+    return tuple(part for index, part in enumerate(folders) if not indexes or index != indexes[-1])
 
 
 def _logs(files: Sequence[LogFile]) -> Iterator[Log]:
@@ -151,9 +151,9 @@ def _model(files: Sequence[LogFile]) -> str | None:
     """Return the name of the folder below `result` or `score`, else the name in the verdicts."""
     for file in files:
         folders = PurePosixPath(file.name).parent.parts
-        places = [place for place, part in enumerate(folders) if part in (RESULTS, SCORES)]
-        if places and places[-1] + 1 < len(folders):
-            return replace_surrogates(folders[places[-1] + 1])
+        indexes = [index for index, part in enumerate(folders) if part in (RESULTS, SCORES)]
+        if indexes and indexes[-1] + 1 < len(folders):
+            return replace_surrogates(folders[indexes[-1] + 1])
     names = (row.get("model_name") for file in files for row in file.peek.objects)
     return next((replace_surrogates(name) for name in names if isinstance(name, str)), None)
 

@@ -68,9 +68,9 @@ def _solutions(content: object) -> list[dict[str, Any]]:
     return [
         {
             "base_status": _status(pair),
-            "plus_status": _status(plus[place]) if place < len(plus) else None,
+            "plus_status": _status(plus[index]) if index < len(plus) else None,
         }
-        for place, pair in enumerate(base)
+        for index, pair in enumerate(base)
     ]
 
 

@@ -394,8 +394,8 @@ def _add_answer(sample: Sample, requests: _KeyRequests, result: _Result, *, text
     """Set the response of the model, or the most likely reference."""
     predicted = as_count(result.values.get("predicted_index"))
     state = requests.of_reference.get(predicted, requests.first)
-    answered = as_mapping(state.get("result"))
-    completion = as_mapping(next(iter(as_list(answered.get("completions"))), None))
+    reply = as_mapping(state.get("result"))
+    completion = as_mapping(next(iter(as_list(reply.get("completions"))), None))
     text = as_text(completion.get("text", result.display.get("predicted_text")))
     mapping = as_mapping(state.get("output_mapping"))
     if mapping and text is not None:
@@ -408,8 +408,8 @@ def _add_answer(sample: Sample, requests: _KeyRequests, result: _Result, *, text
     if texts:
         sample.prompt = _prompt(as_mapping(state.get("request")))
         sample.response = _with_thinking(text, completion, result.display)
-    if answered.get("success") is False:
-        _fail(sample, as_text(answered.get("error")))
+    if reply.get("success") is False:
+        _fail(sample, as_text(reply.get("error")))
 
 
 def _fail(sample: Sample, error: str | None) -> None:

@@ -109,14 +109,14 @@ class _Texts:
     @classmethod
     def of(cls, files: Sequence[LogFile], model: str) -> _Texts:
         """Read the texts; damaged rows are skipped."""
-        found: dict[str, dict[str, str]] = defaultdict(dict)
+        texts: dict[str, dict[str, str]] = defaultdict(dict)
         for file in files:
             for _, values in rows(file, Problems()):
                 item = as_text(values.get("question_id"))
                 if item is not None and values.get("model_id", model) == model:
                     for name, text in _texts_in(values).items():
-                        found[name][item] = text
-        return cls(found["question"], found["gold"], found["answer"])
+                        texts[name][item] = text
+        return cls(texts["question"], texts["gold"], texts["answer"])
 
 
 def _texts_in(values: Mapping[str, Any]) -> dict[str, str]:

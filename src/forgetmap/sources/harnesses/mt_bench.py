@@ -74,8 +74,8 @@ def _named(values: Mapping[str, Any]) -> list[str]:
 
 
 def _models(file: LogFile) -> list[str]:
-    found = {name: None for _, values in rows(file, Problems()) for name in _named(values)}
-    return list(found)
+    models = {name: None for _, values in rows(file, Problems()) for name in _named(values)}
+    return list(models)
 
 
 def _log(file: LogFile, model: str) -> Log:
@@ -115,15 +115,15 @@ def _rating(row: Fields) -> Score:
 
 def _pair_task(row: Fields, model: str) -> str:
     """Return the task of games against another model."""
-    others = [name for name in _named(row.values) if name != model]
-    return f"{TASK}_against_{others[0]}" if others else TASK
+    opponents = [name for name in _named(row.values) if name != model]
+    return f"{TASK}_against_{opponents[0]}" if opponents else TASK
 
 
 def _win(row: Fields, model: str) -> Score:
     """Return the score of a pair; two games with different winners are a tie."""
     winners = {row.text(game) for game in GAMES}
-    place = 0 if row.values.get("model_1") == model else 1
+    index = 0 if row.values.get("model_1") == model else 1
     if not winners <= _POINTS.keys():
         return Score(WIN, None, _judge(row), Outcome.ERROR if "error" in winners else None)
     winner = winners.pop() if len(winners) == 1 else "tie"
-    return Score(WIN, _POINTS[winner or "tie"][place], _judge(row))
+    return Score(WIN, _POINTS[winner or "tie"][index], _judge(row))

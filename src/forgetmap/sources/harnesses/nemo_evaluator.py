@@ -150,10 +150,12 @@ def _shown_options(prompt: str | None, gold: str | None) -> list[str] | None:
     Of several lists, as with examples before the question, the last one counts.
     """
     lines = _OPTION.findall(prompt or "") if gold and re.fullmatch("[A-Z]", gold.strip()) else []
-    starts = [place for place, (letter, _) in enumerate(lines) if letter == "A"]
+    starts = [index for index, (letter, _) in enumerate(lines) if letter == "A"]
     last = lines[starts[-1] :] if starts else []
     options = [
-        text for (letter, text), own in zip(last, ascii_uppercase, strict=False) if letter == own
+        text
+        for (letter, text), expected in zip(last, ascii_uppercase, strict=False)
+        if letter == expected
     ]
     return options if len(options) == len(last) > 1 else None
 

@@ -49,9 +49,9 @@ class Promptfoo:
         top = as_mapping(document(file))
         results = as_list(_results(top))
         tests = _Tests(_prompts(top), _name(top))
-        for place, content in enumerate(results):
+        for index, content in enumerate(results):
             if not isinstance(content, dict):
-                problems.add(file.name, "a result is not an object", field=f"results.{place}")
+                problems.add(file.name, "a result is not an object", field=f"results.{index}")
             elif _provider(content) == provider:
                 row = Fields(content, file, None, problems)
                 yield _sample(row, tests, texts=texts)
@@ -136,8 +136,8 @@ class _Tests:
         words = " ".join(template.split())
         if 0 < len(words) <= MAX_TASK_NAME:
             return f"{self.name}: {words}"
-        place = self.prompts.index(template) + 1 if template in self.prompts else _digest(template)
-        return f"{self.name}: prompt {place}"
+        label = self.prompts.index(template) + 1 if template in self.prompts else _digest(template)
+        return f"{self.name}: prompt {label}"
 
     def item(self, result: Mapping[str, Any]) -> str:
         """Return the number of the first test with the same content, else a hash of the content."""

@@ -178,11 +178,11 @@ def _scenarios(top: Fields) -> dict[str, str | None]:
 
 def _simulations(top: Fields, parts: Sequence[LogFile], problems: Problems) -> Iterator[Fields]:
     """Yield the simulations in the document, then those in separate files."""
-    for place, content in enumerate(as_list(top.values.get("simulations"))):
+    for index, content in enumerate(as_list(top.values.get("simulations"))):
         if isinstance(content, dict):
             yield top.within(content)
         else:
-            top.report_problem("a simulation is not an object", f"simulations.{place}")
+            top.report_problem("a simulation is not an object", f"simulations.{index}")
     for file in parts:
         for line, values in rows(file, problems):
             yield Fields(values, file, line, problems)

@@ -220,8 +220,8 @@ def _part(details: _Details, known: Sequence[_Settings]) -> _TaskDetails:
     if settings is None and known:
         undated = [other for other in known if None in (other.stamp, details.stamp)]
         settings, task = _by_scores(details, same or undated)
-        left = same or (undated if len(known) == 1 else [])
-        settings = settings or next(iter(left), None)
+        candidates = same or (undated if len(known) == 1 else [])
+        settings = settings or next(iter(candidates), None)
     model = settings.model if settings else None
     return _TaskDetails(details, settings, model or _known_model(details.model, known), task)
 
@@ -272,9 +272,9 @@ def _shorten_names(parts: Sequence[_TaskDetails]) -> list[_TaskDetails]:
     full: dict[tuple[str | None, str, str], set[str]] = defaultdict(set)
     for part in parts:
         full[part.model, part.stamp, _bare(part.full_name)].add(part.full_name)
-    doubled = {bare for (_, _, bare), names in full.items() if len(names) > 1}
+    ambiguous = {bare for (_, _, bare), names in full.items() if len(names) > 1}
     return [
-        replace(part, task=part.full_name if _bare(part.full_name) in doubled else bare)
+        replace(part, task=part.full_name if _bare(part.full_name) in ambiguous else bare)
         for part in parts
         for bare in [_bare(part.full_name)]
     ]

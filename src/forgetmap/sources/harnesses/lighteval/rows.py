@@ -108,8 +108,8 @@ def _needed_columns(schema: pa.Schema, *, texts: bool) -> dict[str, str]:
 def _spelt_path(path: str, names: Sequence[str]) -> str:
     """Return the path as written in this file, with double underscores or without."""
     column, dot, rest = path.partition(".")
-    spelt = next((name for name in names if name.strip("_") == column), column)
-    return f"{spelt}{dot}{rest}" if column not in names else path
+    column_name = next((name for name in names if name.strip("_") == column), column)
+    return f"{column_name}{dot}{rest}" if column not in names else path
 
 
 def _inside(row: Mapping[str, Any], path: str) -> Any:
