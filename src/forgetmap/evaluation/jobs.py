@@ -155,7 +155,7 @@ def _least(job: Job, settings: ResolvedSettings) -> int:
 
 
 def _check(task: Task, item: Item) -> None:
-    """Refuse an item with no possible right answer."""
+    """Refuse an item that cannot be graded."""
     if task.scorers:
         return
     try:

@@ -208,7 +208,7 @@ def _free(decoding: Decoding, settings: Settings) -> Decoding:
 
 
 def _check_sampling(resolved: ResolvedSettings) -> ResolvedSettings:
-    """Refuse repeats of greedy answers or log-likelihoods, which would all be the same."""
+    """Refuse repeats of greedy answers; with a temperature, do not use log-likelihoods."""
     if resolved.repeats > 1 and resolved.decoding.temperature == 0:
         raise UsageError(
             f"{resolved.repeats} greedy answers to an item would be identical",

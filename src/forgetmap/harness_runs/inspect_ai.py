@@ -20,7 +20,7 @@ SERVICE = "forgetmap"
 
 
 def arguments(request: HarnessRequest, work: Path) -> list[str]:
-    """Return arguments: one log folder, greedy decoding, and failed samples do not end the run."""
+    """Return arguments: one log folder, fixed decoding, and failed samples do not end the run."""
     refuse(
         "Inspect",
         {"--shots": request.shots is not None},

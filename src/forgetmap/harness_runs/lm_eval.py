@@ -19,7 +19,7 @@ RESERVED = frozenset({
 
 
 def arguments(request: HarnessRequest, work: Path) -> list[str]:
-    """Return arguments: log every sample, fixed seeds, greedy decoding, and a cache of answers."""
+    """Return arguments: log every sample, fixed seeds and decoding, and a cache of answers."""
     refuse(
         "lm-eval",
         {"--repeats": request.repeats > 1},

@@ -280,7 +280,7 @@ def _with_device(request: HarnessRequest, program: str) -> HarnessRequest:
 
 
 def _stamps(names: Iterable[str]) -> list[str]:
-    """Return a text that changes when one of the named files or folders changes."""
+    """Return texts that change when one of the named files or folders changes."""
     stamps = []
     for name in names:
         path = Path(name.partition("@")[0])

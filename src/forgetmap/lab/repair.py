@@ -229,7 +229,7 @@ class ModelRepair:
         )
 
     def _recovered(self, run: Path) -> dict[str, Any]:
-        """Return the share of the forgotten items that are right again, by domain."""
+        """Count forgotten and recovered items in targeted and other domains."""
         recipe = self.bench.recipe
         tasks = (*recipe.near.tasks, *recipe.far.tasks)
         targeted = {task.name for task in tasks if task.category in self.domains}

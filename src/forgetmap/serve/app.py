@@ -120,13 +120,13 @@ class Explorer:
         return JSONResponse([describe(run) for run in self._runs.values()])
 
     async def run(self, request: Request) -> Response:
-        """Return the number of items of a run, and of right answers."""
+        """Return the number of items, the accuracy and the tasks of a run."""
         _only(request, ("run",))
         served = self._served_run(request, "run")
         return JSONResponse(await self._in(self._builder, self._numbers, served))
 
     async def rule(self, request: Request) -> Response:
-        """Return the rule of comparisons as text."""
+        """Return the rule of comparisons, and the names of the noise run and its model before."""
         _only(request, ())
         setup = self._setup
         noise = None if setup.noise is None else setup.noise.run.name

@@ -18,7 +18,7 @@ def watched_suite(suite: str | Path | Suite, settings: Settings) -> Suite:
 
     Raises:
         FieldError: an item has no right answer.
-        UsageError: there are no items, or the settings ask for repeats.
+        UsageError: there are no items, or the settings have repeats or the protocol `published`.
     """
     if (settings.repeats or 1) > 1 or settings.protocol == "published":
         raise UsageError(

@@ -110,7 +110,7 @@ def vega_bundle() -> str:
 
 
 def kept_bundle() -> str | None:
-    """Return the bundle from memory or the cache; None if there is none yet."""
+    """Return the bundle from the cache; None if there is none yet."""
     if not has_vega():
         return None
     try:

@@ -65,7 +65,8 @@ class LoRA(Mitigation):
         """Wrap the model of a plain `Trainer`.
 
         Raises:
-            UsageError: it is not the first mitigation, or the trainer wraps models itself.
+            UsageError: it is not the first mitigation, an adapter or optimizer already exists, or
+                the trainer wraps models itself.
         """
         if run.mitigations or run.penalties:
             raise UsageError("LoRA must be the first mitigation", hint="pass it first.")

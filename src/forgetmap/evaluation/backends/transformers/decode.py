@@ -141,7 +141,7 @@ class Decoder:
                 self._shrink(rows, error)
 
     def _next_rows(self) -> list[DecodeRow]:
-        """Return waiting rows with the same head that fit into the cache."""
+        """Take waiting rows with the same head that fit into the cache."""
         first = self._waiting[0]
         used = self._mask.shape[1] if self._live else 0
         width = max(used, len(first.tokens)) + min(RESERVE, first.limit)
