@@ -1,6 +1,6 @@
 """Upper confidence bounds for the mean of values in [0, 1] with any distribution.
 
-A gambler bets against the hypothesis that the mean is m. A bet of a share f of the fortune on each
+A gambler bets that the mean is below m. A bet of a share f of the fortune on each
 value multiplies it by 1 + f (m - X) / (1 - m), which is 1 or less on average if the mean is m or
 more. So a fortune of 1 / alpha is reached in at most alpha of all cases, and every m at which it is
 reached is ruled out. No variance is estimated, so rare values that were not drawn are allowed for.

@@ -55,7 +55,7 @@ def cluster_variance(
 
     u_g = S_g - mean n_g, w_g = n_g / N: V = sum u_g^2 / (1 - w_g) / N^2;
     df = 1 / (sum w^2 + (sum a)^2 - sum a^2), a_g = w_g^2 / (1 - w_g). Covers .932 to .970 from 5
-    clusters on; where whole clusters are lost nothing is reliable below `MIN_CLUSTERS` of them.
+    clusters on; if whole clusters are lost, nothing is reliable below `MIN_CLUSTERS` of them.
 
     Args:
         sizes: number of items of each cluster.

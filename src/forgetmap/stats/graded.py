@@ -23,13 +23,13 @@ def graded_interval(
     """Return the interval of the mean change, score before - score after, each in [-1, 1].
 
     Student: SE^2 = max(sum (x - mean)^2 + 1/4, 1) / (n (n - 1)). With clusters: CR2 variance V on
-    the degrees of freedom df of Bell and McCaffrey, max(V + d/4, d) with d = 1 / (df (df + 1)).
-    The 1 and d stand for one item (one cluster) that changes by the whole range: where next to
-    nothing changed, the spread seen says nothing of what was not drawn.
+    the degrees of freedom df of Bell and McCaffrey, max(V + d/4, d) with d = 1 / (df (df + 1)). The
+    1 and d represent one item (one cluster) that changes by the whole range: if almost nothing
+    changed, the observed spread does not show what was not drawn.
 
-    Changes are skewed where most go one way: with a mean further out their spread is larger. On
-    that side the limit is where (x - mean)^2 = t^2 SE^2 (1 + g (x - mean)), g the third central
-    moment over the square of the second. Without it .06 of the upper limits are too low where 30 of
+    Changes are skewed if most go one way: with a mean further out their spread is larger. On that
+    side the bound is the x with (x - mean)^2 = t^2 SE^2 (1 + g (x - mean)), g the third central
+    moment over the square of the second. Without it .06 of the upper bounds are too low if 30 of
     1,000 items lose all. Covers .93 or more; above .98 up to about 15 items, clusters or changes.
 
     Args:

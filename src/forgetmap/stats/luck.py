@@ -52,7 +52,7 @@ def luck_needed(parts: Sequence[LuckPart], *, z: float, inflate: float = 1.0) ->
     the smaller positive root over the two branches of Q in `score_interval` of
     (C1 - t D1)^2 = z^2 (q(t) + b1 t + b2 t^2 + cbar^2/4), q the larger of E1 t + E2 t^2 and
     C2 - cbar C1 + cbar D1 t + E2 t^2, with n10 - 3/4 in place of n10. At t = 1 this is the interval
-    shown, so t* > 1 if and only if its lower limit is above 0.
+    shown, so t* > 1 if and only if its lower bound is above 0.
 
     Args:
         parts: counts for each k.

@@ -16,7 +16,7 @@ def join_in_quadrature(parts: Sequence[Interval], weights: Sequence[float]) -> I
     """Return the interval of a weighted mean of independent parts with intervals of their own.
 
     U = theta + sqrt(sum w^2 (U_j - theta_j)^2), L likewise. A part adds at most its weight times
-    the width that is possible, so clip its limits first (`clip_interval`). For tasks with fewer
+    the width that is possible, so clip its bounds first (`clip_interval`). For tasks with fewer
     than 30 degrees of freedom beside one part for all others from `weighted_interval`: over many
     tasks the errors of skewed intervals add up (lower miss .13).
 

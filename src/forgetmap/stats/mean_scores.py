@@ -107,11 +107,11 @@ def matched_sums(
     """Return the sums of the lost share, with luck estimated from pairs of different wrong answers.
 
     If gold is exchangeable with the other options of an unknown item, a lucky guess that becomes
-    wrong is as likely as one wrong option that becomes another given one: KN = c (P10 -
-    P00different / (k - 2)), for k >= 3, whatever the persistence or the habit of guesses. For
-    answers that disappear, add [right -> none] - [valid wrong -> none] / (k - 1). It is too low if
-    a wrong option is especially attractive, too high if options can be eliminated, and wrong if
-    gold letters are unbalanced.
+    wrong is as likely as one wrong option that becomes another given one:
+    KN = c (P10 - P00different / (k - 2)), for k >= 3, whatever the persistence or the habit of
+    guesses. For answers that disappear, add [right -> none] - [valid wrong -> none] / (k - 1).
+    It is too low if a wrong option is especially attractive, too high if options can be eliminated,
+    and wrong if gold letters are unbalanced.
 
     Args:
         n: number of items.

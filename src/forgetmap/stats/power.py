@@ -40,8 +40,8 @@ def detectable(
 ) -> Reals:
     """Return the smallest loss that is claimed with this power.
 
-    It is claimed where the test of luck rejects and the lower limit (of n10 - 3/4 flips) is above
-    the noise floor f. theta is the larger of what the two need, limit + z_b sqrt(V/n):
+    It is claimed if the test of luck rejects and the lower bound (of n10 - 3/4 flips) is above the
+    noise floor f. theta is the larger of the two losses needed, limit + z_b sqrt(V/n):
     z_a sqrt((v + h theta)/n) + (c - h)+ (z_a^2 - 1)/(6n), the binomial test with its skewness,
     V = v + c theta - theta^2; and f + .75 c/n + z_a e, e^2 = (v + c f - f^2)/n + q0, with V wider
     by p_E g (2h + 2 theta + g (1 - p_E)), g = z_a h(c+h)/(2 n e), as e is estimated too.

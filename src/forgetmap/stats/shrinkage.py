@@ -56,10 +56,10 @@ def shrink(
 ) -> Shrinkage | None:
     """Return empirical Bayes estimates of the losses of tasks, and P(loss > margin) of each.
 
-    B_t = (T-3)/(T-1) V_t/(V_t + tau^2), mean m_t = theta_t - B_t (theta_t - mu), variance V_t (1 -
-    B_t (T-1)/T) + 2/(T-3) B_t^2 (theta_t - mu)^2 (mean V + tau^2)/(V_t + tau^2); P(loss > margin) =
-    Phi((m_t - margin)/sd_t). Assumes that true losses of tasks are normally distributed around one
-    mean. For ranking tasks; never the headline of one.
+    B_t = (T-3)/(T-1) V_t/(V_t + tau^2), mean m_t = theta_t - B_t (theta_t - mu), variance
+    V_t (1 - B_t (T-1)/T) + 2/(T-3) B_t^2 (theta_t - mu)^2 (mean V + tau^2)/(V_t + tau^2);
+    P(loss > margin) = Phi((m_t - margin)/sd_t). Assumes that true losses of tasks are normally
+    distributed around one mean. For ranking tasks; never the headline of one.
 
     Args:
         values: estimate of each task, not clipped.

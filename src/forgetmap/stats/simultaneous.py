@@ -154,8 +154,8 @@ class RankCorrelation:
 def rank_correlation(x: ArrayLike, y: ArrayLike, *, level: float = LEVEL) -> RankCorrelation | None:
     """Return Spearman's rank correlation; None below four pairs or if one side is constant.
 
-    The interval uses Fisher's z with the variance of Bonett and Wright (2000), (1 + r^2 / 2) / (n -
-    3); the p-value uses all permutations, up to eight pairs.
+    The interval uses Fisher's z with the variance (1 + r^2 / 2) / (n - 3) of Bonett and Wright
+    (2000); the p-value uses all permutations, up to eight pairs.
     """
     from scipy.special import ndtri
 
