@@ -12,9 +12,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from command_line import Done, call
+from forgetmap.cli.compare import command as compare_command
+from forgetmap.cli.next_commands import next_commands
 from log_writers import lm_eval_row, write_lm_eval
 
 NESTED = [
@@ -377,6 +380,22 @@ def test_next_steps_have_the_inputs_and_options_that_were_typed(
     (step,) = re.findall(r"^What next: (.+)", out, re.MULTILINE)
     assert "--noise-floor 0.01" in step
     type_next(step)
+
+
+def test_next_steps_keep_a_selected_model_and_no_password(tmp_path: Path) -> None:
+    rows = [f"{model},{n},{model == 'a' or n > 30}\n" for model in "ab" for n in range(100)]
+    path = tmp_path / "models.csv"
+    path.write_text("".join(["model,item,score\n", *rows]), encoding="utf-8")
+    out = call("compare", f"{path}#a", f"{path}#b", "--task", "t", columns=1000).out
+    assert f"forgetmap report '{path}#a' '{path}#b'" in out
+    context = click.Context(compare_command, info_name="compare")
+    context.params = {"noise": "https://me:password@host/again.csv"}
+    with context:
+        assert next_commands([f"{path}#a", f"{path}#b"]) == {}
+    context.params = {"noise": "https://host/again.csv"}
+    with context:
+        assert "report" in next_commands([f"{path}#a", "https://host/b.csv"])
+        assert next_commands([f"{path}#a", "https://host/b.csv?sig=secret"]) == {}
 
 
 def test_next_steps_of_the_gate_can_be_typed(tmp_path: Path) -> None:

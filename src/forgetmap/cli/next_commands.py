@@ -18,8 +18,12 @@ def next_commands(sources: Sequence[str]) -> dict[str, str]:
     from forgetmap.cli.export import replay, rerun
     from forgetmap.cli.plan import command as plan
     from forgetmap.cli.report import command as report
+    from forgetmap.sources import is_remote, without_secrets
 
     context = click.get_current_context()
+    addresses = filter(is_remote, [*sources, context.params.get("noise") or ""])
+    if any(without_secrets(address) != address for address in addresses):
+        return {}  # a password in an address is not printed, and without it no command works
     targets: dict[str, tuple[click.Command, Sequence[str]]] = {"report": (report, ())}
     if len(sources) == 2:
         targets["plan"] = (plan, ())

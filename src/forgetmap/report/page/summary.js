@@ -47,7 +47,7 @@ function nextSteps(words) {
   const commands = words.split("`").length - 1;
   if (steps.length < 2 || commands < 2 * steps.length) return make("div", { class: "next" }, make("p", {}, label, withCode(words)));
   return make("div", { class: "next" }, make("p", {}, label),
-    make("ul", {}, steps.map((step) => make("li", {}, withCode(step)))));
+    make("ul", {}, steps.map((step) => make("li", {}, withCode(step.replace(/\.$/, ""))))));
 }
 
 const READ_FORGOTTEN = "read what was forgotten (`forgetmap report`)";
