@@ -7,12 +7,15 @@ import re
 import tempfile
 from pathlib import Path
 
+import click
 from click.testing import CliRunner
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
 import forgetmap as fm
+from forgetmap.cli.compare import command as compare
 from forgetmap.cli.main import cli
+from forgetmap.cli.next_commands import next_commands
 from forgetmap.comparison.render import print_comparison
 
 # The template of rich loads fonts from the network; any monospace font will do.
@@ -27,7 +30,11 @@ def main() -> None:
         CliRunner().invoke(cli, ["simulate", "--out", out, "--seed", "1"], catch_exceptions=False)
         comparison = fm.compare(f"{out}/before", f"{out}/after")
         console = Console(record=True, width=88, file=io.StringIO(), force_terminal=True)
-        print_comparison(console, comparison.result, by="category")
+        runs = ["demo/before", "demo/after"]
+        with click.Context(compare):
+            print_comparison(
+                console, comparison.result, by="category", commands=next_commands(runs)
+            )
     drawn = console.export_svg(title="forgetmap compare demo/before demo/after", code_format=FORMAT)
     PICTURE.parent.mkdir(exist_ok=True)
     PICTURE.write_text(drawn, encoding="utf-8")

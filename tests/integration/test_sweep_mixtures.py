@@ -53,7 +53,7 @@ def test_both_parents_are_compared_with_every_merge(mixed: tuple[Path, Sweep]) -
         assert point.forgetting.value == pytest.approx(from_base[point.run].forgetting.value)
         assert point.lost_from_tuned.value == pytest.approx(from_tuned[point.run].forgetting.value)
         whole = point.groups[0]
-        assert whole.really_lost == from_base[point.run].headline.forgetting
+        assert whole.forgetting_adjusted == from_base[point.run].headline.forgetting
 
 
 def test_everything_is_written(mixed: tuple[Path, Sweep]) -> None:

@@ -32,7 +32,7 @@ def flat_table(groups: Sequence[GroupResult]) -> pa.Table:
     for row in number_estimators():
         estimates = [group.estimates(row.name).forgetting for group in groups]
         _add_limits(columns, row.name, estimates)
-    _add_limits(columns, "really_lost", [group.headline.forgetting for group in groups])
+    _add_limits(columns, "forgetting_adjusted", [group.headline.forgetting for group in groups])
     for name in TESTS:
         columns[name] = pa.array([getattr(group, name) for group in groups], pa.float64())
     for name in ("verdict", "estimator", "words"):

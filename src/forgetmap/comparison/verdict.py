@@ -364,7 +364,7 @@ def _open_note(group: GroupResult, claim: Claim, policy: Policy) -> str:
     if claim.reason is not None:
         return f"{claim.reason}{_cost(group, claim)}"
     if _between(claim, policy) is None:
-        return claim.loss.total.reason or "no limits"
+        return claim.loss.total.reason or "no bounds"
     notes = []
     if group.decides is not None and group.decides.items is not None:
         notes.append(f"about {counted(group.decides.items, 'item')} would decide")

@@ -162,8 +162,10 @@ def weights_stamp(source: ModelSource) -> str:
         folder = Path(name) if name else None
         if folder is None or not folder.is_dir():
             continue
+        # Of a folder with several GGUF files one is the model.
+        is_gguf = source.gguf is not None and name == source.base
         for file in sorted(folder.iterdir()):
-            if file.suffix in WEIGHT_SUFFIXES:
+            if file.name == source.gguf if is_gguf else file.suffix in WEIGHT_SUFFIXES:
                 stat = file.stat()
                 stamps.append(f"{file.name}:{stat.st_size}:{stat.st_mtime_ns}")
     return ";".join(stamps)

@@ -445,7 +445,7 @@ def _group(
         accuracy=float(here.mean()),
         forgetting=nothing if itself else share(lost, design, z),
         backward_transfer=nothing if itself else share(gained, design, z),
-        really_lost=nothing
+        forgetting_adjusted=nothing
         if itself
         else missing
         if compared is None

@@ -24,7 +24,7 @@ class PointGroup(Value):
     accuracy: float
     forgetting: Estimate = Field(description="Right in base, wrong here; share of all items.")
     backward_transfer: Estimate = Field(description="Wrong in base, right here.")
-    really_lost: Estimate = Field(
+    forgetting_adjusted: Estimate = Field(
         description="Forgetting without luck, as in the headline of `compare`; a range has "
         "bounds and no value."
     )

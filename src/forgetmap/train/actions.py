@@ -74,7 +74,7 @@ def is_better(total: WatchGroup, best: KeptCheckpoint | None, margin: float) -> 
         return True
     if best is None:
         return True
-    if best.forgotten <= margin:
+    if best.forgotten <= margin and not best.alarm:
         return False
     return (total.forgotten, -total.accuracy) <= (best.forgotten, -best.accuracy)
 

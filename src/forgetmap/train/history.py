@@ -106,6 +106,7 @@ class KeptCheckpoint(Value):
     step: int
     forgotten: float
     accuracy: float
+    alarm: bool = Field(default=False, description="Whether the look raised an alarm.")
 
 
 class WatchRule(Value):

@@ -383,6 +383,7 @@ class Watcher:
             step=look.step,
             forgotten=look.total.forgotten or 0.0,
             accuracy=look.total.accuracy or 0.0,
+            alarm=look.total.alarm,
         )
         self._change(best=kept)
 

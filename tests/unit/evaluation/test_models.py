@@ -14,8 +14,9 @@ import torch
 
 from forgetmap.errors import MissingPackageError, ModelError
 from forgetmap.evaluation import find_model, load_model, model_labels
-from forgetmap.evaluation.backends.base import Message, Question
+from forgetmap.evaluation.backends.base import Message, ModelSource, Question
 from forgetmap.evaluation.backends.transformers.backend import TransformersBackend
+from forgetmap.evaluation.models import weights_stamp
 from tiny_models import CONTEXT, tiny_model, tokenizer
 
 pytestmark = pytest.mark.needs_torch
@@ -224,3 +225,12 @@ def test_the_opening_token_is_put_in_front_once(folder: Path) -> None:
 )
 def test_models_are_called_by_what_tells_them_apart(models: list[Any], labels: list[str]) -> None:
     assert model_labels(models) == labels
+
+
+def test_the_stamp_of_a_gguf_file_is_its_own(tmp_path: Path) -> None:
+    (tmp_path / "a.gguf").write_bytes(b"GGUF")
+    before = weights_stamp(ModelSource(str(tmp_path), gguf="a.gguf"))
+    (tmp_path / "b.gguf").write_bytes(b"GGUF")
+    assert weights_stamp(ModelSource(str(tmp_path), gguf="a.gguf")) == before
+    (tmp_path / "a.gguf").write_bytes(b"GGUF2")
+    assert weights_stamp(ModelSource(str(tmp_path), gguf="a.gguf")) != before

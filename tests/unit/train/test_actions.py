@@ -78,8 +78,8 @@ def group(forgotten: float | None, accuracy: float = 0.5, *, alarm: bool = False
     )  # fmt: skip
 
 
-def kept(forgotten: float, accuracy: float = 0.5) -> KeptCheckpoint:
-    return KeptCheckpoint(step=1, forgotten=forgotten, accuracy=accuracy)
+def kept(forgotten: float, accuracy: float = 0.5, *, alarm: bool = False) -> KeptCheckpoint:
+    return KeptCheckpoint(step=1, forgotten=forgotten, accuracy=accuracy, alarm=alarm)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +93,9 @@ def kept(forgotten: float, accuracy: float = 0.5) -> KeptCheckpoint:
         (group(0.08, 0.6), kept(0.08, 0.5), True),  # of equals the more accurate
         (group(0.08, 0.4), kept(0.08, 0.5), False),
         (group(0.01, alarm=True), kept(0.0), False),  # an alarm stands
+        # Neither is without an alarm: the one with the least forgetting.
+        (group(0.01, alarm=True), kept(0.015, alarm=True), True),
+        (group(0.018, alarm=True), kept(0.015, alarm=True), False),
         (group(None), None, False),  # no answers
     ],
 )

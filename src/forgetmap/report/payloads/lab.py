@@ -139,7 +139,7 @@ def limits_of(estimate: Estimate) -> str:
 def methods_sheet(result: LabResult) -> Sheet:
     """Return one row per method at its best setting, least forgetting first."""
     heads = ("method", "needs", "new task", "lost near", "95% near", "lost far", "95% far",
-             "compute", "came there")  # fmt: skip
+             "compute", "reached target")  # fmt: skip
     rows = [
         (
             f"{method.title}{' *' if method.is_efficient else ''}",
@@ -154,7 +154,7 @@ def methods_sheet(result: LabResult) -> Sheet:
         )
         for method in result.methods
     ]
-    return Sheet(heads, rows, spare=("came there", "95% far", "95% near", "needs"))
+    return Sheet(heads, rows, spare=("reached target", "95% far", "95% near", "needs"))
 
 
 def _came_there(method: MethodResult) -> str:
@@ -250,7 +250,7 @@ def divergence_sheet(result: LabResult) -> Sheet:
 def runs_sheet(result: LabResult) -> Sheet:
     """Return every training run."""
     heads = ("method", "strength", "learning rate", "seed", "new task", "lost near", "lost far",
-             "steps", "compute", "came there")  # fmt: skip
+             "steps", "compute", "reached target")  # fmt: skip
     return Sheet(heads, [_run(run) for run in result.runs])
 
 

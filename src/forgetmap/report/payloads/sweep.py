@@ -224,7 +224,7 @@ def category_sheets(pair: PairResult) -> Iterable[Sheet]:
         for number in listed_points(pair):
             point = pair.points[number]
             group = point.groups[index]
-            real = group.really_lost
+            real = group.forgetting_adjusted
             value = f"{percent(real.value)} " if real.value is not None else ""
             rows.append(
                 (

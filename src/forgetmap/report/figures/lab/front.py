@@ -188,7 +188,7 @@ def swept_runs(result: LabResult, part: Part) -> Figure | None:
         title=f"Kept against learned: {part} items",
         caption=f"{axes.PART_WORDS[part]} Every training run of the sweep over learning rates and "
         "strengths. Best is the upper right: all of the new task and nothing lost. Hollow "
-        "points did not come to the target; the others stopped there, which is what "
+        "points did not reach the target; the others stopped there, which is what "
         f"makes methods comparable.{missing}",
         alt=alt,
         table=as_table(records),
