@@ -4,7 +4,7 @@
         name = "my-harness"
         preferred = ("acc",)
 
-        def sniff(self, files): ...        # the logs it knows among these files
+        def sniff(self, files): ...        # the logs of this harness among these files
         def read(self, log, problems): ... # the samples of one of them, one by one
 
 A package adds one by an entry point in the group `forgetmap.adapters` that names such a class.
@@ -22,19 +22,19 @@ from forgetmap.errors import FieldError
 from forgetmap.records import Outcome, Problem
 from forgetmap.sources.files import LogFile
 
-if TYPE_CHECKING:  # a process that reads a range does without pydantic, half of its start
+if TYPE_CHECKING:  # workers that read ranges do not import pydantic
     from forgetmap.records import RunInfo
 
 MAX_PROBLEMS = 1_000
-"""Problems kept with their place; more are only counted."""
+"""Maximum number of problems kept; more are only counted."""
 OWN_SCORER = "forgetmap"
-"""Who scored an answer that was graded here, for want of a verdict in the log or on demand."""
+"""Scorer of answers that forgetmap graded itself."""
 Verdicts = Literal["log", "own"]
-"""Whose scores are used: only those of the log, or only those that are given here."""
+"""Scores to use: only those of the log, or only our own grading."""
 
 
 class Score(msgspec.Struct, gc=False):
-    """One value of one metric, by one scorer; None where there is none."""
+    """One value of one metric by one scorer; None if there is no value."""
 
     metric: str
     value: float | None
@@ -45,13 +45,13 @@ class Score(msgspec.Struct, gc=False):
 class Sample(msgspec.Struct, gc=False):
     """One answer of a model to one item, as a harness logged it.
 
-    Fields are those of the canonical table (records/schema.py); what a harness does not say stays
-    None. Texts are as logged: hashes, letters and counts of options are settled by the reader.
+    Fields are those of the canonical table (records/schema.py), None if they are not logged. Texts
+    are as logged; hashes, letters and numbers of options are added when the sample is written.
 
     Attributes:
-        scores: one or several values.
-        repeat: None if answers to the same item count as repeats in the order they come.
-        prompt_key: the harness's own hash of the prompt, where the prompt itself is not read.
+        scores: one or more values.
+        repeat: None if answers to the same item are numbered in order of appearance.
+        prompt_key: hash of the prompt by the harness, used if the prompt is not read.
     """
 
     task: str
@@ -86,18 +86,18 @@ class Sample(msgspec.Struct, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class StatedTotal:
-    """What a log says of its own results as a whole.
+    """A total that a log states about its results.
 
     Attributes:
-        task: the task it is about.
-        field: what the log calls it.
+        task: the task.
+        field: name of the field in the log.
         value: the number.
-        kind: the sum of all scores, such as a number of right answers, or their mean.
-        metric: the metric it is about; None where the task has one.
-        scorer: the scorer; None where the metric has one.
-        category: the category it is about; None for all.
-        repeat: the repeat it is about; None for all.
-        scale: what a mean of 1 is written as, such as 100.
+        kind: the sum of all scores, such as the number of right answers, or their mean.
+        metric: the metric; None if the task has only one.
+        scorer: the scorer; None if the metric has only one.
+        category: the category; None for all.
+        repeat: the repeat; None for all.
+        scale: the value that stands for a mean of 1, such as 100.
     """
 
     task: str
@@ -112,13 +112,13 @@ class StatedTotal:
 
 
 class Problems:
-    """Collects what could not be used; when strict, the first one is an error.
+    """Collects unusable rows and fields; if strict, the first one is an error.
 
     Attributes:
-        count: how many there were.
-        kept: the first of them.
-        totals: what the logs say of their results as a whole.
-        graded: tasks whose answers were graded here, because the log stores no verdict.
+        count: number of problems.
+        kept: the first problems.
+        totals: totals that the logs state.
+        graded: tasks whose answers forgetmap graded because the log has no scores.
     """
 
     def __init__(self, *, strict: bool = False) -> None:
@@ -131,7 +131,7 @@ class Problems:
     def add(
         self, file: str, message: str, *, line: int | None = None, field: str | None = None
     ) -> None:
-        """Report one; the rest of the log stays usable."""
+        """Report a problem; the rest of the log remains usable."""
         if self.strict:
             raise FieldError(
                 message,
@@ -145,7 +145,7 @@ class Problems:
             self.kept.append(Problem(file, line, field, message))
 
     def extend(self, others: Problems) -> None:
-        """Add those that another process found."""
+        """Add the problems of another process."""
         self.count += others.count
         self.kept = (self.kept + others.kept)[:MAX_PROBLEMS]
         self.totals += others.totals
@@ -160,17 +160,17 @@ def _empty_info() -> RunInfo:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """One evaluation of one model, as one harness wrote it: one or several tasks.
+    """One evaluation of one model by one harness, with one or more tasks.
 
     Attributes:
-        adapter: name of the adapter that knows it.
-        files: what it is made of, samples first.
-        info: what the harness says about the run as a whole.
-        tasks: names of its tasks, as far as they are known before reading.
-        stamp: when it was written, in a form that sorts; None where nobody says.
-        finished: whether the harness says that the evaluation came to its end.
-        format: which format and version of it, for people.
-        notes: what the adapter wants to remember between `sniff` and `read`.
+        adapter: name of its adapter.
+        files: its files, samples first.
+        info: metadata of the run; not available while a range of a file is read.
+        tasks: names of its tasks, if known before reading.
+        stamp: time of writing in a sortable form; None if unknown.
+        finished: whether the harness completed the evaluation.
+        format: display name of the format and its version.
+        notes: values that `sniff` passes to `read`.
     """
 
     adapter: str
@@ -184,17 +184,17 @@ class Log:
 
 
 class Adapter(Protocol):
-    """Knows the logs of one harness."""
+    """Recognises and reads the logs of one harness."""
 
     name: str
     preferred: Sequence[str]
-    """Metrics (`METRIC` or `METRIC/SCORER`) to compare where the harness names no main one: the
-    first that a task has. A task with none of them is compared by the first metric it logs."""
+    """Metrics (`METRIC` or `METRIC/SCORER`) to compare if the harness names no main metric: the
+    first one that a task has. A task with none of them is compared by its first metric."""
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """The logs among these files, known by content; large files are only peeked at."""
+        """Return the logs among these files, recognised by the beginning of their content."""
         ...
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """The samples of a log; without `texts` the prompt and response need not be read."""
+        """Yield the samples of a log; without `texts`, prompts and responses can be skipped."""
         ...

@@ -1,4 +1,4 @@
-"""A table that is written batch by batch, of rows and of columns as they come."""
+"""A table that is written in batches, from rows and from columns."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ import pyarrow.parquet as pq
 from forgetmap.sources.score_columns import arrow_array
 
 REPEATED = ("task", "metric", "scorer", "outcome", "category", "gold", "choice", "answer")
-"""Columns whose values occur again and again; for others a dictionary costs more than it saves."""
+"""Columns with repeated values; for others a dictionary costs more than it saves."""
 
 
 class BatchTable:
-    """Rows that are written as columns once there are many.
+    """Collects rows and writes them as columns.
 
     Args:
-        path: where to write.
-        schema: of the file.
-        names: of the cells of a row as they come.
+        path: the file to write.
+        schema: schema of the file.
+        names: names of the cells of a row, in the order of `add`.
+        is_part: write Arrow IPC instead of Parquet, for `append` of another table.
     """
 
     def __init__(
@@ -34,28 +35,28 @@ class BatchTable:
         self.rows = 0
 
     def add(self, *parts: Sequence[Any]) -> None:
-        """Hold a row, part by part."""
+        """Add a row, given in parts."""
         for part in parts:
             self._cells += part
         self.rows += 1
 
     def add_batch(self, batch: pa.RecordBatch) -> None:
-        """Hold rows that are columns already, behind those taken before; `rows` counts them."""
+        """Add rows that are columns already; the caller updates `rows`."""
         self._batches.append(batch)
 
     def append(self, path: Path) -> None:
-        """Take over the rows of another writer's part."""
+        """Add the rows of a table written with `is_part`."""
         with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as part:
             for index in range(part.num_record_batches):
                 self._batches.append(part.get_batch(index))
                 self.rows += len(self._batches[-1])
 
     def close(self) -> None:
-        """Complete the file."""
+        """Close the file."""
         self._writer.close()
 
     def take_rows(self) -> dict[str, list[Any]]:
-        """Make columns of the single rows held.
+        """Convert the single rows in memory to columns.
 
         Returns:
             These columns; nothing if there were no rows.
@@ -70,14 +71,14 @@ class BatchTable:
         return columns
 
     def write(self) -> None:
-        """Write the rows held and forget them."""
+        """Write the rows in memory."""
         if self._batches:
             self._writer.write_table(pa.Table.from_batches(self._batches, self._schema))
         self._batches, self.rows = [], 0
 
 
 def parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """A new Parquet file."""
+    """Open a Parquet file for writing."""
     repeated = [name for name in REPEATED if name in schema.names]
     return pq.ParquetWriter(
         path, schema, compression="zstd", compression_level=1, use_dictionary=repeated

@@ -1,4 +1,4 @@
-"""From the samples of logs to a run folder: hashes, letters and repeats settled, rows streamed."""
+"""Writing the samples of logs to a run folder, in batches."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ from forgetmap.sources.settle import (
 
 ROWS_PER_BATCH = 10_000
 MIN_ROWS_OF_COLUMNS = 8
-"""Rows from which on calls on whole columns take less than the samples one by one."""
+"""Minimum number of rows for which whole columns are faster than single samples."""
 MAX_TEXT_LENGTH = 64 << 20
-"""Characters of text held before they are written."""
+"""Maximum number of characters of text in memory."""
 
 
 Measure = tuple[str, str]
@@ -70,11 +70,11 @@ _copied, _texts_of = attrgetter(*_COPIED), attrgetter(*TEXT_NAMES)
 
 @dataclass(frozen=True, slots=True)
 class WriterSummary:
-    """What a writer wrote; see the attributes of `RunWriter`.
+    """Results of a writer; see the attributes of `RunWriter`.
 
     Attributes:
-        digests: numbers of its results, to see whether another part has the same.
-        text_digests: numbers of the rows of texts, likewise.
+        digests: hashes of the results, to detect results that another part also has.
+        text_digests: hashes of the rows of texts, for the same purpose.
     """
 
     folder: Path
@@ -88,13 +88,13 @@ class WriterSummary:
 class RunWriter:
     """Writes samples as `scores.parquet` and `texts.parquet`, batch by batch.
 
-    A context manager; afterwards `measures` and `ranges` say what was seen.
+    A context manager; afterwards `measures` and `ranges` describe the samples.
 
     Args:
-        folder: where to write.
+        folder: the folder to write to.
         texts: whether questions, prompts and responses are kept.
-        problems: where doubled results are reported.
-        is_part: whether another writer takes it over; then scores are left as they are in memory.
+        problems: receives duplicate results.
+        is_part: whether another writer reads the result; scores are then written as Arrow IPC.
     """
 
     def __init__(
@@ -113,10 +113,10 @@ class RunWriter:
         if self._has_texts:
             names = (*KEY, *TEXT_NAMES)
             self._texts = BatchTable(self.folder / TEXTS, texts_schema(), names, is_part=False)
-        # Task, repeat, metric and scorer -> items and what they were about.
+        # Task, repeat, metric and scorer -> items and hashes of their content.
         self._seen: dict[tuple[str, int, str, str], dict[str, int]] = defaultdict(dict)
         self._answered: set[int] = set()
-        # Task, item and what it is about -> answers so far, where nobody numbers them.
+        # Task, item and content -> number of answers, if they are not numbered in the log.
         self._answers: dict[tuple[object, ...], int] = {}
         self._held: list[ScoreColumns] = []
         self._text_digests: set[int] = set()
@@ -124,7 +124,7 @@ class RunWriter:
         self._size = 0
         self.samples = 0
         self.measures: dict[str, dict[Measure, None]] = defaultdict(dict)
-        """Task -> its measures, in the order they were first seen."""
+        """Task -> its measures, in order of appearance."""
         self.ranges: dict[str, tuple[float, float]] = {}
         """Metric -> smallest and largest value."""
 
@@ -148,7 +148,7 @@ class RunWriter:
         self._open()
 
     def add(self, samples: Sample | SampleColumns) -> None:
-        """Write what was not written before."""
+        """Write samples, except for duplicates."""
         if isinstance(samples, Sample):
             self._add_sample(samples)
         else:
@@ -157,7 +157,7 @@ class RunWriter:
             self._flush()
 
     def _add_sample(self, sample: Sample) -> None:
-        """Write one sample, unless it was written before."""
+        """Write one sample, except for duplicate scores."""
         settle_answers(sample)
         hashes = sample_hashes(sample)
         content = content_of(hashes[:3])
@@ -179,7 +179,7 @@ class RunWriter:
             self._size += sum([len(text) for text in texts if text.__class__ is str])
 
     def _add_columns(self, columns: SampleColumns) -> None:
-        """Write many samples; one by one where one of them may have been written before."""
+        """Write many samples; one by one if any may be a duplicate."""
         if len(columns) < MIN_ROWS_OF_COLUMNS:
             for sample in columns.samples():
                 self._add_sample(sample)
@@ -206,7 +206,7 @@ class RunWriter:
         self._scores.rows += len(columns) * len(columns.metrics)
 
     def _count_repeats(self, task: str, items: Iterable[tuple[str, int]]) -> list[int]:
-        """How many answers to the same item came before each of these."""
+        """Return the number of earlier answers to each item."""
         own: dict[tuple[str, int], int] = {}
         repeats = []
         for same in items:
@@ -221,12 +221,12 @@ class RunWriter:
         items: Sequence[tuple[str, int]],
         repeats: Sequence[int] | None,
     ) -> bool:
-        """Whether no item was written before, or stands here twice; if so they now count as such.
+        """Whether no item is a duplicate; if so, all of them are marked as written.
 
         Args:
             columns: the samples.
-            items: their ids and what they are about.
-            repeats: of each of them; None if they all have that of the columns.
+            items: their ids and hashes of their content.
+            repeats: repeat of each sample; None if all have the repeat of the columns.
         """
         of_repeats: dict[int, list[tuple[str, int]]] = defaultdict(list)
         if repeats is None:
@@ -250,7 +250,7 @@ class RunWriter:
         return True
 
     def _add_texts(self, columns: SampleColumns, repeats: Sequence[int] | None) -> None:
-        """The texts of answers that are not there yet."""
+        """Write the texts of answers that have none yet."""
         if self._texts is None:
             return
         every = repeats or [columns.repeat or 0] * len(columns)
@@ -262,13 +262,13 @@ class RunWriter:
             self._size += sum(len(column[row] or "") for row in firsts) if column else 0
 
     def summary(self) -> WriterSummary:
-        """What was seen, for `append`."""
+        """Return the results for `append`."""
         return WriterSummary(self.folder, self.samples, dict(self.measures), self.ranges)
 
     def append(self, part: WriterSummary) -> None:
-        """Take over the files that another writer wrote about other tasks.
+        """Add the files of another writer.
 
-        Its texts become a further file: to write them once more would take as long as to wait.
+        Its texts become a further file, because rewriting them would take as long as reading.
         """
         self._note_rows()
         self._scores.append(part.folder / SCORES)
@@ -284,7 +284,7 @@ class RunWriter:
             self._widen_to(metric, low, high)
 
     def _append_texts(self, part: WriterSummary) -> None:
-        """As a further file, without answers that another part has with another scorer."""
+        """Add texts as a further file, except for answers that another part already has."""
         is_fresh = [digest not in self._text_digests for digest in part.text_digests]
         self._text_digests.update(part.text_digests)
         if is_fresh and not any(is_fresh):
@@ -305,7 +305,7 @@ class RunWriter:
                 at += len(batch)
 
     def _is_first(self, key: tuple[object, ...]) -> bool:
-        """Whether this is the first sample of an answer: others only score it by another scorer."""
+        """Whether this is the first sample of an answer; later ones have another scorer."""
         digest = hash(key)
         if digest in self._answered:
             return False
@@ -313,7 +313,7 @@ class RunWriter:
         return True
 
     def _fresh(self, sample: Sample, hashes: Sequence[int | None], content: int) -> list[Score]:
-        """The scores that are not there yet. The same id may stand for another item."""
+        """Return the scores that are no duplicates; an id with other content becomes a new item."""
         task, repeat = sample.task, sample.repeat or 0
         fresh = []
         for score in sample.scores:
@@ -338,7 +338,7 @@ class RunWriter:
         )
 
     def _flush(self) -> None:
-        """Write what is held."""
+        """Write the rows in memory."""
         self._note_rows()
         self._let_go()
         self._scores.write()
@@ -347,13 +347,13 @@ class RunWriter:
         self._size = 0
 
     def _let_go(self) -> None:
-        """Pass on the columns held, so that rows may follow."""
+        """Add the columns in memory to the table, so that single rows can follow."""
         for _, alike in groupby(self._held, attrgetter("form")):
             self._scores.add_batch(score_batch(list(alike)))
         self._held = []
 
     def _note_rows(self) -> None:
-        """Note which measures and values there are among the rows held."""
+        """Update measures and ranges from the single rows in memory."""
         columns = self._scores.take_rows()
         if self._texts is not None:
             self._texts.take_rows()
@@ -365,7 +365,7 @@ class RunWriter:
             self._widen(columns["metric"], columns["score"])
 
     def _widen(self, metrics: Sequence[str], scores: Sequence[float | None]) -> None:
-        """Let the ranges of metrics hold these values."""
+        """Extend the ranges of metrics to these values."""
         values: dict[str, set[float]] = defaultdict(set)
         for metric, score in set(zip(metrics, scores, strict=True)):
             if score is not None:
@@ -380,12 +380,12 @@ class RunWriter:
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
-    """Logs that one process reads, each with its adapter, and where it writes their samples.
+    """Logs for one process, each with its adapter, and the folder for their samples.
 
     Attributes:
         scores: whose verdicts are used; None for those of the log where it stores any.
-        place: of its first log among all logs.
-        is_range: whether it is some of the lines of a file; then parts may hold the same results.
+        place: index of its first log among all logs.
+        is_range: whether it is a range of a file; parts can then contain the same results.
     """
 
     folder: Path
@@ -397,8 +397,8 @@ class LogPart:
 
 
 def read_part(part: LogPart) -> tuple[WriterSummary, Problems]:
-    """Read a part of large logs, in a worker."""
-    shutil.rmtree(part.folder, ignore_errors=True)  # of a worker that died
+    """Read a part of large logs; called in workers."""
+    shutil.rmtree(part.folder, ignore_errors=True)  # left over from a worker that was killed
     part.folder.mkdir()
     problems = Problems()
     with (
@@ -415,7 +415,7 @@ def read_part(part: LogPart) -> tuple[WriterSummary, Problems]:
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Do without the search for objects that refer to each other: rows of logs do not."""
+    """Disable garbage collection of cycles; rows of logs have none."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -426,13 +426,13 @@ def without_collection() -> Iterator[None]:
 
 
 def samples_of(part: LogPart, problems: Problems) -> Iterator[Sample | SampleColumns]:
-    """All samples of all logs of a part, alone or as columns."""
+    """Yield all samples of a part, one by one or as columns."""
     for reader, log in part.logs:
         if part.scores is None:
             by_columns = getattr(reader, "read_columns", reader.read)
             yield from by_columns(log, problems, texts=part.texts)
         else:
-            # To grade an answer its text is needed, whether it is kept or not.
+            # Grading needs the text of an answer even if it is not kept.
             samples = reader.read(log, problems, texts=part.texts or part.scores == "own")
             yield from _settled(samples, part.scores, problems)
 

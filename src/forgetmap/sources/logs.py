@@ -36,32 +36,32 @@ from forgetmap.sources.totals import graded_notices, total_notices
 from forgetmap.sources.unknown import map_command
 
 FORMAT = 7
-"""Rises when the same log is to be read otherwise than before."""
+"""Increased when the same log is read in a different way, so that cached runs are not used."""
 READING = "reading.json"
-"""What was found out while a cached run was read."""
+"""Notices and problems of a cached run."""
 MAX_NAMES = 6
 PROGRESS_SAMPLES = 2_000
 DATED = re.compile(r"\d{4}-?\d\d-?\d\d[T_]\d\d")
-"""A name as harnesses make it: the time, then a task or a code."""
+"""File name of a harness that begins with a time."""
 Progress = Callable[[str], None]
-"""Told what is going on, in words."""
+"""Callback that receives progress messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How to read logs.
+    """Options for reading logs.
 
     Attributes:
         texts: whether questions, prompts and responses are kept.
         strict: whether the first problem in a row is an error.
         run: part of a time stamp, model or file name, to choose one of several runs.
         cached: whether what was read before is used again.
-        processes: how many read; None is one per core for large logs, and one for others.
-        progress: told now and then, in words, how far it is.
+        processes: number of processes; None is one per core for large logs and one for others.
+        progress: receives progress messages.
         score_range: the scale of scores that do not lie between 0 and 1.
-        mapping: file that says how to read a table; None is the one next to it.
-        scores: whose verdicts are used: only those of the log, only our own, or (None) those of the
-            log where it stores any and else our own.
+        mapping: mapping file of a table; None is the one next to the table.
+        scores: "log" uses only the scores of the log, "own" grades every answer; None uses the
+            scores of the log if it has any and grades answers otherwise.
         spark: the session that reads tables; None is the embedded engine.
     """
 
@@ -78,7 +78,7 @@ class Reading:
 
 
 def recognise(path: Path) -> list[Log]:
-    """All logs below a path, by asking every adapter whether it knows them."""
+    """Return all logs below a path that an adapter recognises."""
     left = find_files(path)
     _refuse_pickles(path, left)
     known: list[Log] = []
@@ -94,7 +94,7 @@ def recognise(path: Path) -> list[Log]:
 
 
 def _is_taken(file: LogFile, claimed: set[str], archives: set[Path]) -> bool:
-    """A file, or a member of an archive that was claimed as a whole."""
+    """Whether a file is claimed by name, or as a member of a claimed archive."""
     return file.name in claimed or (file.member is not None and file.path in archives)
 
 
@@ -109,7 +109,7 @@ def _refuse_pickles(path: Path, files: Sequence[LogFile]) -> None:
 
 
 def open_logs(path: Path, logs: Sequence[Log], reading: Reading) -> Run:
-    """The newest run among these logs, read or taken from the cache."""
+    """Return the newest run among these logs, from the cache if possible."""
     chosen, notices = choose(path, logs, reading.run)
     files = sorted({file.path for log in chosen for file in log.files})
     folder = temporary_path()
@@ -133,13 +133,13 @@ def open_logs(path: Path, logs: Sequence[Log], reading: Reading) -> Run:
 
 
 def _name(path: Path, model: str | None) -> str:
-    """What people call a run: its file or folder, but the model if that begins with a time."""
+    """Return the name of a run: its file or folder, or the model if that begins with a time."""
     stem = path.name.split(".")[0] or str(path)
     return model if model and DATED.match(stem) else stem
 
 
 def _cache_key(files: Iterable[Path], logs: Sequence[Log], *options: object) -> str:
-    """The same only for the same files and models, unchanged, read in the same way."""
+    """Return a key that depends on the files, their stamps, the models and the options."""
     parts = [version("forgetmap"), str(FORMAT), repr(options)]
     parts += [f"{path.resolve()}|{stamp_of(path)}" for path in files]
     for log in logs:
@@ -151,7 +151,7 @@ def _cache_key(files: Iterable[Path], logs: Sequence[Log], *options: object) -> 
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a note says the same in every process."""
+    """Whether the text of a note is the same in every process."""
     return isinstance(value, str | int | float | bool | None)
 
 
@@ -180,7 +180,7 @@ def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> 
 def _read(
     path: Path, logs: Sequence[Log], writer: RunWriter, problems: Problems, reading: Reading
 ) -> None:
-    """All samples of all logs; large ones are read by several processes."""
+    """Read all samples; large logs in several processes."""
 
     def show(samples: int) -> None:
         if reading.progress:
@@ -199,11 +199,11 @@ def _read(
 
 
 LOGGING = {"lm-eval": "--log_samples", "lighteval": "--save-details"}
-"""Options by which a harness logs samples, where it does not without."""
+"""Harness -> the option that makes it log samples."""
 HALVES = {
     "bfcl": "keep its folders result/MODEL and score/MODEL side by side, and give either of them."
 }
-"""What belongs together, of harnesses that write verdicts apart from answers."""
+"""Hints for harnesses that write scores and answers to different folders."""
 
 
 def _empty_error(path: Path, logs: Sequence[Log], problems: Problems) -> EmptyInputError:
@@ -216,7 +216,7 @@ def _empty_error(path: Path, logs: Sequence[Log], problems: Problems) -> EmptyIn
 
 
 def _what_is_missing(log: Log) -> str:
-    """How to get results of single items from this harness."""
+    """Return a hint how to get results of single items from this harness."""
     if log.adapter in LOGGING:
         return f"evaluate again with {LOGGING[log.adapter]} of {log.adapter}, and let it finish."
     if log.adapter in HALVES:
@@ -228,7 +228,7 @@ def _what_is_missing(log: Log) -> str:
 
 
 def choose(path: Path, logs: Sequence[Log], run: str | None) -> tuple[list[Log], list[str]]:
-    """One run: of one model, the newest log of each task; and what was left out."""
+    """Return the newest log of each task of one model, and notices about the others."""
     left = [log for log in logs if run is None or log.info.model.name == run]
     left = left or [log for log in logs if run is not None and _answers_to(log, run)]
     if not left:
@@ -254,7 +254,7 @@ def choose(path: Path, logs: Sequence[Log], run: str | None) -> tuple[list[Log],
 
 
 def _newest(path: Path, logs: Sequence[Log]) -> tuple[list[Log], list[str]]:
-    """For each set of tasks the logs of the newest stamp; finished ones before others."""
+    """Return the newest logs of each set of tasks, preferring finished ones, and notices."""
     by_tasks: dict[tuple[str, ...], list[Log]] = defaultdict(list)
     for log in logs:
         by_tasks[(log.adapter, *log.tasks)].append(log)
@@ -275,7 +275,7 @@ def _newest(path: Path, logs: Sequence[Log]) -> tuple[list[Log], list[str]]:
 
 
 def _require_one_folder(path: Path, tasks: Sequence[str], logs: Sequence[Log]) -> None:
-    """Refuse to mix runs that nothing but their folder tells apart; parts of one lie together."""
+    """Refuse undated logs of the same tasks in several folders; parts of a run share a folder."""
     folders = sorted({log.files[0].inside.rpartition("/")[0] for log in logs})
     if len(folders) > 1:
         raise UsageError(
@@ -286,7 +286,7 @@ def _require_one_folder(path: Path, tasks: Sequence[str], logs: Sequence[Log]) -
 
 
 def label(log: Log) -> str:
-    """What to call a log."""
+    """Return a display name of a log."""
     parts = (log.info.model.name, ", ".join(log.tasks[:2]), log.stamp)
     return " ".join(part for part in parts if part) or log.files[0].name
 

@@ -1,4 +1,4 @@
-"""Whether parts that were read apart hold the same results, or the same answers."""
+"""Detection of results and answers that occur in several parts of a log."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from forgetmap.sources.columns import text_digests
 
 Digests = npt.NDArray[np.uint64]
 ResultDigests = Mapping[tuple[str, ...], Digests]
-"""Task, metric and scorer -> numbers of items and repeats; the same for the same ones."""
+"""Task, metric and scorer -> hashes of items and repeats."""
 _MEASURE = ("task", "metric", "scorer")
 _STEP = np.uint64(0x9E3779B97F4A7C15)
-"""Odd, so that no two repeats of an item have the same number."""
+"""Odd, so that all repeats of an item have different hashes."""
 
 
 def result_digests(scores: Path) -> ResultDigests:
-    """The numbers of the results of a part."""
+    """Return the hashes of the results of a part."""
     with pa.OSFile(str(scores)) as source, pa.ipc.open_file(source) as opened:
         table = opened.read_all().select([*KEY, "metric", "scorer"])
     digests = answer_digests(table)
@@ -41,7 +41,7 @@ def result_digests(scores: Path) -> ResultDigests:
 
 
 def answer_digests(table: pa.Table) -> Digests:
-    """A number for each task, item and repeat of a table."""
+    """Return a hash of task, item and repeat for each row."""
     tasks = table["task"].combine_chunks().dictionary_encode()
     of_tasks = text_digests(tasks.dictionary.to_pylist())[np.asarray(tasks.indices)]
     items = text_digests(table["item"].to_pylist())
@@ -51,13 +51,13 @@ def answer_digests(table: pa.Table) -> Digests:
 
 
 def text_row_digests(texts: Path) -> list[int]:
-    """The numbers of the rows of a table of texts, in order."""
+    """Return the hashes of the rows of a table of texts, in order."""
     digests: list[int] = answer_digests(pq.read_table(texts, columns=list(KEY))).tolist()
     return digests
 
 
 def are_apart(parts: Sequence[ResultDigests]) -> bool:
-    """Whether no result stands in two parts; now and then a doubt is a false one."""
+    """Whether no result is in two parts; rarely False because of a hash collision."""
     digests: dict[tuple[str, ...], list[Digests]] = defaultdict(list)
     for part in parts:
         for measure, of_part in part.items():

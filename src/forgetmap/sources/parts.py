@@ -1,8 +1,7 @@
-"""How large logs are shared out among processes: log by log, and a long file of lines by ranges.
+"""Large logs in parts for several processes: log by log, and long files of lines in ranges.
 
-Ranges of one file are about the same tasks, so they are only put together if no result stands in
-two of them; if one does, or anything else is unusual, the logs are read once more, one row after
-the other.
+Ranges of one file are about the same tasks, so they are only combined if no two of them contain the
+same result. Otherwise, and after any error, the logs are read again, row by row.
 """
 
 from __future__ import annotations
@@ -28,29 +27,29 @@ if TYPE_CHECKING:
     from forgetmap.records import RunInfo
 
 MIN_BYTES_FOR_PROCESSES = 256 << 20
-"""Bytes from which on further processes are worth their start."""
+"""Minimum size in bytes for which further processes are started."""
 MIN_BYTES_OF_RANGE = 32 << 20
-"""Bytes of a range that are worth files of their own."""
+"""Minimum size of a range in bytes, because each has its own files."""
 PARTS_PER_PROCESS = 4
-"""Parts that each process should get, so that all end at about the same time.
+"""Number of parts per process, so that all processes finish at about the same time.
 
-A range is that share of what is still to be read: long ones first, which cost less, short ones at
-the end, so that no process waits long for the last.
+The length of a range is this share of the remaining bytes: long ranges first, because they cost
+less per byte, and short ones at the end, so that no process waits long for the last.
 """
 MAX_BYTES_OF_RANGE = 256 << 20
-"""Bytes of a range after which progress should be shown."""
+"""Maximum size of a range in bytes; progress is shown after each range."""
 BYTES_PER_ROW = 14 << 10
-"""Bytes that take as long to pass over as the work on one row."""
-# The rows of a range are read without it: pydantic would take a third of the start of a worker.
+"""Number of bytes that take as long to skip as one row takes to process."""
+# Ranges are read without `info`: importing pydantic takes a third of the start of a worker.
 _NO_INFO = cast("RunInfo", None)
 
 
 @dataclass(frozen=True, slots=True)
 class PartOptions:
-    """What all parts have in common.
+    """Options shared by all parts.
 
     Attributes:
-        folder: where a folder for each part is made.
+        folder: parent of the folders of the parts.
         texts: whether questions, prompts and responses are kept.
         scores: whose verdicts are used; None for those of the log where it stores any.
     """
@@ -61,17 +60,17 @@ class PartOptions:
 
 
 def whole(logs: Sequence[Log], options: PartOptions) -> LogPart:
-    """All logs as one part."""
+    """Return all logs as one part."""
     return _part(options, 0, logs)
 
 
 def share_out(logs: Sequence[Log], options: PartOptions, processes: int | None) -> list[LogPart]:
-    """What can be read apart; nothing where that is not worth it or not possible.
+    """Return parts that can be read independently; empty if there is only one or logs are small.
 
     Args:
-        logs: what is read.
-        options: of all parts.
-        processes: how many read; None is one per core for large logs, and one for others.
+        logs: the logs to read.
+        options: shared by all parts.
+        processes: number of processes; None is one per core for large logs and one for others.
     """
     size = sum(file.size for log in logs for file in log.files)
     is_small = processes is None and size < MIN_BYTES_FOR_PROCESSES
@@ -91,7 +90,7 @@ def share_out(logs: Sequence[Log], options: PartOptions, processes: int | None) 
     ]
     groups = _balance(others, count) if others else []
     parts += [_part(options, logs.index(group[0]), group) for group in groups]
-    if len(parts) < 2:  # nobody to share with
+    if len(parts) < 2:  # nothing to read in parallel
         return []
     return [
         replace(part, folder=options.folder / f"part-{number}") for number, part in enumerate(parts)
@@ -105,17 +104,17 @@ def read_parts(
     processes: int | None,
     show: Callable[[int], object],
 ) -> bool:
-    """Read all parts in several processes, of which this is one.
+    """Read all parts in several processes, including this one.
 
     Args:
-        parts: what is read.
-        writer: takes over what they find, in the order of logs and ranges.
-        problems: where problems are reported.
-        processes: how many read; None is one per core.
-        show: told how many samples there are.
+        parts: the parts to read.
+        writer: receives the results in the order of logs and ranges.
+        problems: receives the problems of all parts.
+        processes: number of processes; None is one per core.
+        show: called with the number of samples read so far.
 
     Returns:
-        False, with nothing written, if ranges must be read one after the other.
+        False, with nothing written, if the logs must be read row by row.
     """
     ordered = sorted(parts, key=attrgetter("place"))
     waiting = deque(part.folder for part in ordered)
@@ -124,7 +123,7 @@ def read_parts(
     def take(result: tuple[WriterSummary, Problems]) -> None:
         finished[result[0].folder] = result
         show(sum(summary.samples for summary, _ in finished.values()))
-        # Written while others still read: at the end only one process would be busy.
+        # Written while other processes still read; at the end only this one would be busy.
         while waiting and waiting[0] in finished:
             writer.append(finished[waiting.popleft()][0])
 
@@ -151,7 +150,7 @@ def read_parts(
 
 
 def _shift_lines(problems: Problems, file: LogFile) -> None:
-    """Count lines from the beginning of the file rather than of the range."""
+    """Make line numbers relative to the file instead of the range."""
     before = file.lines_before()
     problems.kept = [
         replace(problem, line=problem.line + before)
@@ -164,7 +163,7 @@ def _shift_lines(problems: Problems, file: LogFile) -> None:
 def _part(
     options: PartOptions, place: int, logs: Sequence[Log], *, is_range: bool = False
 ) -> LogPart:
-    # With each log its adapter, so that a worker imports no more than it needs.
+    # Each log carries its adapter, so that a worker imports only that one.
     readers = [(adapter(log.adapter), log) for log in logs]
     return LogPart(options.folder / "part", readers, options.texts, options.scores, place, is_range)
 
@@ -174,11 +173,11 @@ def _ranges(log: Log, size: int, count: int) -> list[Log]:
 
     Args:
         log: the log.
-        size: bytes of this log and those after it.
-        count: number of parts that so many bytes are divided into.
+        size: size of this log and all logs after it, in bytes.
+        count: number of parts into which these bytes are divided.
 
     Returns:
-        The log once per range; nothing if it is short or its rows cannot be read apart.
+        One copy of the log per range; empty if it is short or its rows depend on each other.
     """
     split_files = getattr(adapter(log.adapter), "split_files", None)
     files: Sequence[LogFile] = split_files(log) if split_files is not None else ()
@@ -197,11 +196,11 @@ def _ranges(log: Log, size: int, count: int) -> list[Log]:
 
 
 def _bounds(length: int, size: int, count: int) -> list[int]:
-    """Where the ranges of a file begin.
+    """Return the offsets at which the ranges of a file begin.
 
     Args:
-        length: bytes of the file.
-        size: bytes of the file and all that are read after it.
+        length: size of the file in bytes.
+        size: size of this file and all files after it.
         count: see `_ranges`.
     """
     bounds, at = [], 0
@@ -210,14 +209,14 @@ def _bounds(length: int, size: int, count: int) -> list[int]:
         share = (size - at) // count
         at += max(MIN_BYTES_OF_RANGE, min(share, MAX_BYTES_OF_RANGE), 1)
     if len(bounds) > 1 and length - bounds[-1] < MIN_BYTES_OF_RANGE:
-        bounds.pop()  # too short for a range of its own
+        bounds.pop()  # shorter than the minimum
     return bounds
 
 
 def _file_ranges(
     file: LogFile, bounds: Sequence[int], group_of: Callable[[bytes], object] | None
 ) -> Iterator[LogFile]:
-    """Ranges that begin there; lines of one group that stand together fall into one."""
+    """Yield the ranges that begin at these offsets; adjacent lines of a group stay together."""
     if group_of is not None:
         bounds = [0, *(_group_end(file, bound, group_of) for bound in bounds[1:])]
     for start, end in pairwise([*dict.fromkeys(bounds), None]):
@@ -226,7 +225,7 @@ def _file_ranges(
 
 
 def _group_end(file: LogFile, start: int, group_of: Callable[[bytes], object]) -> int:
-    """Where the first line begins that is not of the group of the first line after a byte."""
+    """Return where the group of the first line after this offset ends."""
     first: object = None
     for block in file.range(start, None).blocks():
         for at, end in block.lines():
@@ -238,7 +237,7 @@ def _group_end(file: LogFile, start: int, group_of: Callable[[bytes], object]) -
 
 
 def _are_independent(logs: Sequence[Log]) -> bool:
-    """Whether logs with other tasks are about other results, and lie in files of their own."""
+    """Whether no two sets of tasks overlap, and no two logs share an archive."""
     task_sets = {log.tasks for log in logs}
     tasks = {task for tasks in task_sets for task in tasks}
     archives = [{file.path for file in log.files if file.archive is not None} for log in logs]
@@ -247,13 +246,13 @@ def _are_independent(logs: Sequence[Log]) -> bool:
 
 
 def _balance(logs: Sequence[Log], count: int) -> list[list[Log]]:
-    """Groups of about the same work, no task in two of them, the largest first."""
+    """Group logs by equal amounts of work, largest first; each task is in one group."""
     by_tasks: dict[tuple[str, ...], list[Log]] = defaultdict(list)
     for log in logs:
         by_tasks[log.tasks].append(log)
     works = [(sum(map(_work, same)), same) for same in by_tasks.values()]
     groups: list[tuple[float, list[Log]]] = [(0.0, [])] * min(count, len(works))
-    # What takes longest goes first, to the group that has least to do.
+    # Longest first, each to the group with the least work.
     for work, same in sorted(works, key=itemgetter(0), reverse=True):
         least = min(range(len(groups)), key=lambda index: (groups[index][0], len(groups[index][1])))
         groups[least] = (groups[least][0] + work, groups[least][1] + same)
@@ -261,7 +260,7 @@ def _balance(logs: Sequence[Log], count: int) -> list[list[Log]]:
 
 
 def _work(log: Log) -> float:
-    """How long a log takes, in bytes passed over: short rows take longer than long ones."""
+    """Estimate the work for a log, in bytes to skip: short rows take longer per byte."""
     return sum(
         file.size * (1 + BYTES_PER_ROW * (file.head.count(b"\n") or 1) / max(len(file.head), 1))
         for file in log.files
