@@ -1,9 +1,9 @@
 """One pool of worker processes for reading, scoring, comparing and drawing.
 
-A worker is a fresh interpreter that gets pickled calls through its standard input and answers
-through its standard output. Unlike the pools of the standard library it does not import the main
-module of the caller, so scripts need no guard and notebooks work, and a call that hangs can be
-ended without losing the others.
+A worker is a new interpreter that receives pickled calls on its standard input and sends results
+on its standard output. Unlike the pools of the standard library, it does not import the main
+module of the caller, so scripts need no `__main__` guard and notebooks work; and a call that hangs
+can be ended without affecting the other workers.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ Result = TypeVar("Result")
 Args = TypeVarTuple("Args")
 
 TASKS_AHEAD = 3
-"""Tasks per worker that are read before they are needed, so that no worker waits for one."""
+"""Tasks per worker that are submitted in advance, so that no worker is idle."""
 PREPARE_SECONDS = 120.0
 LATE = 1
-"""Exit code by which `faulthandler` ends a call that took too long."""
+"""Exit code of a process that `faulthandler` ended because a call took too long."""
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 _START = (
     "import sys; sys.path[:] = sys.argv[3:]; "
     "from forgetmap._workers import serve; serve(sys.argv[1], light=sys.argv[2] == 'light')"
 )
 OnMessage = Callable[[Any], object]
-"""Called with what a function sent on its way."""
+"""Callback that receives the values that a function passes to `send`."""
 
 
 def count_cores() -> int:
-    """Processors that this process may use: fewer than the machine has in many a container."""
+    """Return the number of cores that this process may use, which a container may limit."""
     try:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux
@@ -61,10 +61,10 @@ def count_cores() -> int:
 
 
 class WorkerPool:
-    """Processes that are started when they are needed; a context manager.
+    """Worker processes, started when needed; a context manager.
 
     Args:
-        processes: how many at most; None is one per core.
+        processes: maximum number of processes; None for one per core.
         prepare: called once in each process before its first task.
     """
 
@@ -74,7 +74,7 @@ class WorkerPool:
         self.size = count_cores() if processes is None else processes
         self._prepare = prepare
         self._workers: set[WorkerProcess] = set()
-        # Last in, first out: what is done one after the other is done by one process.
+        # Last in, first out: consecutive calls are done by the same process.
         self._free: LifoQueue[WorkerProcess | None] = LifoQueue()
         for _ in range(self.size):
             self._free.put(None)
@@ -92,7 +92,7 @@ class WorkerPool:
         self.close()
 
     def close(self) -> None:
-        """End all processes, whatever they are doing."""
+        """Kill all processes, even during a call."""
         self._is_closed = True
         for worker in list(self._workers):
             worker.kill()
@@ -103,17 +103,17 @@ class WorkerPool:
         *args: *Args,
         seconds: float | None = None,
     ) -> Result:
-        """Call a function of a module in a process that is free; threads may do so at a time.
+        """Call a function in a free process; safe to call from several threads.
 
         Args:
-            function: must be importable by its name, as must all that is in its arguments.
-            args: of it.
-            seconds: how long it may take; the process is ended after that.
+            function: function to call; it must be importable by its name.
+            args: its arguments, which are pickled.
+            seconds: timeout, after which the process is killed; None for no timeout.
 
         Raises:
-            TaskTimeoutError: it took longer.
-            WorkerError: the process ended before it had answered.
-            BaseException: whatever the function raised, with the trace as a note.
+            TaskTimeoutError: the call took longer.
+            WorkerError: the process ended before it returned a result.
+            BaseException: any error of the function, with its traceback as a note.
         """
         worker = self._free.get()
         try:
@@ -127,10 +127,10 @@ class WorkerPool:
             self._free.put(worker)
 
     def map(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        """Results in the order of the tasks; few of either are in memory at a time.
+        """Yield results in the order of the tasks, with few tasks and results in memory at a time.
 
-        A task whose process dies is tried in a second one. A pool of one works in this process.
-        Leaving off before the end closes the pool, so that nobody waits for what is not needed.
+        A task is retried once if its process is killed. A pool of size 1 works in this process.
+        Closing the iterator before its end closes the pool, so that nothing waits for the rest.
         """
         if self.size == 1:
             yield from map(function, tasks)
@@ -145,7 +145,7 @@ class WorkerPool:
             while waiting:
                 yield waiting.popleft().result()
         except BaseException:
-            self.close()  # the threads wait for their tasks else
+            self.close()  # otherwise the threads would wait for their tasks
             raise
         finally:
             threads.shutdown(cancel_futures=True)
@@ -156,14 +156,15 @@ class WorkerPool:
         tasks: Iterable[Task],
         on_result: Callable[[Result], object] | None = None,
     ) -> list[Result]:
-        """Results in the order of the tasks; this process works as well, instead of one other.
+        """Return results in the order of the tasks; this process works as one of the workers.
 
-        It begins at once, while the others start, and each takes the next task when it is free.
+        It starts immediately, while the other processes start up. Whichever process is free takes
+        the next task.
 
         Args:
             function: see `call`.
-            tasks: in the order in which they are begun.
-            on_result: told each result, in this process and thread.
+            tasks: tasks in the order in which they are started.
+            on_result: called with each result, in this thread.
         """
         left, results = deque(enumerate(tasks)), dict[int, Result]()
         told: SimpleQueue[Result] = SimpleQueue()
@@ -193,7 +194,7 @@ class WorkerPool:
                     other.result()
             except BaseException:
                 left.clear()
-                self.close()  # the threads wait for their tasks else
+                self.close()  # otherwise the threads would wait for their tasks
                 raise
         tell()
         return [results[place] for place in range(len(results))]
@@ -209,7 +210,7 @@ class WorkerPool:
         worker = WorkerProcess()
         self._workers.add(worker)
         try:
-            self._require_open()  # else one that another thread closed meanwhile would stay
+            self._require_open()  # another thread may have closed the pool in the meantime
             if self._prepare is not None:
                 worker.call(self._prepare, seconds=PREPARE_SECONDS)
         except BaseException:
@@ -223,18 +224,18 @@ class WorkerPool:
 
 
 class WorkerProcess:
-    """One process that answers one call at a time.
+    """One worker process, for one call at a time.
 
     Args:
-        light: whether it does without pandas, which takes long to import; models may need it.
-        environment: variables that it has beside or instead of ours.
+        light: whether to hide pandas, which is slow to import; models may need it.
+        environment: environment variables to add or replace.
     """
 
     def __init__(self, *, light: bool = True, environment: Mapping[str, str] | None = None) -> None:
-        # For its temporary files: it is ended at any time, and cannot always tidy up itself.
+        # Temporary files of the process, which may be killed before it can remove them.
         self._folder = tempfile.mkdtemp(prefix="forgetmap-worker-")
         path = [entry for entry in sys.path if isinstance(entry, str)]
-        # What libraries print or warn of is nothing to the user; errors come back as exceptions.
+        # Output and warnings of libraries are dropped; errors are returned as exceptions.
         try:
             self._process = subprocess.Popen(  # noqa: S603  # this Python and this module
                 [
@@ -255,19 +256,19 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """Number of the process."""
+        """Process id."""
         return self._process.pid
 
     def is_alive(self) -> bool:
-        """Whether it can be called."""
+        """Return whether the process is running."""
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """End it, whatever it is doing; close its pipes and remove its files."""
+        """Kill the process, close its pipes and remove its temporary files."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
-            with suppress(OSError):  # what was not yet sent
+            with suppress(OSError):  # unsent data
                 if pipe is not None:
                     pipe.close()
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -279,7 +280,7 @@ class WorkerProcess:
         seconds: float | None = None,
         on_message: OnMessage | None = None,
     ) -> Result:
-        """See `WorkerPool.call`; `on_message` is told what the function sends on its way."""
+        """Call a function, see `WorkerPool.call`; `on_message` receives values that it sends."""
         message = pickle.dumps((function, args, seconds))
         is_answered = False
         try:
@@ -288,7 +289,7 @@ class WorkerProcess:
         except (OSError, ValueError, EOFError, pickle.UnpicklingError):
             raise self._failure(seconds) from None
         finally:
-            if not is_answered:  # a late answer must not be taken for that of the next call
+            if not is_answered:  # a late result must not be read as that of the next call
                 self.kill()
         if has_failed:
             raise answer
@@ -320,13 +321,13 @@ class WorkerProcess:
 
 
 def call_apart(function: Callable[[*Args], Result], *args: *Args) -> Result:
-    """Call a function in a process of its own, whose memory is free again afterwards."""
+    """Call a function in a process of its own, so that its memory is freed afterwards."""
     with WorkerPool(1) as pool:
         return pool.call(function, *args)
 
 
 class _NoPandas:
-    """At its first array pyarrow imports pandas where it can, which takes longer than our start."""
+    """Import hook that hides pandas, which pyarrow would import at its first array."""
 
     @staticmethod
     def find_spec(name: str, *_: object) -> None:
@@ -335,24 +336,24 @@ class _NoPandas:
 
 
 _callers: list[IO[bytes]] = []
-"""Of a worker: where its answers go."""
+"""Stream to the caller, in a worker; empty elsewhere."""
 
 
 def send(value: object) -> None:
-    """Send a value to the caller while a call goes on; nothing where this is no worker."""
+    """Send a value to the caller during a call; do nothing outside a worker."""
     for answers in _callers:
         answers.write(pickle.dumps((None, value)))
         answers.flush()
 
 
 def serve(folder: str, *, light: bool = True) -> None:
-    """What a worker does until its caller is no more.
+    """Run a worker: execute calls until the caller ends.
 
     Args:
-        folder: of its temporary files.
-        light: whether it does without pandas.
+        folder: folder of its temporary files, removed at the end.
+        light: whether to hide pandas.
     """
-    # Ctrl-C reaches the whole group: the caller decides what becomes of its workers.
+    # Ctrl-C reaches the whole process group; the caller decides when its workers end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if light:
         sys.meta_path.insert(0, _NoPandas)
@@ -360,7 +361,7 @@ def serve(folder: str, *, light: bool = True) -> None:
     _callers.append(answers)
     with Path(os.devnull).open("rb") as nothing:
         os.dup2(nothing.fileno(), 0)
-    os.dup2(2, 1)  # what a library prints must not get between the answers
+    os.dup2(2, 1)  # output of libraries must not mix with the results
     messages: SimpleQueue[bytes] = SimpleQueue()
     Thread(target=_receive, args=(calls, messages, folder), daemon=True).start()
     while True:
@@ -369,7 +370,7 @@ def serve(folder: str, *, light: bool = True) -> None:
 
 
 def _receive(calls: IO[bytes], messages: SimpleQueue[bytes], folder: str) -> None:
-    """Take messages in a thread of its own, so that a worker ends with its caller at any time."""
+    """Receive messages in a separate thread, so that the worker ends as soon as its caller."""
     try:
         while True:
             messages.put(pickle.load(calls))  # noqa: S301  # our caller
@@ -379,11 +380,11 @@ def _receive(calls: IO[bytes], messages: SimpleQueue[bytes], folder: str) -> Non
 
 
 def _answer(message: bytes) -> bytes:
-    """Whether the call failed, and what it returned or raised."""
+    """Execute a call; return whether it failed, and its result or error, as a message."""
     try:
         function, args, seconds = pickle.loads(message)  # noqa: S301  # our caller
         if seconds is not None:
-            # Needs no lock of Python, so it also ends a huge power that never lets go of it.
+            # Needs no interpreter lock, so it also ends computations that never release it.
             faulthandler.dump_traceback_later(seconds, exit=True)
         try:
             result = function(*args)
@@ -395,7 +396,7 @@ def _answer(message: bytes) -> bytes:
 
 
 def _portable(error: BaseException) -> bytes:
-    """An error as a message; one that cannot be pickled keeps its words only."""
+    """Pickle an error as a message; only its text if it cannot be pickled."""
     error.add_note("".join(traceback.format_exception(error)).rstrip())
     try:
         message = pickle.dumps((True, error))

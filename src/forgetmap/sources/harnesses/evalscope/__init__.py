@@ -1,1 +1,1 @@
-"""Logs of EvalScope."""
+"""Adapter for the logs of EvalScope."""

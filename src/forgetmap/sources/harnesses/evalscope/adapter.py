@@ -1,9 +1,9 @@
-"""EvalScope: one line per reviewed answer, in the order the answers came.
+"""Adapter for logs of EvalScope: one line per reviewed answer, in the order of the answers.
 
     1.x    {"index", "target", "messages" or "input", "sample_score": {"score": {"value": {...}}}}
-    0.x    the answer of the model as it came, with {"raw_input", "choices": [{"review": ...}]}
+    0.x    the raw answer of the model with {"raw_input", "choices": [{"review": ...}]}
 
-`index` is a place after shuffling and limiting: what makes an item the same is what was asked.
+`index` is the position after shuffling and limiting, so items are identified by their question.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _STAMP = re.compile(r"(?<!\d)\d{8}_\d{6}(?!\d)")
 
 
 class EvalScope:
-    """Reviews of EvalScope, with its predictions and reports where they lie beside them."""
+    """Reviews of EvalScope, with the predictions and reports of the same run if present."""
 
     name = "evalscope"
     preferred: Sequence[str] = (
@@ -62,7 +62,7 @@ class EvalScope:
     )  # fmt: skip
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """One log per file of reviews."""
+        """Return one log per file of reviews."""
         reports = [file for file in files if file.peek.has(*REPORT)]
         predicted = [f for f in files if f.peek.has(*PREDICTED) or f.peek.has(*PREDICTED_0X)]
         reviewed = [f for f in files if f.peek.has(*REVIEWED) or f.peek.has(*REVIEWED_0X)]
@@ -70,7 +70,7 @@ class EvalScope:
         return [_log(file, predicted, reports) for file in reviewed]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per review; in 0.x one per answer of a review."""
+        """Yield one sample per review; in 0.x one per answer of a review."""
         file = log.files[0]
         if log.notes["is_0x"]:
             for line, row in rows(file, problems):
@@ -89,7 +89,7 @@ class EvalScope:
     def read_columns(
         self, log: Log, problems: Problems, *, texts: bool
     ) -> Iterator[Sample | SampleColumns]:
-        """The same, common reviews as columns, where no item has several."""
+        """Yield the same samples as `read`; common reviews as columns if there are no repeats."""
         file = log.files[0]
         is_usual = not log.notes["is_0x"] and is_lines(file)
         if not is_usual or has_repeats(raw for _, raw in file.lines()):
@@ -110,7 +110,7 @@ class EvalScope:
         problems.totals += _totals(log)
 
     def split_files(self, log: Log) -> Sequence[LogFile]:
-        """The reviews, unless there are repeats, or predictions to be read with each part."""
+        """Return the file of reviews, unless it has repeats or predictions, or is of 0.x."""
         file = log.files[0]
         if log.notes["is_0x"] or not is_lines(file) or has_repeats(file.head.split(b"\n")):
             return ()
@@ -119,7 +119,7 @@ class EvalScope:
 
 
 def _log(file: LogFile, predicted: Sequence[LogFile], reports: Sequence[LogFile]) -> Log:
-    """The predictions of a file of reviews bear its name, in a folder beside of the same run."""
+    """Return the log of a file of reviews; its predictions have the same name in the same run."""
     inside = PurePosixPath(file.inside)
     is_0x = not file.peek.has(*REVIEWED)
     own = [
@@ -148,7 +148,7 @@ def _log(file: LogFile, predicted: Sequence[LogFile], reports: Sequence[LogFile]
 
 
 def _totals(log: Log) -> Iterator[StatedTotal]:
-    """Means in the reports that belong to a file of reviews: those of its subset."""
+    """Yield the means that reports state for the subset of a file of reviews."""
     task = log.tasks[0]
     for file in log.files[1:]:
         report = small_document(file) if file.peek.has(*REPORT) else {}
@@ -168,7 +168,7 @@ def _is_about(report: LogFile, task: str) -> bool:
 
 
 def _model(file: LogFile, predicted: Sequence[LogFile], reports: Sequence[LogFile]) -> str | None:
-    """The model as answers, predictions or reports name it, else the folder of the reviews."""
+    """Return the model named in reviews, predictions or reports, else the folder's name."""
     first = file.peek.first
     messages = map(as_mapping, as_list(first.get("messages")))
     names = [as_text(first.get("model")), *(as_text(m.get("model")) for m in messages)]
@@ -181,7 +181,7 @@ def _model(file: LogFile, predicted: Sequence[LogFile], reports: Sequence[LogFil
 
 
 def _main_metric(first: Mapping[str, Any]) -> str | None:
-    """What EvalScope itself takes: the metric it names, else the first one."""
+    """Return the main metric of EvalScope: the one that it names, else the first."""
     score = as_mapping(as_mapping(first.get("sample_score")).get("score"))
     name = as_text(score.get("main_score_name"))
     return name or next(iter(as_mapping(score.get("value"))), None)
@@ -196,7 +196,7 @@ def _stamp(file: LogFile) -> str | None:
 
 
 def _failed(log: Log, problems: Problems) -> dict[int | None, str]:
-    """Which requests failed, by place; their empty answers were scored all the same."""
+    """Return the errors of failed requests by index; EvalScope scores their empty answers."""
     errors: dict[int | None, str] = {}
     for file in log.files[1:]:
         if file.peek.has(*PREDICTED):

@@ -1,4 +1,4 @@
-"""The reviews of EvalScope 0.x, row by row: one sample for each answer of a review."""
+"""Reader for reviews of EvalScope 0.x: one sample for each answer of a review."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from forgetmap.sources.fields import as_count, as_list, as_mapping, as_text, rep
 from forgetmap.sources.harnesses.evalscope.reviews import message_text
 from forgetmap.sources.harnesses.evalscope.templates import LETTERS
 
-# Names of 0.x that mean the same as one of 1.x.
+# Metrics of 0.x with their names in 1.x.
 SAME_METRIC = {"AverageAccuracy": "acc", "WeightedAverageAccuracy": "acc", "Pass@1": "acc"}
 
 
 def samples_0x(
     row: Mapping[str, Any], log: Log, line: int, problems: Problems, *, texts: bool
 ) -> Iterator[Sample]:
-    """The samples of a row."""
+    """Yield the samples of a row."""
     file, choices = log.files[0], as_list(row.get("choices"))
     raw = as_mapping(row.get("raw_input"))
     if not raw or not choices:
@@ -54,12 +54,12 @@ def samples_0x(
 
 
 def _digest(raw: Mapping[str, Any]) -> str:
-    """Versions before 0.8 log no place; the row itself tells items apart."""
+    """Return a hash of the item, for versions before 0.8, which log no index."""
     return blake2b(json.dumps(raw, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 def _scores_0x(result: object, metrics: Sequence[object]) -> list[Score]:
-    """A bare value under the first metric that is named, or several by name; lists are none."""
+    """Return scores from a mapping, or from a number, which belongs to the first metric."""
     if isinstance(result, dict):
         return [
             Score(replace_surrogates(name), number(value))
@@ -73,7 +73,7 @@ def _scores_0x(result: object, metrics: Sequence[object]) -> list[Score]:
 
 
 def _add_item_0x(sample: Sample, raw: Mapping[str, Any]) -> None:
-    """The row of the data set; some have their options under their letters."""
+    """Set question, options and right answer; some data sets store options by letter."""
     item = as_item(raw)
     sample.question, sample.options = item.question, item.options
     sample.gold = (sample.gold or item.gold) if item.has_gold else None

@@ -1,7 +1,7 @@
-"""The common reviews of EvalScope 1.x as cells of columns.
+"""Fast reading of the common reviews of EvalScope 1.x, as columns.
 
-A review is plain if its conversation is made of texts, with a question, and every score is a number
-that may be used. Any other is left to `reviews`, which reads every row and gives the same samples.
+A review is plain if its messages are texts, one of them the question, and every score is a usable
+number. All others go to `reviews`, which can read every row and returns the same samples.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Reviewed(msgspec.Struct, gc=False):
 
 
 class _Review(msgspec.Struct, gc=False):
-    """A row of the common form: a conversation of texts, one of them the question."""
+    """A row of the common form."""
 
     index: Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
     messages: list[_Message]
@@ -76,7 +76,7 @@ COLUMNS = {False: _NAMES, True: (*_NAMES, "prompt", "response")}
 def plain_review(
     row: _Review, *, task: str, failed: Mapping[int | None, str], texts: bool
 ) -> PlainRow | None:
-    """The cells of a review as `_sample` would give them; None where that has more to say."""
+    """Return the cells of a review; None if it is not plain and `reviews` must read it."""
     score, messages = row.sample_score.score, row.messages
     item = _typed_id(row)
     values = tuple(map(float, score.value.values()))
@@ -111,7 +111,7 @@ def plain_review(
 
 
 def has_repeats(rows: Iterable[bytes | msgspec.Raw]) -> bool:
-    """Whether an item has several reviews, which are numbered by their places in all of them."""
+    """Return whether an item has several reviews; numbering repeats requires all of them."""
     known: set[str | None] = set()
     for item in map(_raw_id, rows):
         if item in known:
@@ -134,7 +134,7 @@ def _raw_id(raw: bytes | msgspec.Raw) -> str | None:
 
 
 def _typed_id(row: _Review | _ReviewIds) -> str | None:
-    """The same as `item_id`."""
+    """Return the same as `item_id`."""
     for own in (row.sample_score.group_id, row.sample_score.sample_id, row.index):
         if own is not None and own != "":
             return str(own)

@@ -1,4 +1,4 @@
-"""The reviews of EvalScope 1.x, row by row."""
+"""Reader for reviews of EvalScope 1.x."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from forgetmap.sources.fields import (
 )
 from forgetmap.sources.harnesses.evalscope.templates import split_question
 
-# Statuses of a score that may be used; others mean that there is none, not that it is 0.
+# Statuses of usable scores; others mean that there is no score, not that it is 0.
 USABLE = ("success", "fallback", "degraded")
 _USER = "**User**: \n"
 
 
 def numbered(answers: Sequence[tuple[int, Sample]]) -> Iterator[Sample]:
-    """Answers to one item, repeats in the order of their places and not of their lines."""
+    """Number the answers to one item as repeats in the order of their indexes, not of lines."""
     groups = sorted({group for group, _ in answers})
     for group, sample in answers:
         if sample.repeat is None:
@@ -33,7 +33,7 @@ def numbered(answers: Sequence[tuple[int, Sample]]) -> Iterator[Sample]:
 
 
 def item_id(row: Mapping[str, Any]) -> str | None:
-    """The group of repeated answers, else the place."""
+    """Return the id of an item: that of the group of its repeats, else its own, else the index."""
     score = as_mapping(row.get("sample_score"))
     ids = (score.get("group_id"), score.get("sample_id"), row.get("index"))
     return next(filter(None, map(as_text, ids)), None)
@@ -48,7 +48,7 @@ def placed_samples(
     *,
     texts: bool,
 ) -> Iterator[tuple[int, Sample]]:
-    """The sample of a review and its place."""
+    """Yield the index and the sample of a review, if it is usable."""
     sample = _sample(row, log, line, problems, texts=texts)
     if sample is None:
         return
@@ -96,7 +96,7 @@ def _sample(
 def _add_turns(
     sample: Sample, row: Mapping[str, Any], target: str | None, *, texts: bool
 ) -> str | None:
-    """Add what the conversation says; returns what was asked."""
+    """Add question, tokens and texts of the conversation; return the question."""
     messages = [as_mapping(message) for message in as_list(row.get("messages"))]
     question, answers = _turns(messages, row.get("input"))
     _add_item(sample, question, target)
@@ -112,14 +112,14 @@ def _add_turns(
 
 
 def _task(about: Mapping[str, Any], log: Log) -> str:
-    """A collection holds items of many data sets and says of each where it is from."""
+    """Return the data set of an item of a collection, which mixes data sets; else the task."""
     collected = as_mapping(as_mapping(about.get("sample_metadata")).get("collection_info"))
     names = (as_text(collected.get("dataset_name")), as_text(collected.get("subset_name")))
     return "_".join(filter(None, names)) or log.tasks[0]
 
 
 def _scores(score: Mapping[str, Any], log: Log, line: int, problems: Problems) -> list[Score]:
-    """Every scalar; no value where the status says that there is none."""
+    """Return every scalar score, without its value if the status is not usable."""
     values, status = as_mapping(score.get("value")), as_text(score.get("status"))
     usable = status is None or status in USABLE
     main = as_text(score.get("main_score_name")) or log.notes["main_metric"]
@@ -145,7 +145,7 @@ def _fail(sample: Sample, error: str) -> None:
 def _turns(
     messages: Sequence[Mapping[str, Any]], rendered: object
 ) -> tuple[str | None, Sequence[Mapping[str, Any]]]:
-    """What was asked first, and the answers at the end; before 1.5 the input is one text."""
+    """Return the first question and the answers at the end; before 1.5 the input is one text."""
     questions = [message_text(message) for message in messages if message.get("role") == "user"]
     count = count_last_answers([message.get("role") for message in messages])
     answers = messages[len(messages) - count :]
@@ -156,7 +156,7 @@ def _turns(
 
 
 def count_last_answers(roles: Sequence[object]) -> int:
-    """How many of the last messages are answers."""
+    """Return how many messages at the end are answers."""
     count = 0
     while count < len(roles) and roles[-1 - count] == "assistant":
         count += 1
@@ -164,7 +164,7 @@ def count_last_answers(roles: Sequence[object]) -> int:
 
 
 def message_text(message: Mapping[str, Any]) -> str | None:
-    """The text of a message, also if it is made of parts."""
+    """Return the text of a message, also if its content is a list of parts."""
     content = message.get("content")
     if not isinstance(content, list):
         return as_text(content)
@@ -174,7 +174,7 @@ def message_text(message: Mapping[str, Any]) -> str | None:
 
 
 def _prompt(messages: Sequence[Mapping[str, Any]]) -> str | None:
-    """The messages without their ids, which are drawn anew in every run."""
+    """Return the messages as JSON without their ids, which differ in every run."""
     return as_json_text([{name: m.get(name) for name in ("role", "content")} for m in messages])
 
 

@@ -1,10 +1,10 @@
-"""Words that EvalScope puts around a question, and the options below it."""
+"""Prompt templates of EvalScope: extraction of the question and of the options below it."""
 
 from __future__ import annotations
 
 import re
 
-# Words of the templates around a question. What is asked begins after the last beginning ...
+# Template texts around a question, which begins after the last match of these patterns ...
 _PATTERNS = {
     "Answer the following": r"Answer the following multiple choice question[^\n]*\n\n"
     r"(?:Question:\n)?",
@@ -18,7 +18,7 @@ _PATTERNS = {
     "# Your Task\n": r"^# Your Task\n\n---\n",
 }
 BEGINNINGS = [(words, re.compile(text, re.MULTILINE)) for words, text in _PATTERNS.items()]
-"""Patterns, each with words that stand in every text it fits."""
+"""Patterns, each with words that every matching text contains."""
 # ... and ends before one of these.
 ENDINGS = (
     "\nPlease reason step by step",
@@ -30,11 +30,11 @@ ENDINGS = (
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _MARKS = [f"\n{letter}) " for letter in LETTERS]
 _TARGETS = [frozenset({*LETTERS[:count], ",", " "}) for count in range(len(LETTERS) + 1)]
-"""Characters of the target of a question with so many options."""
+"""Characters that the target may have, by the number of options."""
 
 
 def split_question(query: str, target: str | None) -> tuple[str, list[str]]:
-    """The question and its options; none where the target is no letter of them."""
+    """Return question and options; no options if the target is not one of their letters."""
     question, options = _without_template(query)
     if options and target and _TARGETS[len(options)].issuperset(target):
         return question, options
@@ -42,7 +42,7 @@ def split_question(query: str, target: str | None) -> tuple[str, list[str]]:
 
 
 def _without_template(text: str) -> tuple[str, list[str]]:
-    """The bare question and its options, `A) ...` and so on at the end."""
+    """Return the question and its options, which are listed as `A) ...` at the end."""
     start = text.rfind(_MARKS[0])
     if start < 0:
         return _within(text), []
@@ -57,9 +57,9 @@ def _without_template(text: str) -> tuple[str, list[str]]:
 
 
 def _within(text: str) -> str:
-    """What is asked, without the words of the template around it."""
+    """Return the question without the text of the template around it."""
     bare = text.strip()
-    if "\n" not in bare:  # around it there is a line at least
+    if "\n" not in bare:  # templates add at least one line
         return bare
     likely = [pattern for words, pattern in BEGINNINGS if words in text]
     start = max((match.end() for pattern in likely for match in pattern.finditer(text)), default=0)

@@ -1,1 +1,1 @@
-"""Logs of lm-evaluation-harness, from its first versions on."""
+"""Adapters for the logs of lm-evaluation-harness 0.3 and later."""

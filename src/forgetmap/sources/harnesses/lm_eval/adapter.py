@@ -1,7 +1,7 @@
-"""The adapter of lm-evaluation-harness from 0.4.0 on: which files are its logs, and of which task.
+"""Adapter for logs of lm-evaluation-harness 0.4 and 0.5: finds the files of each task.
 
-0.4.0 to 0.4.2 write one array with raw lists; 0.4.3 to 0.4.6 lines without the filter's name; from
-0.4.7 on rows name filter and metrics; 0.5 adds the scores of each repeat.
+Versions 0.4.0 to 0.4.2 write one JSON array; 0.4.3 to 0.4.6 write JSON lines without the name of
+the filter; from 0.4.7 on, rows name their filter and metrics; 0.5 adds the scores of each repeat.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class LmEval:
     preferred: Sequence[str] = ("acc", "exact_match/strict-match", "prompt_level_strict_acc")
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """Files whose rows hold a document, its requests and the responses."""
+        """Return one log per task, from files whose rows hold a document with its responses."""
         samples = [file for file in files if _is_samples(file)]
         if not samples:
             return []
-        # Here, because a process that reads a range needs neither these names nor pydantic.
+        # Imported here: workers that read ranges do not need it, nor pydantic.
         from forgetmap.sources.harnesses.lm_eval.results import find_results, find_samples_info
 
         results = find_results(files)
@@ -59,7 +59,7 @@ class LmEval:
         return [_log(labels[key], group) for key, group in groups.items()]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per row, and more where metrics choose differently or repeats are scored."""
+        """Yield a sample per row; more if metrics choose differently or repeats are scored."""
         files = [file for file in log.files if _is_samples(file)]
         reader = RowReader(log.tasks[0], _nameless(log, files), problems, texts=texts)
         for file in files:
@@ -69,7 +69,7 @@ class LmEval:
     def read_columns(
         self, log: Log, problems: Problems, *, texts: bool
     ) -> Iterator[Sample | SampleColumns]:
-        """The same, common rows as columns."""
+        """Yield the same samples as `read`, with common rows as columns."""
         files = [file for file in log.files if _is_samples(file)]
         task = log.tasks[0]
         reader = RowReader(task, _nameless(log, files), problems, texts=texts)
@@ -82,19 +82,19 @@ class LmEval:
         problems.totals += log.notes["totals"]
 
     def split_files(self, log: Log) -> Sequence[LogFile]:
-        """Files whose rows can be read without those before them; none if a filter is unnamed."""
+        """Return the files that can be read in ranges; none if rows do not name their filter."""
         files = [file for file in log.files if _is_samples(file)]
         named = all("filter" in file.peek.keys and is_lines(file) for file in files)
         return files if named else ()
 
 
 def _is_samples(file: LogFile) -> bool:
-    """Whether the first row is one of lm-eval."""
+    """Return whether the first rows have the fields of lm-eval."""
     return file.peek.has("doc_id") and len(ROW_FIELDS & file.peek.keys) >= MIN_ROW_FIELDS
 
 
 def _kind(file: LogFile) -> tuple[object, ...]:
-    """What the parts of one task have in common when their names say nothing."""
+    """Return the document's fields and the metrics, which identify a task if names do not."""
     doc = file.peek.first.get("doc")
     fields = tuple(sorted(doc)) if isinstance(doc, Mapping) else ()
     return fields, tuple(sorted(metric_names(file.peek.first)))
@@ -126,9 +126,9 @@ def _format(file: LogFile) -> str:
 
 
 def _main_measure(file: LogFile) -> tuple[str, str] | None:
-    """The first metric that says right or wrong, else the first one; and the first filter.
+    """Return the main metric (accuracy or exact match, else the first one) and the first filter.
 
-    Known only as long as the rows are in the harness's order.
+    Returns None if the rows do not name a filter or are not in the order of the harness.
     """
     first = file.peek.first
     ids = [int(digits) for digits in _LINE_ID.findall(file.head)]
@@ -142,7 +142,7 @@ def _main_measure(file: LogFile) -> tuple[str, str] | None:
 
 
 def _nameless(log: Log, files: Sequence[LogFile]) -> Filters | None:
-    """Who names the filters of rows that do not; None if all files do."""
+    """Return the filters of rows that do not name theirs; None if the rows of all files do."""
     if all("filter" in file.peek.keys for file in files):
         return None
     return Filters(parsed_rows(files), log.notes.get("filters", ()))

@@ -1,8 +1,8 @@
-"""lm-eval 0.4.0 to 0.4.6 logs a row per document and filter, but not which filter it was.
+"""Filter names for lm-eval 0.4.0 to 0.4.6, whose rows do not name their filter.
 
-Filters come one after the other, so the k-th row of a document is that of the k-th filter. Where
-rows were put in another order, a strict filter is known by what it extracts: nothing, or what
-stands behind the words that announce an answer.
+Rows are written filter by filter, so the k-th row of a document belongs to the k-th filter. If the
+rows were reordered, a strict filter is recognised by what it extracts: nothing, or the text after
+words such as "answer is".
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any
 
 Row = Mapping[str, Any]
 INVALID = "[invalid]"
-"""What lm-eval's extraction gives where it finds nothing."""
+"""Result of lm-eval's extraction if there is no match."""
 ANNOUNCED = ("#### ", "answer is ")
 MAX_BLOCKS = 64
-"""Filters times processes: so often may the ids of rows in the harness's order start anew."""
+"""Maximum number of times that ids restart in the order of the harness: filters x processes."""
 
 
 class Filters:
-    """Names the filter of each row, asked in the order of the rows.
+    """Names of the filters of rows, which are looked up in the order of the rows.
 
     Args:
         rows: all rows of the task.
-        named: names of its filters in order, where they are known.
+        names: names of its filters in order; empty if unknown.
     """
 
     def __init__(self, rows: Iterable[Row], names: Sequence[str]) -> None:
@@ -46,20 +46,20 @@ class Filters:
         self._counts: dict[bytes, int] = defaultdict(int)
 
     def name(self, row: Row) -> str:
-        """The filter of the next row of this document."""
+        """Return the filter of the next row of this document."""
         key = _identity(row)
         index = self._counts[key]
         self._counts[key] += 1
         order = self._orders.get(key, ())
         index = order[index] if index < len(order) else index
-        # A row more than there are filters is a second result, to be reported as such.
+        # More rows than filters: gets the last name, so that it is reported as a duplicate.
         return self._names[min(index, len(self._names) - 1)]
 
 
 def _usual(counts: Iterable[int], *, anew: bool) -> int:
-    """How many rows most documents have; one that was doubled by accident does not matter.
+    """Return the most common number of rows per document, so that single duplicates are ignored.
 
-    Where as many documents have more, these are filters only if ids start anew after the first.
+    Of equally common numbers, the larger one is taken only if ids restart, as they do per filter.
     """
     often = Counter(counts)
     return max(often, key=lambda count: (often[count], count if anew else -count), default=1)
@@ -72,7 +72,7 @@ def _names(names: Sequence[str], count: int) -> Sequence[str]:
 
 
 def _order(loose: Sequence[bool], *, strict_last: bool) -> list[int]:
-    """Which filter each of two rows belongs to."""
+    """Return the index of the filter of each row of a document."""
     if len(set(loose)) == 1:
         return list(range(len(loose)))
     return [int(is_loose != strict_last) for is_loose in loose]
@@ -94,6 +94,6 @@ def _first(value: object) -> object:
 
 
 def _identity(row: Row) -> bytes:
-    """What the rows of one document share."""
+    """Return a key that the rows of one document share."""
     content = repr((row.get("doc_id"), row.get("doc"))).encode("utf-8", "surrogatepass")
     return blake2b(content, digest_size=16).digest()

@@ -1,7 +1,7 @@
-"""lm-evaluation-harness 0.3: `*_write_out_info.json`, one row per document with its prompts.
+"""Adapter for lm-evaluation-harness 0.3: `*_write_out_info.json` with the prompts of documents.
 
-The document itself is not written, so what was asked is taken from the prompts: behind the last
-blank line, where the examples end.
+The document itself is not logged, so the question is taken from the prompts: the text after the
+last blank line, where the examples end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class LmEvalLegacy:
     preferred: Sequence[str] = ("acc", "em", "exact_match", "bleu_acc", "bleurt_acc")
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
-        """Arrays whose rows hold the prompts and logits of a document."""
+        """Return one log per task, from files whose rows hold the prompts of a document."""
         samples = [file for file in files if _is_samples(file)]
         results = find_results(files) if samples else []
         groups: dict[tuple[object, ...], list[LogFile]] = defaultdict(list)
@@ -40,7 +40,7 @@ class LmEvalLegacy:
         return [_log(group, results) for group in groups.values()]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
-        """One sample per document."""
+        """Yield one sample per document."""
         for file in filter(_is_samples, log.files):
             for line, row in rows(file, problems):
                 sample = _sample(log.tasks[0], row, file, line, problems)
@@ -57,7 +57,7 @@ def _is_samples(file: LogFile) -> bool:
 
 
 def _group(file: LogFile) -> tuple[object, ...]:
-    """Folder and task; parts of a task whose names say nothing have the same fields."""
+    """Return folder and task; the fields instead of the task if the file name has none."""
     folder, _, name = file.inside.rpartition("/")
     if _SUFFIX.search(name):
         return folder, _SUFFIX.sub("", name)
@@ -99,7 +99,7 @@ def _sample(
 
 
 def _numbered(row: Mapping[str, Any], kind: str) -> list[Any]:
-    """`prompt_0`, `prompt_1`, ... in order."""
+    """Return the values of `prompt_0`, `prompt_1`, ... (or `logit_0`, ...) in order."""
     values: list[Any] = []
     while f"{kind}_{len(values)}" in row:
         values.append(row[f"{kind}_{len(values)}"])
@@ -107,7 +107,7 @@ def _numbered(row: Mapping[str, Any], kind: str) -> list[Any]:
 
 
 def _scores(row: Mapping[str, Any]) -> list[Score]:
-    """Metrics are written as texts; those that are no numbers, such as pairs, are no scores."""
+    """Return the metrics, which are logged as texts, except those that are not numbers."""
     names = [n for n in row if n not in ("doc_id", "truth") and not _NUMBERED.fullmatch(n)]
     return [
         Score(name, number(row[name]))
@@ -119,7 +119,7 @@ def _scores(row: Mapping[str, Any]) -> list[Score]:
 
 
 def question_and_options(prompts: Sequence[str]) -> tuple[str, list[str] | None]:
-    """The bare question and the options, from the prompts of all requests of a document."""
+    """Return question and options from the prompts of all requests of a document."""
     last = [prompt.rstrip().rpartition("\n\n")[2] for prompt in prompts]
     if len(set(last)) == 1:
         return _bare(last[0]), None
@@ -135,7 +135,7 @@ def question_and_options(prompts: Sequence[str]) -> tuple[str, list[str] | None]
 
 
 def _shared(texts: Sequence[str]) -> str:
-    """What all texts begin with."""
+    """Return the common prefix of all texts."""
     low, high = min(texts), max(texts)
     return next(
         (low[:n] for n, pair in enumerate(zip(low, high, strict=False)) if len({*pair}) > 1), low
@@ -143,7 +143,7 @@ def _shared(texts: Sequence[str]) -> str:
 
 
 def _bare(text: str) -> str:
-    """Without the words around a question."""
+    """Return a question without "Question:" before it and "Answer:" after it."""
     bare = _BEFORE_QUESTION.sub("", text)
     matches = list(_BEFORE_ANSWER.finditer(bare))
     if matches and matches[-1].end() == len(bare.rstrip()):
@@ -152,7 +152,7 @@ def _bare(text: str) -> str:
 
 
 def _answer(sample: Sample, row: Mapping[str, Any], options: list[str] | None) -> None:
-    """The right answer, and the chosen one where every option has its likelihood."""
+    """Set the right answer, and the chosen option if every option has a log-likelihood."""
     truth = row.get("truth")
     logits = [
         number(value[0] if isinstance(value, list) and value else value)
@@ -174,7 +174,7 @@ def _answer(sample: Sample, row: Mapping[str, Any], options: list[str] | None) -
 
 
 def _choose(sample: Sample, logits: Sequence[float], options: Sequence[str]) -> None:
-    """The most likely option, unless `acc` contradicts."""
+    """Set the most likely option as the choice, unless `acc` contradicts it."""
     if len(logits) != len(options):
         return
     index = logits.index(max(logits))

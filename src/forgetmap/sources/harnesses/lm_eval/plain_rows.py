@@ -1,9 +1,9 @@
-"""The common rows of lm-eval from 0.4.7 on, many at a time.
+"""Fast reading of the common rows of lm-eval 0.4.7 and later, as columns.
 
-A row is plain if it names its filter and metrics, has a number for each metric, and either weighs
-the options of its document by log-likelihood or has one generated answer without options. Its
-fields are decoded by type, which passes over all others, and rows of a block are worked on column
-by column. Any other row is left to `RowReader`, which reads every row, and gives the same samples.
+A row is plain if it names its filter and metrics, has a number for each metric, and either has the
+log-likelihoods of its document's options or a generated answer without options. Only the fields
+needed are decoded, by type, and rows are processed column by column. All other rows go to
+`RowReader`, which can read every row and returns the same samples.
 """
 
 from __future__ import annotations
@@ -53,13 +53,14 @@ class _Line(msgspec.Struct, gc=False):
     """A line of a file.
 
     Attributes:
-        number: of the line.
-        offset: where it stands in the file.
-        size: its bytes.
-        raw: these bytes, unless they can be read again where its fields turn out to be unusual.
-        row: its fields, if it may be plain.
-        prompt: of the first request, if texts are kept.
-        is_label: whether the last continuation is a letter or digit, if that matters.
+        number: line number.
+        offset: position of its first byte in the file.
+        size: number of bytes.
+        raw: the bytes; None if they can be read from the file again when needed.
+        row: the decoded fields; None if the row is not plain.
+        prompt: prompt of the first request, if texts are kept.
+        is_label: whether the last continuation is a letter or digit; only set if a metric divides
+            by lengths.
     """
 
     number: int
@@ -72,13 +73,13 @@ class _Line(msgspec.Struct, gc=False):
 
 
 class PlainRows:
-    """Reads the rows of a file, plain ones by columns.
+    """Reader of the rows of a file, plain ones as columns.
 
     Args:
-        task: what was evaluated.
-        file: its rows, one per line.
+        task: name of the task.
+        file: file with one row per line.
         layout: types of the fields of a plain row.
-        reader: reads rows of any kind.
+        reader: reads all other rows.
         texts: whether prompts and responses are kept.
     """
 
@@ -89,7 +90,7 @@ class PlainRows:
         self._reader, self._texts = reader, texts
 
     def samples(self) -> Iterator[Sample | SampleColumns]:
-        """All samples in the order of the rows, alone or as columns."""
+        """Iterate over all samples in the order of the rows, single or as columns."""
         self._reader.look_at(self._file)
         lines: list[_Line] = []
         number = blank = 0
@@ -113,7 +114,7 @@ class PlainRows:
                 yield from self._careful(line)
 
     def _plain_runs(self, lines: list[_Line]) -> Iterator[Sample | SampleColumns]:
-        """Rows of the same filter, with as many answers and the same fields, belong together."""
+        """Yield runs of rows with the same filter, number of answers and document fields."""
         rows = [line.row for line in lines]
         filters, answers = map(_filter_of, rows), map(len, map(_answers_of, rows))
         kinds = list(zip(filters, answers, map(tuple, map(_doc_of, rows)), strict=True))
@@ -128,7 +129,7 @@ class PlainRows:
         return [] if raw.isspace() else self._reader.row_samples(raw, self._file, line.number)
 
     def _lines(self, block: LineBlock, number: int) -> list[_Line]:
-        """All lines of a block, with the fields of those that may be plain."""
+        """Return all lines of a block, with the decoded fields of those that may be plain."""
         data, lines, offset = block.data, [], block.offset
         decode_row, by_length, texts = self._layout.decode, self._layout.by_length, self._texts
         find, rfind = data.find, data.rfind
@@ -160,7 +161,7 @@ class PlainRows:
         return lines
 
     def _plain(self, lines: list[_Line]) -> Iterator[Sample | SampleColumns]:
-        """Rows of one kind; one by one where the document or the answer is unusual after all."""
+        """Yield rows of one kind as columns, and those with an unusual document one by one."""
         rows = [line.row for line in lines]
         items = items_of([row.doc for row in rows])
         logliks = _logliks(rows) if self._layout.weighs else None
@@ -203,7 +204,7 @@ class PlainRows:
         return columns
 
     def _lengths(self, lines: Sequence[_Line], items: ItemColumns) -> Mapping[str, Reals]:
-        """For each metric that divides by them the lengths of options: 1 where they are letters."""
+        """Return the lengths of options per metric that divides by them; 1 if they are letters."""
         found: dict[str, Reals] = {}
         is_label = np.array([line.is_label for line in lines])
         for metric in self._layout.by_length:
@@ -220,13 +221,13 @@ class PlainRows:
 
 
 class Layout(msgspec.Struct):
-    """How the plain rows of a file look.
+    """Types of the fields of the plain rows of a file.
 
     Attributes:
-        metrics: their names, in order.
-        weighs: whether options were weighed, rather than an answer generated.
-        decode: the fields of a row, from its JSON.
-        value_fields: what the fields of the metrics are called there.
+        metrics: names of the metrics, in order.
+        weighs: whether rows have log-likelihoods of options instead of a generated answer.
+        decode: decodes the JSON of a row into a struct.
+        value_fields: names of the fields of this struct that hold the metrics.
         by_length: metrics that divide by the lengths of options.
     """
 
@@ -238,7 +239,7 @@ class Layout(msgspec.Struct):
 
 
 def find_layout(file: LogFile, *, texts: bool) -> Layout | None:
-    """How the plain rows of a file look, by one of its first rows; None if it has none."""
+    """Return the layout of plain rows, judging by one of the first rows; None if there is none."""
     first = file.peek.first
     metrics, responses = first.get("metrics"), first.get("filtered_resps")
     if file.kind != "json" or file.peek.shape == "array" or not isinstance(metrics, list):
@@ -277,7 +278,7 @@ def _has_row(line: _Line) -> bool:
 
 
 def _answers_type(responses: object) -> Any:
-    """The type of log-likelihoods, or of generated answers; None for anything else."""
+    """Return the type of log-likelihoods or of generated answers; None for anything else."""
     match responses:
         case [[str(), str()], *_]:
             return list[tuple[str, str]]
@@ -294,7 +295,7 @@ def _response(responses: object) -> str | None:
 
 
 def _logliks(rows: Sequence[Any]) -> Reals | None:
-    """The log-likelihoods, a line for each row; None where some are none, or only one per row."""
+    """Return log-likelihoods (rows x options); None if one is invalid or a row has only one."""
     count = len(rows[0].filtered_resps)
     if count < 2:  # no choice
         return None
@@ -309,9 +310,9 @@ def _logliks(rows: Sequence[Any]) -> Reals | None:
 
 
 def _weighs_options(rows: Sequence[Any], items: ItemColumns, logliks: Reals) -> Flags:
-    """Which rows weigh exactly the options of their documents, of which one is right."""
+    """Return which rows have one log-likelihood per option of the document and a right option."""
     count = logliks.shape[1]
-    # By these options, where a document has them, lm-eval measures lengths; see `length_texts`.
+    # lm-eval measures the lengths of these options if a document has them; see `length_texts`.
     cleaned = [row.doc.get("choices") for row in rows]
     weighed = [
         options is not None
@@ -325,7 +326,7 @@ def _weighs_options(rows: Sequence[Any], items: ItemColumns, logliks: Reals) -> 
 
 
 def _answers_openly(rows: Sequence[Any], items: ItemColumns) -> Flags:
-    """Which rows have an answer to a question without options, and a right one as text or none."""
+    """Return which rows answer a question without options and have a textual target or none."""
     return np.array(
         [
             bool(row.filtered_resps)
@@ -340,21 +341,21 @@ def _answers_openly(rows: Sequence[Any], items: ItemColumns) -> Flags:
 
 
 def _stretches(flags: Flags) -> Iterator[slice]:
-    """Parts of a column in which all flags are alike."""
+    """Yield the parts of a column in which all flags are equal."""
     changes = (np.flatnonzero(flags[1:] != flags[:-1]) + 1).tolist()
     for start, end in pairwise([0, *changes, len(flags)]):
         yield slice(start, end)
 
 
 def _prompt(data: bytes, asked: int, answered: int) -> str:
-    """The prompt of the first request."""
+    """Return the prompt of the first request."""
     start, end = asked + len(ARGUMENTS), answered + 1
     after = data.find(CONTINUATION, start, end)
     return _decode_text(data[start : after if after > 0 else end - 2])
 
 
 def _add_answers(columns: SampleColumns, rows: Sequence[Any], items: ItemColumns) -> None:
-    """What was extracted from generated answers, and the right one by the target where need be."""
+    """Add the extracted answers, and the target as right answer if the document has none."""
     answers = [extracted(row.filtered_resps[0]) for row in rows]
     columns.answer, columns.outcome = map(list, zip(*answers, strict=True))
     if items.has_gold:
@@ -367,7 +368,7 @@ def _add_answers(columns: SampleColumns, rows: Sequence[Any], items: ItemColumns
 def _add_choices(
     columns: SampleColumns, items: ItemColumns, logliks: Reals, lengths: Mapping[str, Reals]
 ) -> None:
-    """What each metric chose, unless a score contradicts it; see `RowReader`."""
+    """Add the choice of each metric, unless a score contradicts it, as `RowReader` does."""
     every, gold = np.arange(len(logliks)), np.array(items.gold_index)
     picks = [
         np.argmax(logliks / lengths[metric] if metric in lengths else logliks, axis=1)

@@ -1,7 +1,7 @@
-"""What stands beside the samples of lm-eval: the results document, and names of files and folders.
+"""Metadata of lm-eval runs, from the results document and from names of files and folders.
 
-The document is known by its content and belongs to the samples of its time stamp, else to those of
-its tasks. Names only say what no document does.
+The document is recognised by its content. It belongs to the samples with the same time stamp, else
+to those of its tasks. Names are used only for what the document does not state.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MARKS = frozenset({"configs", "versions", "n-shot", "group_subtasks", "higher_is
 MODEL_ARGS = ("peft", "delta", "pretrained", "model", "path", "engine")
 """Arguments that name the model, in lm-eval's order."""
 MEANS = re.compile(r"(acc|acc_norm|acc_bytes|exact_match|em|mc1|mc2|prompt_level_\w+|\w+_acc)")
-"""Metrics whose total is the mean over all items, where the configuration does not say so."""
+"""Metrics whose total is the mean over all items if the configuration names no aggregation."""
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?")
 _SAMPLES = re.compile(rf"samples_(?P<task>.+?)_{_STAMP.pattern}")
 _TASK = re.compile(
@@ -43,11 +43,11 @@ class Results:
 
     @property
     def tasks(self) -> set[str]:
-        """The tasks it speaks of."""
+        """Names of the tasks in the document."""
         return {*as_mapping(self.content.get("configs")), *as_mapping(self.content.get("results"))}
 
     def totals(self, task: str) -> list[StatedTotal]:
-        """Means of a task over all its items; `METRIC,FILTER` from 0.4 on, before that `METRIC`."""
+        """Return the means of a task over all items; keys are `METRIC,FILTER`, `METRIC` in 0.3."""
         config = as_mapping(as_mapping(self.content.get("configs")).get(task))
         rules = {
             str(entry.get("metric")): entry.get("aggregation")
@@ -67,13 +67,13 @@ class Results:
 
     @property
     def stamp(self) -> str | None:
-        """When the run was, by the file's name, else by what the document says."""
+        """Time of the run, from the file name, else from the document."""
         return _stamp(self.file) or _moment(self.content.get("date"))
 
 
 @dataclass(frozen=True, slots=True)
 class SamplesInfo:
-    """What is known of a file with samples besides its rows."""
+    """Metadata of a file with samples, from its name and the results document."""
 
     folder: str
     task: str | None
@@ -83,7 +83,7 @@ class SamplesInfo:
 
     @property
     def filters(self) -> Sequence[str]:
-        """Names of the task's filters in order, where the results say so."""
+        """Names of the task's filters in order; empty if the results do not state them."""
         if self.results is None or self.task is None:
             return ()
         config = as_mapping(as_mapping(self.results.content.get("configs")).get(self.task))
@@ -92,18 +92,18 @@ class SamplesInfo:
 
     @property
     def totals(self) -> list[StatedTotal]:
-        """What the results say of the task as a whole."""
+        """Totals that the results state for the task."""
         return [] if self.results is None or self.task is None else self.results.totals(self.task)
 
     def info(
         self, task: str, *, main: tuple[str, str] | None, generation: Mapping[str, Any]
     ) -> RunInfo:
-        """What is said about the run as a whole.
+        """Return the metadata of the run.
 
         Args:
             task: name of the task.
-            main: its main metric and filter as the rows suggest.
-            generation: how the first answer was generated, by its row.
+            main: main metric and filter, judging by the rows.
+            generation: generation settings, as logged in a row.
         """
         if self.results is None:
             tasks = {task: TaskInfo(main_metric=main[0], main_scorer=main[1])} if main else {}
@@ -117,7 +117,7 @@ class SamplesInfo:
 
 
 def find_results(files: Iterable[LogFile]) -> list[Results]:
-    """The results documents among these files; a damaged one counts as absent."""
+    """Return the results documents among these files, without damaged ones."""
     results = []
     for file in files:
         if not _is_results(file):
@@ -142,7 +142,7 @@ def _is_results(file: LogFile) -> bool:
 
 
 def find_samples_info(file: LogFile, results: Sequence[Results]) -> SamplesInfo:
-    """Task, time and model of a file with samples, and the document that belongs to it."""
+    """Return task, time and model of a file with samples, and its results document."""
     folder, _, name = file.inside.rpartition("/")
     candidates = [result for result in results if _is_above(result.file.inside, folder)]
     stem = re.sub(r"\.(jsonl?|gz|ndjson|parquet)\b", "", name)
@@ -165,19 +165,19 @@ def find_samples_info(file: LogFile, results: Sequence[Results]) -> SamplesInfo:
 
 
 def _is_above(inside: str, folder: str) -> bool:
-    """Whether a file lies in a folder or in one that holds it."""
+    """Return whether a file is in the folder or in one of its parents."""
     parent = inside.rpartition("/")[0]
     return parent in ("", folder) or folder.startswith(parent + "/")
 
 
 def _task_in(stem: str, tasks: Iterable[str]) -> str | None:
-    """The longest task that a name ends with."""
+    """Return the longest task name that a file name ends with."""
     fitting = [task for task in tasks if stem == task or stem.endswith("_" + task)]
     return max(fitting, key=len, default=None)
 
 
 def _task_of_array(stem: str) -> str | None:
-    """0.4.0 to 0.4.2 named files after the model's arguments and the task."""
+    """Return the task in a file name of 0.4.0 to 0.4.2: the model's arguments, then the task."""
     if "__" not in stem:
         return None
     last = stem.rpartition("__")[2]
@@ -188,7 +188,7 @@ def _task_of_array(stem: str) -> str | None:
 
 
 def _model_by_name(file: LogFile, stem: str) -> str | None:
-    """`org__name` is how lm-eval writes a model's name in folders and files."""
+    """Return the model's name, which lm-eval writes as `org__name` in folders and files."""
     parent = file.inside.rpartition("/")[0].rpartition("/")[2] or file.path.parent.name
     if "__" in parent and not file.member:
         return parent.replace("__", "/")
@@ -207,7 +207,7 @@ def _stamp(file: LogFile) -> str | None:
 
 
 def _moment(seconds: object) -> str | None:
-    """A moment in seconds since 1970, written like lm-eval's time stamps."""
+    """Format seconds since 1970 as a time stamp of lm-eval."""
     value = number(seconds)
     if value is None or not 0 < value < 1e11:  # beyond any calendar
         return None
@@ -248,7 +248,7 @@ def _run_info(
 
 
 def _hash(content: Mapping[str, Any], name: str) -> str | None:
-    """A hash; `none` where the document says that there was nothing to hash."""
+    """Return a hash; "none" if the document states null, None if it does not have the field."""
     value = content.get(name)
     if value is None:
         return "none" if name in content else None
@@ -274,7 +274,7 @@ def _model(content: Mapping[str, Any], run: Mapping[str, Any], alias: str | None
 
 
 def _arguments(value: object) -> dict[str, Any]:
-    """`a=1,b=2` or a table."""
+    """Parse arguments, written as `a=1,b=2` or as a mapping."""
     if isinstance(value, Mapping):
         return dict(value)
     if not isinstance(value, str):
@@ -290,7 +290,7 @@ def _plain(text: str) -> object:
 
 
 def _decoding(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that a manifest can hold; without sampling the temperature is 0."""
+    """Return the settings that a manifest can hold; without sampling the temperature is 0."""
     kept = {
         name: value
         for name, value in kwargs.items()
@@ -340,12 +340,12 @@ def _task(
 def legacy_run_info(
     task: str, folder: str, results: Sequence[Results]
 ) -> tuple[RunInfo, Results | None]:
-    """What the results of 0.3 say about a task, and the document that says it.
+    """Return the metadata of a run of 0.3, and the results document of the task if there is one.
 
     Args:
         task: name of the task.
-        folder: where its samples are, below the path that was given.
-        results: all documents found.
+        folder: folder of its samples, relative to the path of the logs.
+        results: all results documents.
     """
     candidates = [r for r in results if _is_above(r.file.inside, folder) and task in r.tasks]
     chosen = max(candidates, key=lambda r: len(r.file.inside), default=None)

@@ -1,4 +1,4 @@
-"""Rows of lm-evaluation-harness 0.4 and 0.5 as samples: one row per document and filter."""
+"""Reader for rows of lm-evaluation-harness 0.4 and 0.5: one row per document and filter."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ OWN = ROW_FIELDS | {
     *("doc_id", "filter", "metrics", "doc_hash", "prompt_hash", "target_hash"),
     "scores_per_repeat",
 }
-"""Fields of a row that are no metrics."""
+"""Fields of a row that are not metrics."""
 HEAD_FIELDS = ("doc_id", "doc", "target")
 UNSCORED = "bypass"
 """The metric of runs that only predict."""
 MAX_ANSWER_LENGTH = 400
-"""Characters up to which a filtered response counts as extracted."""
+"""Maximum number of characters of an extracted answer; longer ones are ignored."""
 
 Row = Mapping[str, Any]
-"""Fields of a row; those not needed yet are still JSON."""
+"""Fields of a row; requests may still be JSON."""
 
 
 def metric_names(row: Row) -> list[str]:
-    """The names of a row's metrics, in order."""
+    """Return the names of a row's metrics in order."""
     names = row.get("metrics")
     if isinstance(names, list):
         return [name for name in names if isinstance(name, str) and name in row]
@@ -42,14 +42,14 @@ def metric_names(row: Row) -> list[str]:
 
 
 def generation_settings(row: Row) -> Mapping[str, Any]:
-    """How the first answer was generated, where the row says so."""
+    """Return the generation settings of the first request of a row; empty if not logged."""
     requests = _requests(row.get("arguments"))
     last = requests[0][1] if requests else None
     return last if isinstance(last, Mapping) else {}
 
 
 def _requests(arguments: object) -> list[tuple[object, object]]:
-    """Prompt and continuation (or settings) of each request, in any version's form."""
+    """Return prompt and continuation (or settings) of each request, in the form of any version."""
     if isinstance(arguments, Mapping):
         requests = [list(r.values()) if isinstance(r, Mapping) else r for r in arguments.values()]
     else:
@@ -59,11 +59,11 @@ def _requests(arguments: object) -> list[tuple[object, object]]:
 
 TRUTHS = frozenset({True, False, "True", "False"})
 _NUMBERS, _IDS = (int, float), (int, str)
-"""Types; truth values are whole numbers, too. Written as unions they would be built every time."""
+"""Tuples of types, which are not built at every call as unions are; bool is an int."""
 
 
 def is_scalar(value: object) -> bool:
-    """Numbers, truth values and nothing at all; a list or a table is no score."""
+    """Return whether a value is a number, a bool or None, as scores are."""
     return value is None or isinstance(value, _NUMBERS)
 
 
@@ -74,23 +74,23 @@ CONTINUATION = b', "arg_1": '
 
 
 class _Requests(msgspec.Struct):
-    """Requests that are still JSON: of a line, from the first prompt on, up to their end."""
+    """Requests that are still JSON: the part of a line from the first prompt to their end."""
 
     line: bytes
     start: int
     end: int
     head: bytes
-    """What stands before them: number, document and target."""
+    """The part of the line before the requests: id, document and target."""
 
     @property
     def prompt(self) -> object:
-        """The prompt of the first."""
+        """Prompt of the first request."""
         after = self.line.find(CONTINUATION, self.start, self.end)
         return decode(self.line[self.start : after if after > 0 else self.end - 2])
 
     @property
     def all(self) -> list[tuple[object, object]]:
-        """Prompt and continuation of each."""
+        """Prompt and continuation of each request."""
         return _requests(decode(self.line[self.start - len(_OPENED) : self.end]))
 
     @property
@@ -100,18 +100,18 @@ class _Requests(msgspec.Struct):
 
 
 Memory = dict[bytes, tuple[Row, DatasetItem]]
-"""What was asked, by its JSON: each further filter logs it once more."""
+"""First fields and item by the JSON of these fields, which every filter logs again."""
 MAX_ITEMS_CACHED = 1 << 15
 
 
 def _parsed(raw: bytes | msgspec.Raw, known: Memory, *, texts: bool) -> Row:
-    """A row whose requests stay JSON; without `texts`, also without the responses.
+    """Decode a row, except its requests; without `texts`, the responses are left out.
 
-    Their prompts, the same one for every option, are most of it. A quotation mark within a text is
-    escaped, so the names that are looked for can only be those of fields.
+    Requests are most of a row, because each option repeats the prompt. Quotation marks in texts are
+    escaped, so the names that are searched for can only be those of fields.
 
     Raises:
-        Malformed: it is no JSON object.
+        Malformed: the row is not a JSON object.
     """
     line = raw if isinstance(raw, bytes) else bytes(raw)
     start, end = line.find(ARGUMENTS), line.rfind(RESPONSES)
@@ -137,7 +137,7 @@ def _object(text: bytes) -> dict[str, Any]:
 
 
 def parsed_rows(files: Sequence[LogFile]) -> Iterator[Row]:
-    """All rows of all files; what is no row is left out."""
+    """Iterate over the rows of all files, without malformed ones."""
     for file in files:
         for _, raw in raw_rows(file, Problems()):
             try:
@@ -147,7 +147,7 @@ def parsed_rows(files: Sequence[LogFile]) -> Iterator[Row]:
 
 
 class RowReader:
-    """Reads the rows of one task."""
+    """Reader of the rows of one task."""
 
     def __init__(
         self, task: str, filters: Filters | None, problems: Problems, *, texts: bool
@@ -158,13 +158,13 @@ class RowReader:
         self._known: Memory = {}
 
     def samples(self, file: LogFile) -> Iterator[Sample]:
-        """The samples of one file."""
+        """Iterate over the samples of one file."""
         self.look_at(file)
         for line, raw in raw_rows(file, self._problems):
             yield from self.row_samples(raw, file, line)
 
     def row_samples(self, raw: bytes | msgspec.Raw, file: LogFile, line: int) -> list[Sample]:
-        """The samples of one row of a file whose first rows were looked at before."""
+        """Return the samples of one row; call `look_at` with its file first."""
         try:
             return self._row(self._parsed(raw), file, line)
         except Malformed as error:
@@ -175,17 +175,17 @@ class RowReader:
         try:
             return _parsed(raw, self._known, texts=self._texts)
         except Malformed:
-            return _object(bytes(raw))  # says where the fault is in the line
+            return _object(bytes(raw))  # its error has the position in the whole line
 
     def look_at(self, file: LogFile) -> None:
-        """Learn from the first rows of a file what its rows have in common."""
+        """Set whether rows have documents and which metrics are lists, by one of the first rows."""
         first = file.peek.first
         self._has_docs = "doc" in first
         self._lists = {name for name in metric_names(first) if not is_scalar(first[name])}
 
     def _row(self, row: Row, file: LogFile, line: int) -> list[Sample]:
         doc_id, doc = row.get("doc_id"), row.get("doc")
-        # Some keep only ids and answers; a document that a single row lacks is a fault.
+        # Some logs have no documents at all; if only this row has none, it is damaged.
         lacks_doc = doc is None and self._has_docs
         if lacks_doc or isinstance(doc_id, bool) or not isinstance(doc_id, _IDS):
             name = "doc" if lacks_doc else "doc_id"
@@ -207,7 +207,7 @@ class RowReader:
         return self._choices(sample, row, doc, logliks)
 
     def _item(self, row: Row, *, remember: bool) -> DatasetItem:
-        """What was asked; of generated answers it is remembered for the other filters."""
+        """Return the item of a row; with `remember`, cache it for the rows of other filters."""
         doc, requests = row.get("doc"), row.get("arguments")
         head = requests.head if isinstance(requests, _Requests) else None
         if head in self._known:
@@ -241,7 +241,7 @@ class RowReader:
     def _choices(
         self, sample: Sample, row: Row, doc: object, logliks: Sequence[float]
     ) -> list[Sample]:
-        """The chosen option; one sample for each, where metrics choose differently."""
+        """Set the chosen option; return one sample per choice if metrics choose differently."""
         if len(logliks) == 1:
             sample.logprob_gold = _finite(logliks[0])
             return [sample]
@@ -262,7 +262,7 @@ class RowReader:
 
 
 def _asks_for_labels(row: Row) -> bool:
-    """Whether the model continued with a letter or digit; then lengths of options do not matter."""
+    """Return whether continuations are single characters, so that lengths do not matter."""
     arguments = row.get("arguments")
     if isinstance(arguments, _Requests):
         return arguments.ask_for_labels
@@ -274,20 +274,18 @@ ENDS_IN_LABEL = re.compile(rb'"arg_1": "\s?\w"')
 
 
 def _logliks(responses: object) -> list[float]:
-    """The log-likelihood of each request: pairs of it and whether it is the greedy one."""
+    """Return the log-likelihood of each request, logged with whether it is the greedy one."""
     if not isinstance(responses, list):
         return []
     try:
-        logliks = [
-            float(pair[0]) for pair in responses if len(pair) == 2 and pair[1] in TRUTHS
-        ]  # see above
+        logliks = [float(pair[0]) for pair in responses if len(pair) == 2 and pair[1] in TRUTHS]
     except (LookupError, TypeError, ValueError):
         return []
     return logliks if len(logliks) == len(responses) else []
 
 
 def _identify(sample: Sample, item: DatasetItem, target: object, requests: int) -> None:
-    """Question, options and right answer: by the document, and by the target where it is silent."""
+    """Set question, options and right answer from the document, else the answer by the target."""
     options = item.options
     if options and requests > 1 and requests not in (len(options), 2 * len(options)):
         options = None
@@ -304,14 +302,14 @@ def _identify(sample: Sample, item: DatasetItem, target: object, requests: int) 
 
 
 def _target_index(target: object, options: Sequence[str] | None, requests: int) -> int | None:
-    """Which option a target means: by its text, its place or its letter."""
+    """Return the index of the option that a target names by text, position or letter."""
     if options and isinstance(target, str) and target.strip() in options:
         return options.index(target.strip())
     return option_index(target, len(options) if options else requests)
 
 
 def _prompt(row: Row) -> str | None:
-    """What the first request asked."""
+    """Return the prompt of the first request."""
     arguments = row.get("arguments")
     if isinstance(arguments, _Requests):
         first = arguments.prompt
@@ -323,7 +321,7 @@ def _prompt(row: Row) -> str | None:
 
 
 def _continuations(row: Row, count: int) -> list[str] | None:
-    """The texts whose likelihood was measured, where they are one for each response."""
+    """Return the continuations of the requests; None if they are not one per response."""
     arguments = row.get("arguments")
     requests = arguments.all if isinstance(arguments, _Requests) else _requests(arguments)
     texts = [last.strip() for _, last in requests if isinstance(last, str)]
@@ -331,7 +329,7 @@ def _continuations(row: Row, count: int) -> list[str] | None:
 
 
 def length_texts(doc: object, texts: Sequence[str] | None) -> Sequence[str] | None:
-    """The options whose length counts: as lm-eval cleaned them, else as they are."""
+    """Return the options whose lengths lm-eval divides by: `choices` if present, else `texts`."""
     cleaned = doc.get("choices") if isinstance(doc, dict) else None
     if isinstance(cleaned, list) and all(isinstance(choice, str) for choice in cleaned):
         return cleaned
@@ -339,7 +337,7 @@ def length_texts(doc: object, texts: Sequence[str] | None) -> Sequence[str] | No
 
 
 def _best(metric: str, logliks: Sequence[float], texts: Sequence[str] | None) -> int:
-    """The place of the option that a metric chooses: the first of the most likely ones."""
+    """Return the index of the option that a metric chooses: the first of the most likely."""
     if texts is not None:
         logliks = logliks[: len(texts)]
         if metric == "acc_norm":
@@ -352,7 +350,7 @@ def _best(metric: str, logliks: Sequence[float], texts: Sequence[str] | None) ->
 def _choose(
     sample: Sample, choice: int, logliks: Sequence[float], texts: Sequence[str] | None
 ) -> None:
-    """Note the choice, unless the score contradicts it or a likelihood is unknown."""
+    """Set the choice, unless a score contradicts it or a log-likelihood is NaN."""
     gold, total = sample.gold_index, sum(logliks)
     if gold is not None and gold < len(logliks):
         sample.logprob_gold = _finite(logliks[gold])
@@ -370,7 +368,7 @@ def _finite(value: float) -> float | None:
 
 
 def _generated(sample: Sample, row: Row, *, texts: bool) -> list[Sample]:
-    """The extracted answer and the response; one sample per repeat where repeats are scored."""
+    """Return samples with answer and response; one per repeat if repeats are scored."""
     answers = of_first_request(row.get("filtered_resps"))
     responses = of_first_request(row.get("resps")) if texts else []
     samples = []
@@ -385,13 +383,13 @@ def _generated(sample: Sample, row: Row, *, texts: bool) -> list[Sample]:
 
 
 def of_first_request(responses: object) -> list[object]:
-    """All repeats of what the first request brought."""
+    """Return the responses to the first request, one per repeat."""
     first = responses[0] if isinstance(responses, list) and responses else None
     return first if isinstance(first, list) else [first]
 
 
 def _repeats(sample: Sample, row: Row) -> list[list[Score]]:
-    """The scores of each repeat; those that sum up all repeats stand with the first."""
+    """Return the scores of each repeat; scores over all repeats are added to the first."""
     scores = row.get("scores_per_repeat")
     if not isinstance(scores, dict):
         return [sample.scores]
@@ -411,14 +409,14 @@ def _repeats(sample: Sample, row: Row) -> list[list[Score]]:
 
 
 def extracted(answer: object) -> tuple[str | None, Outcome | None]:
-    """What was extracted, if it is not too long to be that; and how it ended, if with nothing."""
+    """Return the extracted answer, None if too long; and the outcome if nothing was extracted."""
     if not isinstance(answer, str) or len(answer) > MAX_ANSWER_LENGTH:
         return None, None
     return (None, Outcome.NO_ANSWER) if answer.strip() == INVALID else (answer, None)
 
 
 def _answer(sample: Sample, answer: object) -> None:
-    """What was extracted; with options, which of them it means."""
+    """Set the extracted answer and, if there are options, the one that it names."""
     sample.answer, outcome = extracted(answer)
     if outcome is not None:
         for score in sample.scores:
