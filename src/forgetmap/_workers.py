@@ -166,38 +166,38 @@ class WorkerPool:
             tasks: tasks in the order in which they are started.
             on_result: called with each result, in this thread.
         """
-        left, results = deque(enumerate(tasks)), dict[int, Result]()
-        told: SimpleQueue[Result] = SimpleQueue()
+        pending, results = deque(enumerate(tasks)), dict[int, Result]()
+        finished: SimpleQueue[Result] = SimpleQueue()
 
         def work(call: Callable[[Callable[[Task], Result], Task], Result]) -> None:
-            while left:
+            while pending:
                 try:
-                    place, task = left.popleft()
+                    index, task = pending.popleft()
                 except IndexError:  # another thread was quicker
                     return
-                results[place] = call(function, task)
-                told.put(results[place])
+                results[index] = call(function, task)
+                finished.put(results[index])
 
-        def tell() -> None:
-            while on_result is not None and not told.empty():
-                on_result(told.get())
+        def report_finished() -> None:
+            while on_result is not None and not finished.empty():
+                on_result(finished.get())
 
         def work_here(function: Callable[[Task], Result], task: Task) -> Result:
-            tell()
+            report_finished()
             return function(task)
 
         with ThreadPoolExecutor(max(self.size - 1, 1)) as threads:
-            others = [threads.submit(work, self._call_again) for _ in range(self.size - 1)]
+            futures = [threads.submit(work, self._call_again) for _ in range(self.size - 1)]
             try:
                 work(work_here)
-                for other in others:
-                    other.result()
+                for future in futures:
+                    future.result()
             except BaseException:
-                left.clear()
+                pending.clear()
                 self.close()  # otherwise the threads would wait for their tasks
                 raise
-        tell()
-        return [results[place] for place in range(len(results))]
+        report_finished()
+        return [results[index] for index in range(len(results))]
 
     def _call_again(self, function: Callable[[Task], Result], task: Task) -> Result:
         try:

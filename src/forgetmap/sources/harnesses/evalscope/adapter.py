@@ -80,8 +80,8 @@ class EvalScope:
         failed = _failed(log, problems)
         answers: dict[tuple[str, str | None], list[tuple[int, Sample]]] = defaultdict(list)
         for line, row in rows(file, problems):
-            for place, sample in placed_samples(row, log, line, problems, failed, texts=texts):
-                answers[sample.item, sample.question].append((place, sample))
+            for index, sample in placed_samples(row, log, line, problems, failed, texts=texts):
+                answers[sample.item, sample.question].append((index, sample))
         for of_item in answers.values():
             yield from numbered(of_item)
         problems.totals += _totals(log)

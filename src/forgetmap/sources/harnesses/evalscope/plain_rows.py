@@ -86,19 +86,19 @@ def plain_review(
     if not all(map(isfinite, values)):
         return None
     question, options = split_question(query, row.target)
-    gold, place, choice = row.target or None, None, None
+    gold, index, choice = row.target or None, None, None
     if options:
         gold = option_text(row.target or "", options)
         choice = score.extracted_prediction
         if gold not in options:
             return None
-        place = options.index(gold)
+        index = options.index(gold)
         if choice is not None and choice not in options:
             choice = option_text(choice, options)
     answers = count_last_answers([message.role for message in messages])
     usage = messages[-1].perf_metrics if answers else None
     cells: tuple[Any, ...] = (
-        item, question, options, gold, place, choice, score.extracted_prediction,
+        item, question, options, gold, index, choice, score.extracted_prediction,
         *token_counts(usage),
     )  # fmt: skip
     if texts:

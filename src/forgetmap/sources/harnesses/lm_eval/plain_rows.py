@@ -138,17 +138,17 @@ class PlainRows:
             number += 1
             line = _Line(number, (offset or 0) + start, end - start)
             lines.append(line)
-            asked, answered = find(ARGUMENTS, start, end), rfind(RESPONSES, start, end)
-            after = find(kept, answered, end) if start < asked < answered else -1
+            requests_start, requests_end = find(ARGUMENTS, start, end), rfind(RESPONSES, start, end)
+            after = find(kept, requests_end, end) if start < requests_start < requests_end else -1
             if after < 0:
                 line.raw = data[start:end]
                 continue
-            fields = data[start:asked] + data[after + 1 : end]
+            fields = data[start:requests_start] + data[after + 1 : end]
             try:
                 if not fields.isascii():
                     fields.decode()
                 if texts:
-                    line.prompt = _prompt(data, asked, answered)
+                    line.prompt = _prompt(data, requests_start, requests_end)
                 line.row = decode_row(fields)
             except UNDECODABLE:
                 line.raw = data[start:end]
@@ -156,7 +156,7 @@ class PlainRows:
             if offset is None:
                 line.raw = data[start:end]
             if by_length:
-                label = ENDS_IN_LABEL.search(data, answered + 1 - LABEL_BYTES, answered + 1)
+                label = ENDS_IN_LABEL.search(data, requests_end + 1 - LABEL_BYTES, requests_end + 1)
                 line.is_label = label is not None
         return lines
 
@@ -205,7 +205,7 @@ class PlainRows:
 
     def _lengths(self, lines: Sequence[_Line], items: ItemColumns) -> Mapping[str, Reals]:
         """Return the lengths of options per metric that divides by them; 1 if they are letters."""
-        found: dict[str, Reals] = {}
+        by_metric: dict[str, Reals] = {}
         is_label = np.array([line.is_label for line in lines])
         for metric in self._layout.by_length:
             texts = [
@@ -216,8 +216,8 @@ class PlainRows:
             sizes = map(len, cells if metric == "acc_norm" else map(str.encode, cells))
             lengths = np.array(list(sizes), float).reshape(len(lines), -1)
             lengths[is_label] = 1
-            found[metric] = np.maximum(lengths, 1)
-        return found
+            by_metric[metric] = np.maximum(lengths, 1)
+        return by_metric
 
 
 class Layout(msgspec.Struct):
@@ -250,7 +250,7 @@ def find_layout(file: LogFile, *, texts: bool) -> Layout | None:
         return None
     if any(name in OWN or name == UNSCORED or not is_scalar(first[name]) for name in metrics):
         return None
-    value_fields = [f"value_{place}" for place in range(len(metrics))]
+    value_fields = [f"value_{index}" for index in range(len(metrics))]
     row = msgspec.defstruct(
         "PlainRow",
         [
@@ -314,14 +314,14 @@ def _weighs_options(rows: Sequence[Any], items: ItemColumns, logliks: Reals) -> 
     count = logliks.shape[1]
     # lm-eval measures the lengths of these options if a document has them; see `length_texts`.
     cleaned = [row.doc.get("choices") for row in rows]
-    weighed = [
+    is_plain = [
         options is not None
         and len(options) == count
-        and place is not None
+        and index is not None
         and (not isinstance(texts, list) or len(texts) == count)
-        for options, place, texts in zip(items.options, items.gold_index, cleaned, strict=True)
+        for options, index, texts in zip(items.options, items.gold_index, cleaned, strict=True)
     ]
-    flags: Flags = np.array(weighed) & np.isfinite(logliks).all(axis=1)
+    flags: Flags = np.array(is_plain) & np.isfinite(logliks).all(axis=1)
     return flags
 
 
@@ -331,9 +331,9 @@ def _answers_openly(rows: Sequence[Any], items: ItemColumns) -> Flags:
         [
             bool(row.filtered_resps)
             and options is None
-            and place is None
+            and index is None
             and (gold is not None or isinstance(decode(row.target), str | None))
-            for row, options, gold, place in zip(
+            for row, options, gold, index in zip(
                 rows, items.options, items.gold, items.gold_index, strict=True
             )
         ]
@@ -347,9 +347,9 @@ def _stretches(flags: Flags) -> Iterator[slice]:
         yield slice(start, end)
 
 
-def _prompt(data: bytes, asked: int, answered: int) -> str:
+def _prompt(data: bytes, requests_start: int, requests_end: int) -> str:
     """Return the prompt of the first request."""
-    start, end = asked + len(ARGUMENTS), answered + 1
+    start, end = requests_start + len(ARGUMENTS), requests_end + 1
     after = data.find(CONTINUATION, start, end)
     return _decode_text(data[start : after if after > 0 else end - 2])
 
@@ -379,17 +379,17 @@ def _add_choices(
         for metric, values, pick in zip(columns.metrics, columns.values, picks, strict=True)
     ]
     columns.options = [options for options in items.options if options is not None]
-    columns.gold_index = [place for place in items.gold_index if place is not None]
+    columns.gold_index = [index for index in items.gold_index if index is not None]
     columns.logprob_gold = logliks[every, gold].tolist()
     columns.picks, columns.choice, columns.logprob_answer = [], [], []
     for pick in picks:
         is_doubtful = np.zeros(len(every), bool)
         for other, contradiction in zip(picks, contradicts, strict=True):
             is_doubtful |= (other == pick) & contradiction
-        answers, places = logliks[every, pick].tolist(), pick.tolist()
-        texts = [of_row[place] for of_row, place in zip(columns.options, places, strict=True)]
+        answers, indexes = logliks[every, pick].tolist(), pick.tolist()
+        texts = [options[index] for options, index in zip(columns.options, indexes, strict=True)]
         for row in np.flatnonzero(is_doubtful).tolist():
             answers[row] = texts[row] = None
-        columns.picks.append(places)
+        columns.picks.append(indexes)
         columns.choice.append(texts)
         columns.logprob_answer.append(answers)

@@ -53,7 +53,7 @@ class Results:
             str(entry.get("metric")): entry.get("aggregation")
             for entry in as_objects(config.get("metric_list"))
         }
-        stated = []
+        totals = []
         for name, value in as_mapping(as_mapping(self.content.get("results")).get(task)).items():
             metric, comma, scorer = name.partition(",")
             is_mean = rules.get(metric) == "mean" or (
@@ -62,8 +62,8 @@ class Results:
             mean = number(value) if isinstance(value, int | float) else None
             if is_mean and mean is not None:
                 only = scorer if comma else None
-                stated.append(StatedTotal(task, name, mean, "mean", metric, only))
-        return stated
+                totals.append(StatedTotal(task, name, mean, "mean", metric, only))
+        return totals
 
     @property
     def stamp(self) -> str | None:
