@@ -7,6 +7,14 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
+    from forgetmap.records.column_hashes import (
+        HashColumn,
+        hash_column,
+        normalise_texts,
+        signed_hashes,
+        text_digests,
+        text_hashes,
+    )
     from forgetmap.records.engine import connection, fresh_name, literal, quote, readable, scan
     from forgetmap.records.export.every_eval_ever import METADATA_KEYS, write_instances
     from forgetmap.records.folder import (
@@ -129,6 +137,7 @@ __all__ = [
     "FileStatus",
     "Frame",
     "HarnessInfo",
+    "HashColumn",
     "Kept",
     "MetricInfo",
     "ModelInfo",
@@ -159,6 +168,7 @@ __all__ = [
     "fill_texts",
     "first_rows",
     "fresh_name",
+    "hash_column",
     "is_run_folder",
     "is_spark",
     "is_undamaged",
@@ -171,6 +181,7 @@ __all__ = [
     "name_only_task",
     "needs_content",
     "normalise",
+    "normalise_texts",
     "one_plan",
     "option_text",
     "options_hash",
@@ -189,12 +200,15 @@ __all__ = [
     "run_from_frame",
     "scan",
     "scores_schema",
+    "signed_hashes",
     "spark_error",
     "spark_errors",
     "spark_failures",
     "spark_session",
     "survey",
+    "text_digests",
     "text_hash",
+    "text_hashes",
     "texts_schema",
     "unquote_formula",
     "unquoted_sql",

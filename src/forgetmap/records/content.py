@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from forgetmap.errors import FieldError
-from forgetmap.records.identity import option_text, options_hash, parse_options, text_hash
+from forgetmap.records.column_hashes import text_hashes
+from forgetmap.records.identity import option_text, options_hash, parse_options
 from forgetmap.records.schema import BY_NAME
 
 DERIVED_FROM = {
@@ -157,7 +159,11 @@ def _cells(batch: pa.RecordBatch, name: str) -> Column:
 
 def _hashed(cells: Column) -> Column:
     """Hash texts; a blank text has no hash."""
-    return [text_hash(cell) if cell is not None and cell.strip() else None for cell in cells]
+    column = text_hashes(cells)
+    hashes: Column = column.values.tolist()
+    for row in np.flatnonzero(~column.known).tolist():
+        hashes[row] = None
+    return hashes
 
 
 def _gold_index(answer: str | None, choices: list[str] | None) -> int | None:

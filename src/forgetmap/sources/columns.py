@@ -13,17 +13,14 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from xxhash import xxh3_64_intdigest
 
-from forgetmap.records import Outcome, normalise
+from forgetmap.records import HashColumn, Outcome, hash_column, normalise_texts, signed_hashes
 from forgetmap.sources.adapter import Sample, Score
 
 Whole = npt.NDArray[np.int64]
 SHA256_DIGITS = 64
 HASH_DIGITS = 15
 """Hexadecimal digits kept of a hash: as many as fit into a signed 64-bit integer."""
-_SIGN = np.uint64(1 << 63)
-_BLANK, _LAST_PRINTABLE = np.uint8(ord(" ")), np.uint8(ord("~"))
 
 
 class SampleColumns(msgspec.Struct, kw_only=True):
@@ -130,30 +127,17 @@ def _cell(column: Sequence[Any] | None, row: int) -> Any:
     return None if column is None else column[row]
 
 
-class HashColumn(msgspec.Struct):
-    """Hashes of a column of texts; where `known` is False, there is no hash and the value is 0."""
-
-    values: Whole
-    known: npt.NDArray[np.bool_]
-
-
-def text_hashes(texts: Sequence[str | None]) -> HashColumn:
-    """Return `records.text_hash` of each text; blank texts have no hash."""
-    every = [text or "" for text in texts]
-    return _hash_column(normalised(every), every)
-
-
 def option_hashes(
     options: Sequence[Sequence[str]], golds: Sequence[int]
 ) -> tuple[HashColumn, HashColumn]:
     """Return `records.options_hash` of each set of options, and the hash of each right option."""
     texts = list(chain.from_iterable(options))
-    plain = normalised(texts)
+    plain = normalise_texts(texts)
     starts = [0, *accumulate(map(len, options))]
     sets = ["\x1f".join(sorted(plain[start:end])) for start, end in pairwise(starts)]
     indexes = [start + gold for start, gold in zip(starts[:-1], golds, strict=True)]
-    every = HashColumn(_digests(sets), np.ones(len(sets), bool))
-    return every, _hash_column([plain[at] for at in indexes], [texts[at] for at in indexes])
+    every = HashColumn(signed_hashes(sets), np.ones(len(sets), bool))
+    return every, hash_column([plain[at] for at in indexes], [texts[at] for at in indexes])
 
 
 def key_hashes(keys: Sequence[str]) -> Whole | None:
@@ -167,44 +151,3 @@ def key_hashes(keys: Sequence[str]) -> Whole | None:
     if len(digits) != len(keys) * (HASH_DIGITS + 1) // 2:
         return None
     return (np.frombuffer(digits, ">u8") >> np.uint64(4)).astype(np.int64)
-
-
-def normalised(texts: Sequence[str]) -> list[str]:
-    """Return `records.normalise` of each text.
-
-    Printable ASCII without two blanks in a row only needs stripping; which texts need more is
-    computed for all of them at once.
-    """
-    data = "~".join(texts).encode()
-    codes = np.frombuffer(data, np.uint8)
-    is_odd = (codes - _BLANK) > (_LAST_PRINTABLE - _BLANK)
-    is_blank = codes == _BLANK
-    is_odd[1:] |= is_blank[1:] & is_blank[:-1]
-    plain = list(map(str.strip, texts))
-    positions = np.flatnonzero(is_odd)
-    if len(positions):
-        lengths = list(map(len, texts))
-        if sum(lengths) + len(texts) - 1 != len(data):
-            lengths = [len(text.encode()) for text in texts]
-        ends = np.cumsum(np.array(lengths) + 1)
-        for row in np.unique(np.searchsorted(ends, positions, side="right")).tolist():
-            plain[row] = normalise(texts[row])
-    return plain
-
-
-def _hash_column(plain: Sequence[str], texts: Sequence[str]) -> HashColumn:
-    """Hash normalised texts; blank texts are marked as unknown."""
-    values, known = _digests(plain), np.ones(len(plain), bool)
-    if "" in plain:
-        known = np.array([bool(text) and not text.isspace() for text in texts])
-        values[~known] = 0
-    return HashColumn(values, known)
-
-
-def text_digests(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
-    """Return an integer hash of each text, the same on every machine."""
-    return np.fromiter(map(xxh3_64_intdigest, map(str.encode, texts)), np.uint64, len(texts))
-
-
-def _digests(texts: Sequence[str]) -> Whole:
-    return (text_digests(texts) ^ _SIGN).view(np.int64)

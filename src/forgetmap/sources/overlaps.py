@@ -11,8 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forgetmap.records import KEY
-from forgetmap.sources.columns import text_digests
+from forgetmap.records import KEY, text_digests
 
 Digests = npt.NDArray[np.uint64]
 ResultDigests = Mapping[tuple[str, ...], Digests]

@@ -168,8 +168,11 @@ def _is_text(file: TableFile) -> bool:
     try:
         with readable_file(file.path), file.open() as stream:
             while chunk := stream.read(PEEK):
-                if "\0" in decoder.decode(chunk):
+                if b"\0" in chunk:
                     return False
+                # ASCII need not be decoded, except after the beginning of a longer character.
+                if decoder.getstate()[0] or not chunk.isascii():
+                    decoder.decode(chunk)
             decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return False

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from forgetmap.records import BY_NAME, TEXT_NAMES, Outcome, scores_schema, texts_schema
-from forgetmap.sources.columns import HashColumn, SampleColumns
+from forgetmap.records import BY_NAME, TEXT_NAMES, HashColumn, Outcome, scores_schema, texts_schema
+from forgetmap.sources.columns import SampleColumns
 
 _OF_ROWS = (
     "item", "gold", "gold_index", "category", "answer", "tokens_in", "tokens_out", "finish_reason",

@@ -8,16 +8,23 @@ from hashlib import blake2b
 
 import numpy as np
 
-from forgetmap.records import FAILED, MISSING, Outcome, option_text, options_hash, text_hash
+from forgetmap.records import (
+    FAILED,
+    MISSING,
+    HashColumn,
+    Outcome,
+    option_text,
+    options_hash,
+    text_hash,
+    text_hashes,
+)
 from forgetmap.sources.adapter import Sample, Score
 from forgetmap.sources.columns import (
     HASH_DIGITS,
     SHA256_DIGITS,
-    HashColumn,
     SampleColumns,
     key_hashes,
     option_hashes,
-    text_hashes,
 )
 
 MAX_ITEMS_CACHED = 1 << 15

@@ -11,12 +11,14 @@ import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import duckdb
 import narwhals as nw
 import pyarrow as pa
 
 from forgetmap._cache import temporary_path
+from forgetmap._disk import stamp_of
 from forgetmap.errors import ColumnError, EmptyInputError, FieldError, UnreadableError
 from forgetmap.records import (
     BY_NAME,
@@ -82,6 +84,8 @@ EVALSTATS = frozenset({"template", "input", "score"})
 """Columns of a table of evalstats, which may also have `run` and `evaluator`."""
 _OF_EVALSTATS = {"repeat": "run", "scorer": "evaluator"}
 _OTHER_TOOLS = frozenset(_OF_EVALSTATS.values())
+MAX_NAMES_CACHED = 32
+"""Number of tables whose column names are cached."""
 
 
 def read_table(
@@ -357,6 +361,13 @@ def column_names(file: TableFile) -> list[str]:
         return csv_header(file)
     if file.kind == "parquet":
         return parquet_columns(file.data, origin=str(file.path))
+    return list(_json_names(file, stamp_of(file.data)))
+
+
+@lru_cache(MAX_NAMES_CACHED)
+def _json_names(file: TableFile, stamp: str) -> tuple[str, ...]:
+    """Return the names of all fields; cached until the file changes, as every row is read."""
+    del stamp
     names = f"SELECT DISTINCT unnest(json_keys(json)) FROM {_objects(file)} LIMIT {MAX_WIDTH + 1}"
     try:
         names_found = connection().sql(names).fetchall()
@@ -370,7 +381,7 @@ def column_names(file: TableFile) -> list[str]:
             file=str(file.path),
             hint="write one object per result, with task, item and score.",
         )
-    return sorted(name for (name,) in names_found)
+    return tuple(sorted(name for (name,) in names_found))
 
 
 def distinct_texts(file: TableFile, column: str) -> list[str]:

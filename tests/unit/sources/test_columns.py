@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fuzz_logs
-from forgetmap.records import options_hash, text_hash
+from forgetmap.records import options_hash, text_hash, text_hashes
 from forgetmap.sources.adapter import Problems
-from forgetmap.sources.columns import SampleColumns, key_hashes, option_hashes, text_hashes
+from forgetmap.sources.columns import SampleColumns, key_hashes, option_hashes
 from forgetmap.sources.datasets import item_of, items_of
 from forgetmap.sources.files import LogFile
 from forgetmap.sources.gather import samples_of

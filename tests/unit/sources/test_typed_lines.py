@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 import fuzz_logs
+from forgetmap.records import HashColumn
 from forgetmap.sources import gather
 from forgetmap.sources.adapter import Problems
-from forgetmap.sources.columns import HashColumn, SampleColumns
+from forgetmap.sources.columns import SampleColumns
 from forgetmap.sources.gather import RunWriter, samples_of
 from forgetmap.sources.logs import recognise
 from forgetmap.sources.parts import PartOptions, whole
