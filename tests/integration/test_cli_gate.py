@@ -196,4 +196,4 @@ def test_what_a_gate_said_of_a_table_is_known_by_its_name_only(
     assert call("gate", "baseline:main", "candidate.parquet").code == 0
     pq.write_table(one_task(BAD)[1], "candidate.parquet")
     done = call("gate", "accept", "candidate.parquet", "--as", "main")
-    assert "the last gate of a run of this name said PASS" in done.out
+    assert "the last decision on a run of this name was PASS" in done.out

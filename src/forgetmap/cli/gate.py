@@ -254,8 +254,12 @@ def accept(run: str, name: str, store: str | None, *, as_json: bool, **facts: An
         click.echo(json.dumps(asdict(baseline), indent=2))
         return
     # Without an id, a changed table cannot be detected.
-    of = "" if baseline.run["run_id"] else " of a run of this name"
-    gate = f"the last gate{of} said {baseline.gate}" if baseline.gate else "it was not gated"
+    of = "" if baseline.run["run_id"] else " on a run of this name"
+    gate = (
+        f"the last decision{of} was {baseline.gate}"
+        if baseline.gate
+        else "no decision of a gate is recorded"
+    )
     shown = printable(baseline.run["name"] or run)
     click.echo(f"{shown} is now baseline {name} (version {baseline.version}; {gate}).")
     click.echo(f"Next: forgetmap gate baseline:{name} AFTER")

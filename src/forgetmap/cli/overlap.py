@@ -200,7 +200,7 @@ def _write(path: Path, text: str) -> None:
 
 SAMPLES_EXAMPLES = """\b
 Examples:
-  forgetmap overlap samples weighed.jsonl
+  forgetmap overlap samples scored.jsonl
 """
 
 

@@ -200,8 +200,8 @@ BUILT_IN = (
         legend="luck as published in 2026, for comparison",
         meaning="As published in 2026; for comparison only.",
         formula="max(F - C, 0), C = (1-a)(1-b)/(k-1)",
-        misleads="nothing is lost (.062 at k = 2, half known): luck before and after is not "
-        "independent",
+        misleads="nothing is lost: it still shows a loss (.062 for two options, half of the "
+        "items known), because luck before and after is not independent",
         estimate=_published,
         needs=(),
     ),
@@ -262,7 +262,8 @@ BUILT_IN = (
         sentence="lost at least {} of all answers beyond the noise floor",
         meaning="Change beyond the noise floor; needs repeats of both models.",
         formula="mean of ((p_b-p_a)² - noise + p_b - p_a)/2",
-        misleads="changes are partial: a lower bound; repeated lucky guesses stay in",
+        misleads="changes are partial (then it is a lower bound); lucky guesses that repeat "
+        "are not removed",
         estimate=_from_repeats("excess"),
         over_tasks=_repeats_over_tasks,
         needs=("repeats",),
@@ -292,7 +293,7 @@ BUILT_IN = (
         sentence="lost {} of all items beyond the noise floor",
         meaning="`matched` between the models minus `matched` within each of them.",
         formula="`matched` between the models minus half of it within each",
-        misleads="none of the tested cases; needs repeats and options",
+        misleads="in none of the tested cases",
         estimate=_from_repeats("net"),
         over_tasks=_repeats_over_tasks,
         needs=("possible_options", "choices_of_repeats", "repeats"),

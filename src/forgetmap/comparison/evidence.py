@@ -164,7 +164,7 @@ NEEDS: dict[Need, Condition] = {
     "options": Condition(
         lambda evidence: bool(_unknown_choices(evidence)),
         "open-ended items have no options to match; see the raw rate",
-        "options",
+        "multiple-choice items",
     ),
     "third_option": Condition(
         lambda evidence: any(k > TWO_OPTIONS for k in _unknown_choices(evidence)),

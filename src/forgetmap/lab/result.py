@@ -142,7 +142,7 @@ class LabCapability(Value):
     group: str = Field(description="CAN, WILL, HOW, or another of the taxonomy.")
     capability: str | None = Field(description="Null for the whole group.")
     name: str
-    drift: Estimate = Field(description="Effect, between -1 and 1; below 0 is worse or less.")
+    drift: Estimate = Field(description="Effect as in `forgetmap drift`; below 0 is worse or less.")
 
 
 class LabResult(Value):

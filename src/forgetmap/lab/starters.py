@@ -35,18 +35,18 @@ TINY = """\
 #   forgetmap lab start --out FOLDER/start
 #   forgetmap lab compare FOLDER/recipe.toml --methods forward-kl,replay --out FOLDER/lab
 name = "tiny"
-start = "start"                 # what `forgetmap lab start` wrote
+start = "start"                 # written by `forgetmap lab start`
 new = "new-{seed}.jsonl"        # every seed teaches other facts
-pool = "pool.jsonl"             # old examples that a mitigation may see
+pool = "pool.jsonl"             # old examples for mitigations
 near = "world-near"             # the same relations, about other subjects
 far = "world-far"               # other categories
 target = 0.95                   # training stops when this share of the new facts is known
 rates = RATES
-low_rates = LOW  # further ones for plain fine-tuning, the baseline of equal compute
+low_rates = LOW  # for plain fine-tuning only: the baseline of equal compute
 batch_size = 16
 max_steps = STEPS
-free_prompt = "\\n\\nQuestion:"   # what the start model goes on from to write old examples itself
-answer_mark = "\\nAnswer:"       # where the question ends in what it writes
+free_prompt = "\\n\\nQuestion:"   # prompt from which the start model generates old examples
+answer_mark = "\\nAnswer:"       # end of the question in these texts
 hint_template = "Hint:{privileged_context}\\n\\n{prompt}"
 """
 TINY = (
@@ -60,9 +60,9 @@ SMOLLM2 = """\
 name = "smollm2"
 start = "HuggingFaceTB/SmolLM2-135M"
 new = "new-{seed}.jsonl"        # 200 facts that no model can know; every seed has others
-pool = "pool.jsonl"             # old examples that a mitigation may see
+pool = "pool.jsonl"             # old examples for mitigations
 near = "near.jsonl"             # the same kinds of questions, other items
-far = "far.jsonl"               # dates and times, logic: nothing of these is in the pool
+far = "far.jsonl"               # dates and times, logic: none of these are in the pool
 target = 0.95
 rates = [1e-5, 3e-5, 1e-4]
 low_rates = [5e-6]
@@ -75,23 +75,24 @@ hint_template = "Hint:{privileged_context}\\n\\n{prompt}"
 max_tokens = 8
 """
 GPU = """\
-# A template: put your own model, data and questions in, then
+# A template: replace model, data and questions with your own, then run
 #   forgetmap lab compare recipe.toml --dry-run --out lab
-# Runs use a GPU if there is one. Files lie beside this one.
+# Runs use a GPU if there is one. Paths are relative to this file.
 name = "mine"
 
 # A folder, or a hub id.
 start = "Qwen/Qwen3-0.6B-Base"
 
-# What is to be learnt: JSON lines with `prompt` and `completion`. With `{seed}` in the name every
+# New examples to learn: JSON lines with `prompt` and `completion`. With `{seed}` in the name every
 # repetition learns other examples (new-0.jsonl chooses settings; new-1.jsonl, ... are reported).
 new = "new.jsonl"
 
-# Old examples that a mitigation may see, the same form; `forgetmap export replay` writes such rows.
+# Old examples for mitigations, in the same format; `forgetmap export replay` writes such rows.
 pool = "pool.jsonl"
 
-# What is measured: names of suites (`basics`), or files of items with `question`, `gold`, and if
-# there are any `options`, `task` and `category`. Near is what the pool is about; far is not.
+# Evaluation items: names of suites (`basics`), or files of items with `question`, `gold`, and
+# optionally `options`, `task` and `category`. Near items are of the kinds in the pool, far ones are
+# not.
 near = "near.jsonl"
 far = "basics"
 
@@ -106,15 +107,15 @@ warm_up = 20
 rates = [3e-6, 1e-5, 3e-5]
 low_rates = [1e-6]
 
-# How a question of near and far is put before a plain model, and what the start model goes on from
-# when it writes old examples by itself.
+# How a near or far question is formatted for a plain model, and the prompt from which the start
+# model generates old examples.
 question_template = "Question: {question}\\nAnswer:"
 # free_prompt = "Question:"
 # answer_mark = "\\nAnswer:"
 question_tokens = 64
 max_tokens = 32
 
-# A prompt that gives the answer away, for self-distillation.
+# A prompt that contains the answer, for self-distillation.
 hint_template = "Hint:{privileged_context}\\n\\n{prompt}"
 """
 

@@ -54,7 +54,7 @@ class PaperFindings(Value):
     paper: str
     source: dict[str, str]
     findings: list[StudyFinding] = Field(description="Claims of the paper.")
-    further: list[StudyFinding] = Field(description="Further questions to its values.")
+    further: list[StudyFinding] = Field(description="Further questions, tested on its values.")
 
 
 class PairDrift(Value):

@@ -93,7 +93,7 @@ def test_the_baseline_of_equal_compute_is_the_best_that_is_affordable(
     result = summed([*baseline_runs(), *method])
     replay = next(one for one in result.methods if one.method == "replay")
     rates = {row.baseline: row.rate for row in replay.differences}
-    # The development seed did not come to the target at 0.1.
+    # The development seed did not reach the target at 0.1.
     assert rates == {"best learning rate": 0.2, "equal compute": rate}
     assert replay.compute == pytest.approx(compute / 1000)
 

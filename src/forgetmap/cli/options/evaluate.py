@@ -104,8 +104,8 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
         "--stage", type=click.Choice(get_args(Stage)),
         help=(
             "Type of the models. With --protocol published, base models get few-shot prompts "
-            "without a template, tuned models zero-shot chat prompts [default: given per model, "
-            "MODEL,stage=base]."
+            "without a template, tuned models zero-shot chat prompts [default: none; `run` and "
+            "`map` also accept MODEL,stage=base]."
         ),
     ),
     click.option(

@@ -83,8 +83,8 @@ def verify(
 ) -> None:
     """Check the claims of the theory numerically; exit code 1 if one fails.
 
-    Without ID, checks all claims in a few minutes. With --controls, each claim must also fail after
-    its formula is changed by about 5 %, which shows that the check can fail.
+    Without ID, checks all claims in less than a minute. With --controls, each claim must also fail
+    after its formula is changed by about 5 %, which shows that the check can fail.
     """
     from forgetmap.theory import is_verified, outcomes_json, outcomes_markdown
 

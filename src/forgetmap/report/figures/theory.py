@@ -110,7 +110,9 @@ def two_by_two_figure(runs: Mapping[tuple[str, str], TrainingRun]) -> Figure:
         "columns": 2,
         "spec": inner,
     }
-    figure = _figure("two_by_two", "The target retains, not the direction of KL", rows, parts)
+    figure = _figure(
+        "two_by_two", "The target decides what is kept, not the direction of KL", rows, parts
+    )
     # Panels have their own widths.
     spec = {name: part for name, part in (figure.spec or {}).items() if name not in _SIZED}
     return replace(figure, spec=spec)

@@ -212,7 +212,7 @@ def _curve_words(history: WatchHistory) -> str:
     if peak:
         words += f", after a peak of {percent(peak.total.forgotten)} at step {peak.step:,}"
     first = history.alarms[0] if history.alarms else None
-    return f"{words}; {f'the alarm rang at step {first.step:,}' if first else 'no alarm rang'}."
+    return f"{words}; {f'alarm at step {first.step:,}' if first else 'no alarm'}."
 
 
 def _margin(margin: float, y: Spec) -> list[Spec]:

@@ -25,8 +25,7 @@ from forgetmap.report.payloads.schema import Payload
 from forgetmap.sweep import SweepResult
 
 LOADING = """<p id="loading" role="status">Opening the report …</p>
-<noscript><p>This report is a small program in one file. Turn on JavaScript to read it; it asks \
-nothing of the network.</p></noscript>"""
+<noscript><p>This report needs JavaScript. It works offline and sends no data.</p></noscript>"""
 
 
 def write_report(result: Reportable, path: str | Path) -> Path:

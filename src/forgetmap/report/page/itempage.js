@@ -81,7 +81,7 @@ function markupSwitch(item) {
     ["before", "after"].map((side) => item[`${name}_${side}`]))];
   if (!texts.some((text) => typeof text === "string" && (hasMarkup(text) || /\\[a-zA-Z]{2,}/.test(text)))) return null;
   return button("Raw text", () => goTo({ texts: isRaw() ? "" : "raw" }),
-    { id: "raw", "aria-pressed": String(isRaw()), title: "Markdown and LaTeX as they are written" });
+    { id: "raw", "aria-pressed": String(isRaw()), title: "Show Markdown and LaTeX unrendered" });
 }
 
 async function stepItem(items, index, state, by) {

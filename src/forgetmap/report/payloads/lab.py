@@ -301,7 +301,7 @@ def _seeds(seeds: Sequence[int]) -> str:
 
 def repair_sheet(result: RepairResult) -> Sheet:
     """Return one row per kind of replay."""
-    heads = ("trained on with", "recovered, targeted", "95% targeted", "recovered, others",
+    heads = ("training data", "recovered, targeted", "95% targeted", "recovered, others",
              "95% others", "new task", "change")  # fmt: skip
     rows = [_repair(summary) for summary in result.summaries]
     return Sheet(heads, rows, spare=("95% others", "95% targeted"))
@@ -318,7 +318,7 @@ def _repair(summary: RepairSummary) -> tuple[str, ...]:
 
 def repair_runs_sheet(result: RepairResult) -> Sheet:
     """Return every seed of every kind."""
-    heads = ("trained on with", "seed", "rows", "right again, targeted", "right again, others",
+    heads = ("training data", "seed", "rows", "right again, targeted", "right again, others",
              "still lost, targeted", "still lost, others", "new task", "before")  # fmt: skip
     rows = [
         (

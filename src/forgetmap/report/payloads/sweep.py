@@ -114,16 +114,17 @@ def barrier_words(barrier: Barrier) -> str:
     what, side, other = ("loss", "above", "below") if by_loss else ("accuracy", "below", "above")
     if height.value > 0:
         kind = "a barrier" if height.low > 0 else "no significant barrier"
-        size = f"{write(height.value)} ({write(height.low)} to {write(height.high)})"
+        value = nats(height.value) if by_loss else percent(height.value)
+        size = f"{value} ({write(height.low)} to {write(height.high)})"
         return (
-            f"{barrier.method}: {kind}: at {barrier.weight:g} {what} lies {size} {side} the line "
-            "between the ends."
+            f"{barrier.method}: {kind}: at weight {barrier.weight:g}, {what} is {size} {side} the "
+            "line between the ends."
         )
     kind = "no barrier" if height.high < 0 else "no visible barrier"
     size = f"{write(-height.value)} ({write(-height.high)} to {write(-height.low)})"
     return (
         f"{barrier.method}: {kind}: {what} stays {other} the line between the ends, by {size} "
-        f"where it is nearest, at {barrier.weight:g}."
+        f"at its nearest, at weight {barrier.weight:g}."
     )
 
 

@@ -31,8 +31,8 @@ def forest(payload: Payload) -> Figure | None:
         caption="Points are estimates, lines are their intervals. A thick bar without a point "
         "is a range: the data do not determine where in it the value is."
         + (
-            " The grey band is the noise floor: the share of answers that flip between two runs "
-            "of the same model. It is shown for raw counts; other estimators subtract it."
+            " The grey band is the noise floor: the share of answers that flip one way between two "
+            "runs of the same model. It is shown for raw counts; other estimators subtract it."
         )
         * (NOISE_FLOOR in payload.rows.estimator)
         + data.clipped_note(payload)

@@ -11,7 +11,7 @@ function matrixSection(ordered) {
   if (ordered.length < 3) return { root, start: () => {} };
   const title = make("h2", { id: "matrix-title" }, "Forgetting from run to run");
   if (ordered.length > MOST_MATRIX_RUNS) {
-    root.append(title, make("p", { class: "faint" }, `Shown for up to ${MOST_MATRIX_RUNS} runs; here are ${counted(ordered.length)}.`));
+    root.append(title, make("p", { class: "faint" }, `Shown for up to ${MOST_MATRIX_RUNS} runs; there are ${counted(ordered.length)}.`));
     return { root, start: () => {} };
   }
   const cells = new Map();
@@ -38,8 +38,8 @@ function matrixSection(ordered) {
     stop = null;
     show();
   };
-  root.append(title, make("p", { class: "faint" }, "The run of the row before, the run of the column after: ",
-    withTerms("forgetting, adjusted for luck and noise. A cell leads to the comparison.")),
+  root.append(title, make("p", { class: "faint" }, "Rows are the model before, columns the model after: ",
+    withTerms("forgetting, adjusted for luck and noise. Each cell links to its comparison.")),
   table, make("p", { class: "bar" }, press, status));
   show();
   const start = (records) => {

@@ -68,7 +68,7 @@ function renderPicker(root, runs, pair, rule) {
 
 /** What to do on the start page. */
 function choiceWords(ordered, first) {
-  if (ordered.length < 2) return "There is one run only: serve another one beside it to compare them.";
+  if (ordered.length < 2) return "There is only one run: serve another one as well to compare them.";
   if (!first) return "Choose a run before, then a run after: two clicks compare them.";
   return `Before: ${ordered.find(({ id }) => id === first).name}. Now choose the run after.`;
 }
@@ -126,7 +126,7 @@ function runTable(ordered, pair) {
 
 function runCell(run, pair, first, press) {
   const chosen = first === run.id || [pair.before, pair.after].includes(run.id);
-  const label = first === run.id ? `Take back ${run.name}` : first ? `${run.name} as the run after` : `${run.name} as the run before`;
+  const label = first === run.id ? `Deselect ${run.name}` : first ? `${run.name} as the run after` : `${run.name} as the run before`;
   return [
     make("span", { class: "faint", "aria-hidden": "true" }, "– ".repeat(run.depth)),
     button([run.name, run.simulated && make("span", { class: "mark" }, "simulated")], () => press(run),

@@ -44,7 +44,7 @@ async function tellProgress(pair) {
 /** @param {{words: string, step: number, steps: number, seconds: number}} progress */
 function progressWords({ words, step, steps, seconds }) {
   const prefix = step ? `Step ${step} of ${steps}: ` : "";
-  return `${prefix}${sentence(words)} … (${counted(Math.floor(seconds))} s; kept for the next time) `;
+  return `${prefix}${sentence(words)} … (${counted(Math.floor(seconds))} s; cached for the next time) `;
 }
 
 function tell(words, ...more) {
