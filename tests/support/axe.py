@@ -1,4 +1,4 @@
-"""What axe-core finds on a page, and what stands on the axes of its figures."""
+"""Accessibility faults that axe-core reports on a page, and labels on the axes of its figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AXES = """() => [...document.querySelectorAll("figure svg .role-axis")].map((axi
   labels: [...axis.querySelectorAll(".role-axis-label text")].map((it) => it.textContent),
 }))"""
 SIGNED = re.compile(r"drop|change|difference|drift|effect|points|percent of|benefit", re.IGNORECASE)
-"""Titles of axes on which a share may lie below 0: it is a change."""
+"""Titles of axes that show changes, whose shares may be negative."""
 PERCENT = re.compile(r"([-\N{MINUS SIGN}+]?)([\d.]+)%")
 
 
@@ -28,7 +28,7 @@ def _script() -> str:
 
 
 def grave_faults(page: Page) -> list[str]:
-    """What is serious or critical."""
+    """Return the serious and critical faults of a page."""
     if not page.evaluate("() => Boolean(window.axe)"):
         page.evaluate(f"{_script()};0")
     faults: list[dict[str, Any]] = page.evaluate(RUN)
@@ -40,7 +40,7 @@ def grave_faults(page: Page) -> list[str]:
 
 
 def shares_beyond(page: Page) -> list[str]:
-    """Labels of axes of shares that are not between 0% and 100%."""
+    """Return the labels of axes of shares that are not between 0% and 100%."""
     return [
         f"{axis['figure']}, {axis['title']}: {label}"
         for axis in page.evaluate(AXES)

@@ -1,4 +1,4 @@
-"""The same rows in every dataframe library, and back."""
+"""Conversion of rows to every dataframe library and back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from forgetmap.comparison.comparison import Comparison
 from forgetmap.comparison.result import ComparisonResult, GroupResult
 from oracle import KINDS, Counts, Expected, Row
 
-# Spark starts whatever `python3` is on the path, which may be another one without Arrow.
+# By default Spark starts the `python3` on the path, which may have no Arrow.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 LIBRARIES = ("pandas", "pandas-arrow", "polars", "polars-lazy", "pyarrow", "duckdb", "parquet")
@@ -34,7 +34,7 @@ TYPES = {
 
 
 def as_arrow(rows: Sequence[Row]) -> pa.Table:
-    """Rows as an Arrow table; all rows have the same columns."""
+    """Return rows as an Arrow table; all rows have the same columns."""
     names = list(rows[0])
     return pa.Table.from_pylist(
         list(rows), schema=pa.schema([(name, TYPES.get(name, pa.string())) for name in names])
@@ -42,7 +42,7 @@ def as_arrow(rows: Sequence[Row]) -> pa.Table:
 
 
 def as_frame(rows: Sequence[Row], library: str, path: Path, spark: Any = None) -> Any:
-    """Rows in one library, or the path of a Parquet file with them."""
+    """Return rows as a frame of a library, or the path of a Parquet file with them."""
     table = as_arrow(rows)
     if library == "spark":
         return spark.createDataFrame(table)
@@ -61,7 +61,7 @@ def as_frame(rows: Sequence[Row], library: str, path: Path, spark: Any = None) -
 
 
 def rows_of(frame: Any) -> list[Row]:
-    """The rows of a native frame of any library."""
+    """Return the rows of a native frame of any library."""
     rows = nw.from_native(frame).lazy().collect().to_arrow().to_pylist()
     return [{name: _null(value) for name, value in row.items()} for row in rows]
 
@@ -71,12 +71,12 @@ def _null(value: Any) -> Any:
 
 
 def dumped(result: ComparisonResult) -> dict[str, Any]:
-    """All of a result but where the runs were read from."""
+    """Return a result without the paths of its runs."""
     return result.model_dump(exclude={"before": {"origin"}, "after": {"origin"}})
 
 
 def counted(comparison: Comparison, kinds: Sequence[str] = tuple(KINDS)) -> dict[str, Any]:
-    """Everything the oracle knows, as the program says it."""
+    """Return the quantities of the oracle, as computed by forgetmap."""
     result = comparison.result
     groups = {name: getattr(result, name) for name in ("tasks", "categories", "tags")}
     return {
@@ -89,7 +89,7 @@ def counted(comparison: Comparison, kinds: Sequence[str] = tuple(KINDS)) -> dict
 
 
 def foretold(expected: Expected, kinds: Sequence[str] = tuple(KINDS)) -> dict[str, Any]:
-    """The same from the oracle."""
+    """Return the same quantities, as computed by the oracle."""
     return {
         "pairing": expected.pairing,
         "total": expected.total,

@@ -1,4 +1,4 @@
-"""Writes the same results in every format, and says where the row of a fault then stands."""
+"""Bad inputs in every format, with the error and the line that each must lead to."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ FORMATS: tuple[Format, ...] = ("csv", "jsonl", "parquet")
 HEADER = b"task,item,score\n"
 GOOD_LINE = b'{"task": "t", "item": "i0", "score": 1}\n'
 FIRST_LINE = {"csv": 2, "jsonl": 1, "parquet": 1}
-"""The line of the first row."""
+"""Line number of the first row."""
 
 
 @dataclass(frozen=True)
 class Bad:
-    """An input that must be refused, and how.
+    """An input that must be refused, with the expected error.
 
     Attributes:
-        name: of the case.
-        content: the bytes of a file, or what writes to a path.
-        error: the type of the error.
-        line: where the fault is.
-        field: what is at fault.
-        file: the file at fault, within the path that was given.
-        says: words of the message.
+        name: name of the case.
+        content: the bytes of a file, or a function that writes to a path.
+        error: expected type of the error.
+        line: line number in the error.
+        field: field in the error.
+        file: file in the error, relative to the path of the input.
+        says: texts that the message must contain.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Bad:
     says: Sequence[str] = ()
 
     def write(self, folder: Path) -> Path:
-        """The input."""
+        """Write the input and return its path."""
         path = folder / "bad"
         if isinstance(self.content, bytes):
             path.write_bytes(self.content)
@@ -61,16 +61,16 @@ class Bad:
 
 
 def good_rows(count: int = 6) -> list[Row]:
-    """Results without a fault."""
+    """Return results without a fault."""
     return [{"task": "t", "item": f"i{n}", "score": n % 2} for n in range(count)]
 
 
 def nothing(path: Path) -> None:
-    """Leaves a path without a file."""
+    """Write nothing, so that the path does not exist."""
 
 
 def as_csv(rows: Sequence[Row]) -> bytes:
-    """A table with the columns of the first row."""
+    """Return a CSV table with the columns of the first row."""
     stream = io.StringIO()
     writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
     writer.writeheader()
@@ -79,12 +79,12 @@ def as_csv(rows: Sequence[Row]) -> bytes:
 
 
 def as_jsonl(rows: Sequence[Row]) -> bytes:
-    """One object per line."""
+    """Return JSON lines."""
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
 def as_parquet(rows: Sequence[Row], **options: Any) -> bytes:
-    """A column of numbers and texts is written as text, because Parquet has one type a column."""
+    """Return a Parquet file; columns with numbers and texts become texts, as types must match."""
     columns = {name: [row.get(name) for row in rows] for name in rows[0]}
     sink = pa.BufferOutputStream()
     pq.write_table(
@@ -94,7 +94,7 @@ def as_parquet(rows: Sequence[Row], **options: Any) -> bytes:
 
 
 def in_format(rows: Sequence[Row], kind: Format) -> bytes:
-    """The same rows in one of the formats."""
+    """Return rows in one of the formats."""
     return {"csv": as_csv, "jsonl": as_jsonl, "parquet": as_parquet}[kind](rows)
 
 
@@ -104,17 +104,17 @@ def _alike(cells: list[Any]) -> list[Any]:
 
 
 def many_columns(count: int) -> list[str]:
-    """Names of columns."""
+    """Return names of columns."""
     return [f"c{n}" for n in range(count)]
 
 
 def gzipped(content: bytes, *, without: int) -> bytes:
-    """A gzip file that lacks its last bytes."""
+    """Return a gzip file without its last bytes."""
     return gzip.compress(content)[:-without]
 
 
 def folder_of(**files: bytes) -> Callable[[Path], None]:
-    """Writes a folder; `__` in a name is a dot."""
+    """Return a function that writes a folder of files; `__` in a name stands for a dot."""
 
     def write(path: Path) -> None:
         path.mkdir()
@@ -125,7 +125,7 @@ def folder_of(**files: bytes) -> Callable[[Path], None]:
 
 
 def damaged(column: str, rows: Sequence[Row] | None = None) -> bytes:
-    """A good Parquet file but for the middle of one column in the second of three row groups."""
+    """Return a Parquet file with damage in one column of the second of three row groups."""
     rows = rows or [
         {"task": f"task {n % 7}", "item": f"item {n * 7919 % 10007}", "score": (n * 31 % 97) / 97}
         for n in range(5000)
@@ -139,7 +139,7 @@ def damaged(column: str, rows: Sequence[Row] | None = None) -> bytes:
 
 
 def refuse(case: Bad, folder: Path) -> None:
-    """The case is refused from Python and from the command line, wherever it stands."""
+    """Check that Python and every command refuse the input and write nothing."""
     path = case.write(folder)
     good = folder / "good.csv"
     good.write_bytes(as_csv(good_rows()))
@@ -173,5 +173,5 @@ def refuse_command(case: Bad, file: str, *args: object) -> None:
 
 
 def tree(folder: Path) -> set[Path]:
-    """Everything below a folder, hidden files included."""
+    """Return all paths below a folder, hidden files included."""
     return set(folder.rglob("*"))

@@ -1,7 +1,7 @@
-"""Solves every question of the suite `basics` from its text alone, by other means than its makers.
+"""Independent solvers for every question of the suite `basics`, which read only its text.
 
-A solver returns all right answers: of an open-ended question the one, of a multiple-choice
-question every option that is right.
+A solver returns all right answers: one for an open-ended question, every right option for a
+multiple-choice question.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def longest(_: str, options: Options) -> list[str]:
 
 
 def possible_worlds(question: str) -> list[str]:
-    """Try every world of three creatures in which the statements of a syllogism are true."""
+    """Decide a syllogism by trying every world of up to three creatures."""
     *facts, asked = re.findall(r"[^.?]+[.?]", question)
     names = sorted(set(re.findall(r"\b[a-z]{4,}", question)) - {"some"})
     kinds = list(itertools.product((True, False), repeat=len(names)))

@@ -1,4 +1,4 @@
-"""A small copy of CapTrack's data set: invented rows in its schema, nobody's answers among them."""
+"""A small copy of CapTrack's data set, with invented rows in its schema."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def write_copy(root: Path, rows: Mapping[str, Rows], *, split: str = "test") -> Path:
-    """Rows by subset, where the data set has them on the hub."""
+    """Write the rows of each subset to the paths of the data set on the hub."""
     folder = root / DATASET
     lines = ["---", "configs:"]
     for subset, given in rows.items():
@@ -28,7 +28,7 @@ def write_copy(root: Path, rows: Mapping[str, Rows], *, split: str = "test") -> 
 
 
 def _of(tasks: str, *rows: Mapping[str, Any]) -> dict[str, Rows]:
-    """The same rows for several tasks, each with an id and the prompt as it is shown."""
+    """Return the same rows for several tasks, each with an id and a formatted prompt."""
     numbered = [
         {"id": f"q{n}", "formatted_prompt": f"Please answer. {row['prompt']}", **row}
         for n, row in enumerate(rows)

@@ -1,4 +1,4 @@
-"""The Chromium of this machine, and a page that is watched."""
+"""A Chromium browser for tests, and pages that must not log anything."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUIET = (
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A headless browser; where there is none, CI fails and others skip."""
+    """Start a headless browser; if there is none, fail in CI and skip elsewhere."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         missing = "no Chromium on this machine: run tools/system.sh chromium"
@@ -43,7 +43,7 @@ def chromium() -> Iterator[Browser]:
 
 @contextmanager
 def watched(browser: Browser, home: str = "file:", **options: Any) -> Iterator[Page]:
-    """A page that must stay silent: no message, no error, no request to anything but its home."""
+    """Open a page that must have no console message, no error and no request outside `home`."""
     context = browser.new_context(**options)
     page = context.new_page()
     page.set_default_timeout(60_000)
@@ -62,11 +62,11 @@ def watched(browser: Browser, home: str = "file:", **options: Any) -> Iterator[P
 
 
 def write(payload: Payload, folder: Path) -> str:
-    """The address of a report."""
+    """Write a report and return its address."""
     return write_report(payload, folder / "report.html").as_uri()
 
 
 def open_report(page: Page, address: str) -> None:
-    """Go there, and wait until it is all there."""
+    """Open a report and wait until its figures are drawn."""
     page.goto(address)
     page.wait_for_selector("body[data-ready][data-figures]", state="attached")

@@ -1,4 +1,4 @@
-"""Clocks that were set back."""
+"""Files that change without a new modification time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def change_at_the_same_time(path: Path, content: bytes) -> None:
-    """Other bytes in the same file, changed at the same time as before if one believes the file."""
+    """Write other bytes to a file but keep its modification time."""
     old = path.stat()
     with path.open("r+b") as file:
         file.write(content)

@@ -1,7 +1,7 @@
-"""The command blocks of README and docs: found, and run as a reader would in one folder per page.
+"""Command blocks of README and docs, run as a reader would, in one folder per page.
 
-`forgetmap` runs in this process. What evaluates models is asked for fewer items and shorter answers
-than the page says, and servers of the pages are one that answers here.
+`forgetmap` runs in this process. Evaluations use fewer items and shorter answers than the page
+states, and a local server replaces the servers of the pages.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ MARK = re.compile(r"<!-- (not run|slow): (.+?) -->")
 SHELLS = {"sh", "bash", "console", "shell"}
 COMMENT = re.compile(r"(^|\s)#( .*)?$")
 DECIDES = {0, 1, 3}
-"""Exit codes by which a gate decides."""
+"""Exit codes of a gate's decisions."""
 FEWER = {"--limit": "1", "--max-new-tokens": "4"}
-"""What evaluates models takes seconds with these."""
+"""Options that keep evaluations within seconds."""
 EVALUATE = (("run",), ("map",), ("merge", "sweep"))
 SERVERS = re.compile(r"http://(localhost:8000|host-[ab])/v1")
 
@@ -45,11 +45,11 @@ class Block:
 
     Attributes:
         page: its path below the repository.
-        line: of its first line of code.
+        line: line number of its first line of code.
         kind: the language.
         code: the lines.
-        mark: `not run` or `slow`, where the page says so.
-        reason: why.
+        mark: `not run` or `slow`, if the page marks it so.
+        reason: reason for the mark.
     """
 
     page: str
@@ -61,11 +61,11 @@ class Block:
 
     @property
     def place(self) -> str:
-        """Where an editor finds it."""
+        """Page and line, as editors open them."""
         return f"{self.page}:{self.line}"
 
     def commands(self) -> Iterator[str]:
-        """The commands of a shell block, continued lines joined; of a console those after $."""
+        """Yield the commands of a block, continued lines joined; in a console those after $."""
         for line in self.code.replace("\\\n", " ").splitlines():
             if self.kind == "console" and not line.startswith("$ "):
                 continue
@@ -75,13 +75,13 @@ class Block:
 
 
 def pages() -> list[Path]:
-    """README and docs, but for the pages of commands, which hold help texts only."""
+    """Return README and docs without the pages of commands, which hold help texts only."""
     docs = ROOT / "docs"
     return [ROOT / "README.md", *sorted(docs.glob("*.md"))]
 
 
 def blocks_of(page: Path) -> list[Block]:
-    """The blocks of a page that hold commands or Python, in their order."""
+    """Return the blocks of a page with commands or Python, in order."""
     name, blocks = str(page.relative_to(ROOT)), []
     lines = page.read_text(encoding="utf-8").splitlines()
     start, kind, indent = 0, "", 0
@@ -102,15 +102,15 @@ def blocks_of(page: Path) -> list[Block]:
 
 @dataclass
 class Reader:
-    """Somebody who types a page into a terminal and a Python prompt, in one folder.
+    """Runs the blocks of a page in one folder, as if typed into a terminal and a Python prompt.
 
     Attributes:
-        folder: where they work.
-        server: address of a server that answers.
-        wheel: what `pip install forgetmap` installs.
+        folder: working folder.
+        server: address of a working server.
+        wheel: wheel that `pip install forgetmap` installs.
         names: variables of the Python prompt.
-        given: files of the folder that were there before the page, and are there still.
-        code: how the last command ended.
+        given: files of the folder that existed before the page and were not replaced.
+        code: exit code of the last command.
     """
 
     folder: Path
@@ -121,7 +121,7 @@ class Reader:
     code: int = 0
 
     def run(self, block: Block) -> None:
-        """Every command of a block; one that fails is an error."""
+        """Run every command of a block; fail if one fails."""
         with chdir(self.folder):
             if block.kind == "python":
                 source = compile(block.code, block.place, "exec")
@@ -131,7 +131,7 @@ class Reader:
                 self.type(command, block.place)
 
     def type(self, command: str, place: str) -> None:
-        """One command."""
+        """Run one command."""
         if command == "echo $?":
             return
         if command.startswith("export "):
@@ -158,7 +158,7 @@ class Reader:
             end = arguments.index("--") if "--" in arguments else len(arguments)
             more = [word for name, value in FEWER.items() if name not in arguments
                     for word in (name, value)]  # fmt: skip
-            more += ["--scoring", "generate"] * asks_server  # the server here only writes
+            more += ["--scoring", "generate"] * asks_server  # the local server only generates
             arguments = [*arguments[:end], *more, *arguments[end:]]
         self._make_room(arguments)
         with patch("uvicorn.Server.run", lambda *_, **__: None):
@@ -168,7 +168,7 @@ class Reader:
         assert done.code in allowed, f"{told}\nexit code {done.code}\n{done.out}\n{done.err}"
 
     def _make_room(self, arguments: list[str]) -> None:
-        """What was there before the page makes way for what the page writes."""
+        """Delete files from before the page that the command writes."""
         for name, value in pairwise(arguments):
             if name == "--out" and value in self.given and arguments.count(value) == 1:
                 path = self.folder / value
@@ -176,7 +176,7 @@ class Reader:
                 self.given.discard(value)
 
     def _install(self, arguments: list[str]) -> None:
-        """`pip install`, from the wheel built here, into an environment of its own."""
+        """Run `pip install` with the local wheel, in a separate environment."""
         assert arguments[0] == "install"
         assert self.wheel is not None
         home = self.folder / "environment"
@@ -192,7 +192,7 @@ class Reader:
         )  # fmt: skip
         site = next((home / "lib").glob("python*/site-packages"))
         assert (site / "forgetmap" / "py.typed").exists()
-        # What it depends on is taken from here.
+        # Dependencies are taken from this environment.
         around = os.pathsep.join(path for path in sys.path if "site-packages" in path)
         done = subprocess.run(
             [home / "bin" / "forgetmap", "--version"],
@@ -202,14 +202,14 @@ class Reader:
 
 
 def _expand(word: str) -> list[str]:
-    """What a shell makes of a word with a star."""
+    """Expand a word with a star, as a shell does."""
     if "*" not in word or ":" in word:
         return [word]
     return sorted(glob.glob(word)) or [word]  # noqa: PTH207  # in the folder of the page
 
 
 def make_reader(source: Path, folder: Path, **more: Any) -> Reader:
-    """A reader in a copy of a folder."""
+    """Return a reader in a copy of a folder."""
     shutil.copytree(source, folder)
     given = {str(path.relative_to(folder)) for path in folder.rglob("*")}
     return Reader(folder, given=given, **more)

@@ -1,4 +1,4 @@
-"""Calls the command line as its users do: in this process through `main`, or as a real process."""
+"""Calls of the command line, in this process through `main` or as a separate process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIMULATED = "SIMULATED data, not a measured model."
 
 @dataclass(frozen=True)
 class Done:
-    """What a command left behind."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -32,7 +32,7 @@ class Done:
 
 
 def call(*args: object, columns: int = 80) -> Done:
-    """The command in this process, typed errors and exit code included."""
+    """Run the command in this process, with its handling of errors."""
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.setattr(sys, "argv", ["forgetmap", *map(str, args)])
@@ -43,7 +43,7 @@ def call(*args: object, columns: int = 80) -> Done:
 
 
 def process(*args: object, columns: int = 80) -> Done:
-    """The installed command as a process of its own."""
+    """Run the installed command as a separate process."""
     done = subprocess.run(
         [SCRIPT, *map(str, args)],
         capture_output=True,
@@ -55,7 +55,7 @@ def process(*args: object, columns: int = 80) -> Done:
 
 
 def json_of(*args: object) -> dict[str, Any]:
-    """What `compare --json` prints, and that it prints nothing else."""
+    """Return what `compare --json` prints; fail if it prints anything else."""
     done = call("compare", *args, "--json")
     assert (done.code, done.err) == (0, "")
     value = json.loads(done.out)
@@ -64,7 +64,7 @@ def json_of(*args: object) -> dict[str, Any]:
 
 
 def first_column(out: str, head: str) -> list[str]:
-    """The names in the table whose first column is called `head`."""
+    """Return the names in the table whose first column is called `head`."""
     lines = out.splitlines()
     start = next(place for place, line in enumerate(lines) if line.startswith(f"{head} "))
     names = []
@@ -76,20 +76,20 @@ def first_column(out: str, head: str) -> list[str]:
 
 
 def write(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    """A table of JSON lines."""
+    """Write rows as JSON lines."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
 
 def results(scores: Sequence[float | None], task: str = "t", **same: Any) -> list[dict[str, Any]]:
-    """Rows of one task; every row has the columns in `same`."""
+    """Return rows of one task; `same` holds columns for every row."""
     return [
         {"task": task, "item": f"i{n}", "score": score, **same} for n, score in enumerate(scores)
     ]
 
 
 def four_items(folder: Path) -> tuple[Path, Path]:
-    """Two runs; one item is kept, one lost, one gained, one never right."""
+    """Write two runs with one item kept, one forgotten, one gained and one never right."""
     return (
         write(folder / "base.jsonl", results([1, 1, 0, 0])),
         write(folder / "tuned.jsonl", results([1, 0, 1, 0])),
@@ -97,6 +97,6 @@ def four_items(folder: Path) -> tuple[Path, Path]:
 
 
 def simulated_runs(folder: Path) -> Path:
-    """A folder with two simulated runs."""
+    """Write a folder with two simulated runs."""
     assert call("simulate", "--out", folder / "demo", "--items", 40).code == 0
     return folder / "demo"

@@ -1,4 +1,4 @@
-"""Measured items, the disguises in which they may turn up in training data, and innocent rows."""
+"""Evaluation items, disguised copies of them as in training data, and unrelated rows."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ BOLD = {ord("a") + n: 0x1D41A + n for n in range(26)} | {
 
 
 def sentence(dice: random.Random, count: int) -> str:
-    """So many words, as a sentence."""
+    """Return a sentence with this number of words."""
     return " ".join(dice.choices(WORDS, k=count)).capitalize()
 
 
 def measured_items(seed: int, count: int) -> list[MeasuredItem]:
-    """Questions of every kind: choices, sums, long passages, bare stems, seven languages."""
+    """Return questions of every kind: choices, sums, long passages, bare stems, seven languages."""
     dice = random.Random(seed)
     return [_item(dice, n) for n in range(count)]
 
@@ -108,7 +108,7 @@ STYLES: tuple[Callable[[str, random.Random], str], ...] = (
 
 
 def _lettered(item: MeasuredItem, dice: random.Random) -> str:
-    """Options in another order, behind letters, letters from behind, or numbers."""
+    """Return shuffled options labelled with letters, reversed letters or numbers."""
     options = dice.sample(item.options, len(item.options))
     labels = dice.choice([("A", "B", "C", "D"), ("D", "C", "B", "A"), ("1", "2", "3", "4")])
     mark = dice.choice([". ", ") ", ": "])
@@ -116,7 +116,7 @@ def _lettered(item: MeasuredItem, dice: random.Random) -> str:
 
 
 def disguised(item: MeasuredItem, dice: random.Random) -> tuple[str, str]:
-    """A prompt and a completion that give an item away."""
+    """Return a prompt and a completion that contain an item."""
     text = item.question
     if len(text.split()) > 60 and dice.random() < 0.5:
         words = text.split()
@@ -140,7 +140,7 @@ def disguised(item: MeasuredItem, dice: random.Random) -> tuple[str, str]:
 
 
 def reworded(item: MeasuredItem, dice: random.Random) -> str:
-    """The question with one word in ten replaced, left out or added."""
+    """Return the question with one word in ten replaced, left out or added."""
     words = item.question.split()
     for _ in range(max(1, len(words) // 10)):
         place = dice.randrange(len(words))
@@ -150,7 +150,7 @@ def reworded(item: MeasuredItem, dice: random.Random) -> str:
 
 
 def innocent(dice: random.Random) -> tuple[str, str]:
-    """A row that gives nothing away, though it asks the same kind of things."""
+    """Return a row that contains no item, but asks similar questions."""
     n = dice.randrange(10_000, 99_999)
     options = "\n".join(f"{label}. {sentence(dice, 2).lower()} {n}" for label in "ABCD")
     prompts = (

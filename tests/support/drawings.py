@@ -1,4 +1,4 @@
-"""Reports whose numbers are known by hand, and what is on the pictures made of them."""
+"""Reports with numbers that are known by hand, and the marks that Vega draws for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forgetmap.report.payloads.comparison import make_payload
 from forgetmap.report.payloads.schema import Payload
 
 Groups = Mapping[str, Mapping[str, int]]
-"""Category -> path -> items; a path has a digit per model, 1 is right and - is not there."""
+"""Category -> path -> items; a path has a digit per model, 1 for right, - for missing."""
 
 PAIR: Groups = {
     "maths": {"11": 40, "10": 20, "01": 10, "00": 30},
@@ -38,13 +38,13 @@ CHAIN: Groups = {
 def report(
     groups: Groups, *, chain: bool = False, ended: str | None = None, **columns: Any
 ) -> Payload:
-    """The report on models that take these paths.
+    """Return the report on models with these paths.
 
     Args:
-        groups: the paths.
-        chain: the models are checkpoints.
-        ended: how wrong answers ended.
-        columns: the same for all items.
+        groups: numbers of items by category and path.
+        chain: whether the models are checkpoints.
+        ended: outcome of wrong answers.
+        columns: further columns, the same for all items.
     """
     models = len(next(path for paths in groups.values() for path in paths))
     runs: list[list[dict[str, Any]]] = [[] for _ in range(models)]
@@ -61,12 +61,12 @@ def report(
 
 
 def figure(payload: Payload, name: str) -> Figure:
-    """The figure of this name."""
+    """Return the figure with this name."""
     return next(each for each in all_figures(payload) if each.name == name)
 
 
 def marks(payload: Payload, name: str, kind: str, **switches: Any) -> list[dict[str, Any]]:
-    """What Vega draws: marks of one kind, without axes and legends."""
+    """Return the marks of one kind that Vega draws, without axes and legends."""
     spec = dict(figure(payload, name).spec or {})
     records = rows_as_records(payload.rows)
     key = "params" if "params" in spec else "signals"
@@ -94,7 +94,7 @@ def _marks(mark: dict[str, Any], kind: str) -> Iterator[dict[str, Any]]:
 
 
 def axis_labels(payload: Payload, name: str) -> list[str]:
-    """The names along the left side, from above."""
+    """Return the labels of the left axis, from the top."""
     spec = figure(payload, name).spec or {}
     filled = spec | {"width": 600, "datasets": {"rows": rows_as_records(payload.rows)}}
     scene = vl_convert.vegalite_to_scenegraph(filled)

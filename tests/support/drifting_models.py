@@ -1,6 +1,6 @@
-"""Models whose drift is known: items drawn anew each time, with means that can be computed.
+"""Simulated models with known drift: items are drawn each time, from means that are known.
 
-Every capability of a taxonomy in miniature: shares of all heights, gradual values, ratings, counts,
+The metrics stand for all kinds of a taxonomy: shares low and high, graded values, ratings, counts,
 tasks of 80 to 400 items, metrics that share their items, and items in clusters.
 """
 
@@ -31,7 +31,7 @@ from forgetmap.stats.results import Reals
 
 @dataclass(frozen=True)
 class Shift:
-    """How a metric moves: mean before and after, and how much the two answers to an item share."""
+    """Means of a metric before and after, and the share of items with equal luck in both."""
 
     metric: Metric
     before: float
@@ -91,7 +91,7 @@ def taxonomy(shifts: tuple[Shift, ...] = SHIFTS) -> Taxonomy:
 
 
 def truth(shifts: tuple[Shift, ...] = SHIFTS) -> Levels:
-    """The effects of the means the values are drawn with."""
+    """Return the true effects, from the means of the distributions."""
     nothing = np.zeros(1)
     metrics = {
         shift.metric.id: Effect(float(effect(shift.metric, shift.before, shift.after)), nothing)
@@ -101,7 +101,7 @@ def truth(shifts: tuple[Shift, ...] = SHIFTS) -> Levels:
 
 
 def estimate(rng: np.random.Generator, draws: int, shifts: tuple[Shift, ...] = SHIFTS) -> Levels:
-    """What one evaluation of both models gives, through the code under test."""
+    """Return the effects that the code under test estimates from one simulated evaluation."""
     metrics = {}
     for shift in shifts:
         before, after = answers(shift, rng)
@@ -114,11 +114,11 @@ def estimate(rng: np.random.Generator, draws: int, shifts: tuple[Shift, ...] = S
 
 
 def answers(shift: Shift, rng: np.random.Generator) -> tuple[Reals, Reals]:
-    """Values of both models; with probability `shared` an item draws on the same luck in both."""
+    """Draw the values of both models; with probability `shared` an item has equal luck in both."""
     n = shift.items
     units = -(-n // shift.cluster)
     luck = np.repeat(rng.random((units, 2)), shift.cluster, axis=0)[:n]
-    if shift.cluster > 1:  # half of the items of a passage stand or fall with it
+    if shift.cluster > 1:  # half of the items of a passage share its luck
         own = rng.random(n) < 0.5
         luck = np.where(own[:, None], rng.random((n, 2)), luck)
     same = rng.random(n) < shift.shared
@@ -127,7 +127,7 @@ def answers(shift: Shift, rng: np.random.Generator) -> tuple[Reals, Reals]:
 
 
 def _values(shift: Shift, mean: float, luck: Reals) -> Reals:
-    """Values with this mean, by the inverse of their distribution."""
+    """Return values with this mean, from the inverse of their distribution function."""
     if shift.metric.scale == "binary":
         return (luck < mean).astype(float)
     if shift.metric.scale == "share":  # thirds, binomial

@@ -1,4 +1,4 @@
-"""Small models whose drift is known: what each item got, and what was said to it."""
+"""Small runs with known drift, with scores and texts."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ scorer = "style"
 field = "emoji"
 polarity = "both"
 """
-"""Nobody measures `tools`."""
+"""No metric measures `tools`."""
 
 
 def lost(model: int) -> int:
-    """Sums that a model gets wrong: 12 before, 24 more after each training."""
+    """Return the number of sums that a model gets wrong: 12 before, 24 more after each training."""
     return 12 + 24 * model
 
 
 def small_run(model: int, *, hostile: str = "") -> Run:
-    """Model 0 is the one before."""
+    """Return the run of a model; 0 is the model before."""
     rows = []
     for number in range(ITEMS):
         right = number >= lost(model)
@@ -104,12 +104,12 @@ def _row(task: str, number: int, metric: str, score: float, hostile: str) -> dic
 
 @cache
 def drifted(models: int = 2, *, hostile: str = "", noise: int | None = None) -> DriftWithRuns:
-    """So many models after, against the same one before.
+    """Return the drift of several models after, against the same model before.
 
     Args:
-        models: how many.
-        hostile: put into every text.
-        noise: the model that is taken for a repeat of the one before.
+        models: number of models after.
+        hostile: text to insert into every text.
+        noise: model to use as a repeat of the model before.
     """
     runs = [small_run(model, hostile=hostile) for model in range(models + 1)]
     settings: DriftOptions = {
@@ -127,15 +127,15 @@ DEEP_DIVE = (
            "both", "count"),
     Metric("maths_DD.steps", "maths", "steps", "Steps", "style", "words", None, "both", "count"),
 )  # fmt: skip
-"""Nobody asked for `steps`."""
+"""The runs have no `steps`."""
 
 
 @cache
 def deep_chain(models: int = 2) -> DriftWithRuns:
-    """Training, and after it a model that is the first one again, with a deep dive of each.
+    """Return a chain of a trained model and the first model again, with a deep dive of each.
 
     Args:
-        models: after the first one; a single one is no chain.
+        models: number of models after the first; with 1 there is no chain.
     """
     found = drifted(2)
     settings: DriftOptions = {

@@ -1,4 +1,4 @@
-"""How many examples a property is tried on: few in `make test`, many in `make test-long`."""
+"""Number of examples per property: few in `make test`, many in `make test-long`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ _MORE = 10
 
 
 def examples(count: int, *, long: int | None = None) -> settings:
-    """This many examples of a property; in `make test-long` `long`, or ten times as many."""
+    """Return settings with `count` examples; in `make test-long`, `long` or ten times as many."""
     many = count * _MORE if long is None else long
     return settings(max_examples=many if LONG else count, deadline=None)

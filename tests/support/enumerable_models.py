@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 @cache
 def letters() -> Any:
-    """a, b, c and the end token; a text is its letters."""
+    """Return a tokenizer with the tokens a, b, c and the end token."""
     vocabulary = {letter: prompt_index for prompt_index, letter in enumerate([*LETTERS, "</s>"])}
     merges: list[tuple[str, str]] = []
     raw = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
@@ -38,7 +38,7 @@ def letters() -> Any:
 def lettered_model(
     seed: int, *, near: int | None = None, step: float = 0.0, scale: float = 0.2, wide: int = 16
 ) -> Any:
-    """Random weights; with `near`, those of that seed moved towards this one's by a share."""
+    """Return random weights; with `near`, those of that seed moved towards these by `step`."""
     torch.manual_seed(seed)
     config = LlamaConfig(
         vocab_size=4, hidden_size=wide, intermediate_size=32, num_hidden_layers=1,
@@ -55,27 +55,27 @@ def lettered_model(
 
 
 def saved(model: Any, folder: Path) -> Path:
-    """A model folder as users have it."""
+    """Write a model folder."""
     model.save_pretrained(folder)
     letters().save_pretrained(folder)
     return folder
 
 
 def all_completions(longest: int = LONGEST) -> list[tuple[int, ...]]:
-    """Every completion that ends, and every one that is cut at the limit."""
+    """Return every completion that ends, and every one that is cut at the limit."""
     ending = [(*body, END) for size in range(longest) for body in product(range(END), repeat=size)]
     return [*ending, *product(range(END), repeat=longest)]
 
 
 @dataclass(frozen=True)
 class Exact:
-    """Two models on one prompt, everything known.
+    """Exact probabilities of two models on one prompt.
 
     Attributes:
-        before: probability of every completion.
-        after: the same of the other model.
+        before: probability of every completion under the model before.
+        after: the same under the model after.
         forward: at every completion, KL(before||after) summed along its tokens.
-        reverse: the other direction.
+        reverse: the same for KL(after||before).
     """
 
     before: Floats
@@ -101,12 +101,12 @@ class Exact:
 
     @property
     def misassigned(self) -> float:
-        """At even odds; the same from either side."""
+        """Mean posterior of the wrong model at even odds; the same from either side."""
         return float((self.before * self.after / (self.before + self.after)).sum())
 
 
 def next_tokens(model: Any, texts: Sequence[Sequence[int]]) -> Floats:
-    """Log-probabilities of the token behind each text, all texts of one length; a plain pass."""
+    """Return log-probabilities of the token after each text; all texts have the same length."""
     with torch.no_grad():
         logits = model(input_ids=torch.tensor([list(text) for text in texts])).logits[:, -1]
     found: Floats = logits.double().log_softmax(-1).numpy()
@@ -114,7 +114,7 @@ def next_tokens(model: Any, texts: Sequence[Sequence[int]]) -> Floats:
 
 
 def enumerate_exactly(before: Any, after: Any, prompt: str, longest: int = LONGEST) -> Exact:
-    """Both models on every completion of a prompt."""
+    """Return the exact probabilities of every completion of a prompt."""
     start = tuple(LETTERS.index(letter) for letter in prompt)
     tables: list[dict[tuple[int, ...], Floats]] = [{}, {}]
     for size in range(longest):
@@ -145,14 +145,14 @@ def enumerate_exactly(before: Any, after: Any, prompt: str, longest: int = LONGE
 
 
 def all_prompts(longest: int = 3) -> list[str]:
-    """Every text of up to so many letters."""
+    """Return every text of up to this number of letters."""
     return ["".join(body) for size in range(longest) for body in product(LETTERS, repeat=size + 1)]
 
 
 def drawn(
     exact: Sequence[Exact], samples: int, random: np.random.Generator, *, whole: bool = True
 ) -> SampleTable:
-    """Samples of both models on each of these prompts, from their exact distributions."""
+    """Draw samples of both models on each prompt, from their exact distributions."""
     columns: list[list[Floats]] = [[], [], [], [], []]
     for prompt_index, each in enumerate(exact):
         for wrote, chances, along in (
@@ -173,7 +173,7 @@ def drawn(
 def drawn_mixture(
     exact: Sequence[Exact], mass: float, samples: int, random: np.random.Generator
 ) -> SampleTable:
-    """Samples of a mixture of both models; what is called after is the mixture, not one of them."""
+    """Draw samples of a mixture of both models; the mixture takes the place of the model after."""
     mixed = [mass * each.before + (1 - mass) * each.after for each in exact]
     chosen = [random.choice(len(one), samples, p=one / one.sum()) for one in mixed]
     before, after, both = (

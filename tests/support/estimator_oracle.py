@@ -1,4 +1,4 @@
-"""Every estimator worked out answer by answer, in plain Python, sharing nothing with the program.
+"""An independent implementation of every estimator in plain Python, answer by answer.
 
 An answer is a row; an item's score is looked up case by case, and repeats are compared pair by
 pair. Intervals are solved from sums over the list of scores.
@@ -27,7 +27,7 @@ TASKS = ("arc", "gsm8k", "piqa")
 
 @dataclass(frozen=True)
 class Shape:
-    """What is in random runs."""
+    """Properties of random runs."""
 
     repeats: int = 1
     clusters: bool = False
@@ -37,7 +37,7 @@ class Shape:
 
 
 def random_run(seed: int, shape: Shape, side: str) -> list[Row]:
-    """One run; what describes an item is the same on both sides."""
+    """Return a random run; descriptions of an item are the same on both sides."""
     rows = []
     for task, place in product(TASKS, range(shape.items)):
         group = place // 4 if shape.clusters else place
@@ -69,7 +69,7 @@ def _answer(dice: random.Random, k: int | None, mastery: float) -> Row:
 
 @dataclass(frozen=True)
 class Item:
-    """All answers to an item, and those that pair."""
+    """All answers to an item, and its pairs."""
 
     row: Row
     before: dict[int, Row]
@@ -85,7 +85,7 @@ class Item:
 
     @property
     def cluster(self) -> tuple[Any, ...]:
-        """A name is one cluster, also over tasks."""
+        """Cluster of the item; equal names are one cluster, also across tasks."""
         name = self.row["cluster"]
         return (name,) if name else ("alone", self.row["task"], self.row["item"])
 
@@ -109,7 +109,7 @@ def swapped(items: Iterable[Item]) -> list[Item]:
 
 
 def groups_of(items: Sequence[Item]) -> dict[str, dict[str, list[Item]]]:
-    """Level -> name -> items."""
+    """Return level -> name -> items."""
     found: dict[str, dict[str, list[Item]]] = {
         level: defaultdict(list) for level in ("tasks", "categories", "tags")
     }
@@ -124,10 +124,10 @@ def groups_of(items: Sequence[Item]) -> dict[str, dict[str, list[Item]]]:
 
 @dataclass(frozen=True)
 class Scored:
-    """The score of one pair: c[10] - h[E], with what its interval needs.
+    """The score of one pair, c[10] - h[E], with the terms of its interval.
 
-    `flip` says that it was right before and wrong after, `lucky` how many such flips luck makes for
-    a pair like this.
+    `flip` is whether it was right before and wrong after, `lucky` the expected number of such flips
+    by luck for such a pair.
     """
 
     s: float
@@ -139,7 +139,7 @@ class Scored:
 
 
 def score(name: str, k: float, before: Row, after: Row) -> Scored:
-    """One pair of answers under one estimator, case by case."""
+    """Return the score of one pair of answers under one estimator, case by case."""
     was, now = before["score"] >= 0.5, after["score"] >= 0.5
     lost = was and not now
     if name == "raw" or math.isinf(k):
@@ -158,7 +158,7 @@ def score(name: str, k: float, before: Row, after: Row) -> Scored:
 
 
 def _luck(name: str, k: float, before: Row, after: Row) -> tuple[float, float, bool]:
-    """What a pair of wrong answers takes off, how many flips it stands for, whether it counts."""
+    """Return what a pair of wrong answers subtracts, its expected flips, and whether it counts."""
     c = k / (k - 1)
     if name == "upper" or (name == "matched_upper" and k == 2):
         return 0.0, 0.0, False
@@ -174,7 +174,7 @@ def scores(name: str, items: Iterable[Item]) -> list[Scored]:
 def solve(
     theta: float, a1: float, a2: float, q: float, z2: float, loss: float | None = None
 ) -> Limits:
-    """Limits where (estimate - x)^2 is z2 q + loss (a1 x - a2 x^2)."""
+    """Solve (estimate - x)^2 = z2 q + loss (a1 x - a2 x^2) for the bounds x."""
     loss = z2 if loss is None else loss
     alpha, beta, gamma = 1 + loss * a2, 2 * theta + loss * a1, theta**2 - z2 * q
     root = math.sqrt(max(beta**2 - 4 * alpha * gamma, 0.0))
@@ -191,7 +191,7 @@ def score_limits(found: Sequence[Scored], z2: float = Z**2, loss: float | None =
 
 
 def luck(name: str, items: Sequence[Item]) -> float:
-    """Mid-p that nothing was lost, by adding up the chances of every number of losses."""
+    """Return the mid-p value of no loss, from the probabilities of every number of losses."""
     x, weights = 0, {0: 1.0}
     for item in items:
         for before, after in item.pairs:
@@ -208,7 +208,7 @@ def luck(name: str, items: Sequence[Item]) -> float:
 
 
 def _trial(name: str, k: float, before: Row, after: Row) -> tuple[bool, float] | None:
-    """Whether a pair that is wrong after was right before, and how likely luck would do that."""
+    """Return whether a pair that is wrong after was right before, and its probability by luck."""
     was, now = before["score"] >= 0.5, after["score"] >= 0.5
     if now or math.isinf(k) or not (was or before["choice"]):
         return None
@@ -223,7 +223,7 @@ def agreeing(limits: Limits, p: float) -> Limits:
 
 
 def cluster_design(found: Sequence[float], clusters: Sequence[Any]) -> tuple[float, float]:
-    """CR2 inflation and Bell-McCaffrey freedoms, from whole matrices."""
+    """Return CR2 inflation and Bell-McCaffrey degrees of freedom, from whole matrices."""
     y, names = np.array(found), np.array([repr(name) for name in clusters])
     n = y.size
     rest = np.eye(n) - 1 / n
@@ -241,7 +241,7 @@ def cluster_design(found: Sequence[float], clusters: Sequence[Any]) -> tuple[flo
 
 
 def clustered_limits(name: str, items: Sequence[Item]) -> tuple[Limits, int]:
-    """Limits, and clusters with a loss; the fewer of these, the worse for the upper limit."""
+    """Return bounds and the clusters with a loss; fewer of these raise the upper bound."""
     found = scores(name, items)
     members = [item.cluster for item in items for _ in item.pairs]
     inflation, freedom = cluster_design([x.s for x in found], members)
@@ -265,7 +265,7 @@ def mean_pairs(of: Callable[[Row, Row], float], pairs: Iterable[tuple[Row, Row]]
 
 
 def beyond_churn(item: Item, of: Callable[[Row, Row], float]) -> float:
-    """Between the models less half of within each of them, over all pairs of answers."""
+    """Return the mean between models minus half of that within each, over all pairs of answers."""
     before, after = list(item.before.values()), list(item.after.values())
     within = [mean_pairs(of, permutations(side, 2)) for side in (before, after)]
     return mean_pairs(of, product(before, after)) - sum(within) / 2
@@ -311,7 +311,7 @@ def noise_floor(items: Sequence[Item]) -> float:
 
 
 def change_p(items: Sequence[Item]) -> float:
-    """Skewed normal tail of the summed excess over all ways of dealing out an item's answers."""
+    """Return a skewed normal tail of the summed excess over all permutations of items' answers."""
     total = variance = third = 0.0
     for item in repeated_items(items):
         answers = [*item.before.values(), *item.after.values()]
@@ -337,7 +337,7 @@ def known_share(items: Iterable[Item]) -> float:
 
 
 def published(items: Sequence[Item]) -> dict[str, float]:
-    """The published adjustment with the mean luck 1/(k-1) of the items."""
+    """Return the published adjustment, with the mean luck 1/(k-1) of the items."""
     pairs = [pair for item in items for pair in item.pairs]
     a, b = (fmean(pair[side]["score"] for pair in pairs) for side in (0, 1))
     chance = fmean(1 / (item.k - 1) for item in items for _ in item.pairs)
@@ -353,7 +353,7 @@ def published(items: Sequence[Item]) -> dict[str, float]:
 
 
 def detectable(name: str, items: Sequence[Item], floor: float = 0.005) -> float | None:
-    """The root of the power equation, found by bisection; the lower limit must exceed the floor."""
+    """Solve the power equation by bisection; the lower bound must exceed the floor."""
     found = scores(name, items)
     n, c, v = len(found), fmean(x.c for x in found), fmean(x.spread_here for x in found)
     h = fmean(_subtracted(name, item.k) for item in items for _ in item.pairs)
@@ -363,7 +363,7 @@ def detectable(name: str, items: Sequence[Item], floor: float = 0.005) -> float 
     slope = z_a * h * (c + h) / (2 * n * error)
 
     def gap(theta: float) -> float:
-        """To the larger of what the test of luck and the lower limit need."""
+        """Return theta minus the larger of the losses that the test and the bound need."""
         spread = max(v + c * theta - theta**2, 0)
         wider = spread + share_e * (2 * h * slope + slope**2 + 2 * theta * slope)
         wider -= (share_e * slope) ** 2
@@ -372,7 +372,7 @@ def detectable(name: str, items: Sequence[Item], floor: float = 0.005) -> float 
         needs = test + z_b * math.sqrt(spread / n), limit + z_b * math.sqrt(wider / n)
         return float(theta - max(needs))
 
-    # Open-ended items: the first number of flips of which the lower limit exceeds the floor.
+    # Open-ended items: the smallest number of flips whose lower bound exceeds the floor.
     noise = math.sqrt(n * floor * (1 - floor) + 1 / 4)
     flips = next(x for x in range(n + 2) if x - 0.75 - n * floor > z_a * noise)
     loss = (

@@ -1,4 +1,4 @@
-"""Runs with everything an estimator looks at, in every dataframe library."""
+"""Runs with every column that estimators use, in every dataframe library."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHAPE = Shape(repeats=2, clusters=True, items=16)
 
 
 def rows_of(side: str, shape: Shape = SHAPE, seed: int = 9) -> list[Row]:
-    """Everything that an estimator looks at, with nulls in every column that may have them."""
+    """Return rows with every column that estimators use, with nulls where they are allowed."""
     rows = oracle.random_run(seed, shape, side)
     return [
         row | {"gold_index": None if row["k"] is None else int(row["item"]) % row["k"]}
@@ -79,7 +79,7 @@ def said_by_polars(name: str) -> dict[str, Any]:
 
 @cache
 def compared(shape: Shape, seed: int) -> tuple[ComparisonResult, list[Item]]:
-    """Two random runs as the program compares them, and their items as the oracle sees them."""
+    """Compare two random runs; return the result and the items for the oracle."""
     before, after = (oracle.random_run(seed, shape, side) for side in ("before", "after"))
     found = fm.compare(as_arrow(before), as_arrow(after)).result
     return found, oracle.items_of(before, after)
@@ -95,7 +95,7 @@ def every_group(shape: Shape, seed: int) -> list[tuple[GroupResult, list[Item]]]
 
 
 def passages(lost: set[int], *, size: int = 6, count: int = 12) -> tuple[pa.Table, pa.Table]:
-    """Passages of which some are lost as a whole; each also loses nothing else."""
+    """Return two runs of passages, of which some are forgotten as a whole."""
     tables = []
     for side in (0, 1):
         rows = [

@@ -1,4 +1,4 @@
-"""Pairs of runs with everything that can make a comparison go wrong, each under a name."""
+"""Named pairs of runs that cover everything that can make a comparison go wrong."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OUTCOMES = ("incorrect", "no_answer", "refused", "truncated", "degenerate", None
 
 
 def bare_rows(seed: int) -> list[Row]:
-    """Two tasks; a few items are unscored, and each side lacks a few."""
+    """Return rows of two tasks; some items are unscored, and each side lacks some."""
     dice = random.Random(seed)
     return [
         {"task": task, "item": f"{task}-{item}", "score": dice.choice([0.0, 1.0, 0.3, 0.7, None])}
@@ -23,7 +23,7 @@ def bare_rows(seed: int) -> list[Row]:
 
 
 def labelled(seed: int) -> list[Row]:
-    """The same with everything that describes an item, and with reasons."""
+    """Return the same rows with descriptions of the items and outcomes."""
     rows = []
     for place, row in enumerate(bare_rows(seed)):
         dice = random.Random(f"{row['task']} {row['item']}")
@@ -38,7 +38,7 @@ def labelled(seed: int) -> list[Row]:
 
 
 def ended(score: float | None, place: int) -> str | None:
-    """How an answer with this score may have ended; those that failed score nothing."""
+    """Return an outcome that fits the score; None without a score."""
     if score is None:
         return None
     if score:
@@ -47,7 +47,7 @@ def ended(score: float | None, place: int) -> str | None:
 
 
 def repeated(seed: int) -> list[Row]:
-    """Three seeds of each item, not in their order; some answers are missing."""
+    """Return three unordered seeds of each item; some answers are missing."""
     dice = random.Random(seed)
     return [
         row | {"repeat": label, "score": score, "outcome": ended(score, place)}
@@ -59,7 +59,7 @@ def repeated(seed: int) -> list[Row]:
 
 
 def asked(seed: int) -> list[Row]:
-    """With content; ids that say nothing, options in another order on each side."""
+    """Return rows with texts; ids differ between sides, as does the order of options."""
     rows = []
     for row in labelled(seed):
         number = int(row["item"].rpartition("-")[2])
@@ -72,7 +72,7 @@ def asked(seed: int) -> list[Row]:
 
 
 def twins(seed: int, *, same_ids: bool) -> list[Row]:
-    """Items that share their whole content, in pairs and threes."""
+    """Return items that share their whole content, in groups of up to three."""
     rows = []
     for row in asked(0 if same_ids else seed):
         number = int(row["item"].rpartition("-")[2])
@@ -83,7 +83,7 @@ def twins(seed: int, *, same_ids: bool) -> list[Row]:
 
 
 def conflicted(seed: int) -> list[Row]:
-    """The same ids on both sides, but for some another question."""
+    """Return rows with the same ids on both sides, some with different questions."""
     rows = [row | {"item": row["item"][2:]} for row in asked(seed)]
     for row in rows[:6]:
         row["question"] += f" {seed}"

@@ -1,4 +1,4 @@
-"""A proxy before a server that does to some requests what networks and servers do on bad days."""
+"""A proxy in front of a server that injects faults of networks and servers."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ REPLIES = {
 
 @dataclass
 class Proxy:
-    """Where it is, what it did, and how many requests it had at once.
+    """Address of the proxy, its faults, and the number of concurrent requests.
 
     Attributes:
-        gone: while set, connections are closed without a word.
-        refuses: while set, nothing is taken.
-        limited: when too many requests were complained about.
+        gone: while set, connections are closed without a reply.
+        refuses: while set, every request gets status 400.
+        limited: times of replies with status 429.
     """
 
     url: str
@@ -55,7 +55,7 @@ def fault_proxy(
     seed: int = 0,
     wait: str = "0",
 ) -> Iterator[Proxy]:
-    """A share of all requests meets with a fault, one kind after the other; all wait a little."""
+    """Start a proxy that fails a share of requests, in turn with each fault, and delays all."""
     with _Server(("127.0.0.1", 0), _Handler) as answering:
         answering.upstream = urlsplit(server)
         answering.draw, answering.coming = random.Random(seed), itertools.cycle(faults)
@@ -87,7 +87,7 @@ class _Server(ThreadingHTTPServer):
         self.lock = threading.Lock()
 
     def next_fault(self) -> str:
-        """What happens to a request; it is under way from now on."""
+        """Choose the fault of a request and count the request as running."""
         proxy = self.proxy
         with self.lock:
             fault = next(self.coming) if self.draw.random() < self.share else "none"
@@ -106,7 +106,7 @@ class _Server(ThreadingHTTPServer):
             self.proxy.at_once -= 1
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that give up waiting, or are killed, are part of the game."""
+        """Ignore clients that time out or are killed."""
 
 
 class _Handler(BaseHTTPRequestHandler):

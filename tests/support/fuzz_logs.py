@@ -2,9 +2,9 @@
 
     python tests/support/fuzz_logs.py --mutations 10000 [--only HARNESS] [--seed 0] [--equal]
 
-Nothing but typed errors may come out, nothing may take long, and damage to one row must not change
-what is known of the items of other rows without a problem being reported. With `--equal` all ways
-to read a log must come to the same: row by row, by columns, and by ranges of its files.
+Only typed errors may be raised, nothing may take long, and damage to one row must not change the
+results of items of other rows unless a problem is reported. With `--equal`, all ways to read a log
+must give the same results: row by row, as columns, and in ranges of its files.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ from log_mutations import (
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "logs"
 LONGEST_SECONDS = 60
 RANGES = 4
-"""Of the largest file of a log, where it is read by ranges."""
+"""Number of ranges into which the largest file of a log is split."""
 Key = tuple[Any, ...]
 Records = dict[Key, dict[str, Any]]
 
 
 class TooSlow(BaseException):
-    """Reading took too long; no handler of errors may take it for one."""
+    """Reading took too long; a BaseException, so that no error handler catches it."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of reading a log; None where a typed error did."""
+    """Result of reading a log; records are None after a typed error."""
 
     records: Records | None
     problems: int = 0
@@ -70,7 +70,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Failure:
-    """What must not happen, and how to make it happen again."""
+    """A failure, with what is needed to reproduce it."""
 
     log: str
     number: int
@@ -82,17 +82,17 @@ class Failure:
 
 
 def logs_of(harness: str) -> list[Path]:
-    """The fixtures of a harness."""
+    """Return the fixtures of a harness."""
     return sorted(path.parent for path in FIXTURES.glob(f"{harness}/*/log"))
 
 
 def harnesses() -> list[str]:
-    """Those that have fixtures."""
+    """Return the harnesses with fixtures."""
     return sorted(path.name for path in FIXTURES.iterdir() if logs_of(path.name))
 
 
 def read(folder: Path, work: Path) -> Outcome:
-    """The records of a log, by the way users' logs take."""
+    """Read the records of a log, as commands do."""
     out = work / "out"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir()
@@ -124,15 +124,15 @@ def read(folder: Path, work: Path) -> Outcome:
 
 
 class UnequalError(AssertionError):
-    """Two ways to read a log came to something else."""
+    """Two ways to read a log gave different results."""
 
 
 def require_equal(folder: Path, work: Path) -> None:
-    """Read a log in all ways, with texts and without."""
+    """Check that all ways to read a log give the same results, with texts and without."""
     try:
         logs, _ = choose(folder, recognise(folder), None)
     except ForgetmapError:
-        return  # whoever reads it
+        return  # fails in every way
     for texts in (False, True):
         first, *others = (result_of(way, logs, work, texts=texts) for way in WAYS)
         for way, other in zip(list(WAYS)[1:], others, strict=True):
@@ -142,14 +142,14 @@ def require_equal(folder: Path, work: Path) -> None:
 
 
 def result_of(way: str, logs: Sequence[Log], work: Path, *, texts: bool) -> dict[str, Any]:
-    """Everything that came of reading logs in one way."""
+    """Return the results of reading logs in one way."""
     out = work / way
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir()
     problems = Problems()
     try:
         with (
-            _with_value(gather, "MIN_ROWS_OF_COLUMNS", 1),  # those of a fixture are few
+            _with_value(gather, "MIN_ROWS_OF_COLUMNS", 1),  # fixtures have few rows
             RunWriter(out, texts=texts, problems=problems) as writer,
         ):
             WAYS[way](logs, writer, problems, PartOptions(out, texts, None))
@@ -214,12 +214,12 @@ WAYS = {"rows": _read_rows, "columns": _read_columns, "ranges": _read_ranges}
 
 @contextmanager
 def soon(times: int = 1) -> Iterator[None]:
-    """Stop what takes too long; so many times as long is allowed."""
+    """Raise TooSlow in a block that takes longer than `times` the limit."""
 
     def stop(_: int, __: FrameType | None) -> None:
         raise TooSlow
 
-    # By processor time: whatever else the machine does is no fault of the reader.
+    # Processor time, which does not depend on the load of the machine.
     before = signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, LONGEST_SECONDS * times)
     try:
@@ -231,10 +231,10 @@ def soon(times: int = 1) -> Iterator[None]:
 
 @dataclass
 class Fuzzer:
-    """Damages one log again and again.
+    """Damages one log repeatedly.
 
     Attributes:
-        equal: whether all ways to read it are compared, and nothing else.
+        equal: whether to check only that all ways to read it give the same results.
     """
 
     fixture: Path
@@ -261,7 +261,7 @@ class Fuzzer:
         return found
 
     def read(self, changed: dict[str, bytes]) -> Outcome:
-        """The records with some files changed."""
+        """Read the log with some files changed."""
         folder = self.work / "log"
         shutil.rmtree(folder, ignore_errors=True)
         for name, content in packed({**self.files, **changed}).items():
@@ -275,7 +275,7 @@ class Fuzzer:
             return read(folder, self.work)
 
     def run(self, count: int) -> list[Failure]:
-        """So many mutations; what must not happen and did."""
+        """Apply this number of mutations and return the failures."""
         found: list[Failure] = []
         assert self.equal or self.original
         for number in range(count):
@@ -292,7 +292,7 @@ class Fuzzer:
         return found
 
     def mutate(self, random: Random) -> str | None:
-        """One mutation: of the bytes of a file, or of a row."""
+        """Apply one mutation, to the bytes of a file or to a row."""
         if random.random() < 0.4 or not self.tables:
             name = random.choice(list(self.files))
             self.read({name: mutate_bytes(self.files[name], random)})
@@ -309,14 +309,14 @@ class Fuzzer:
         owned = self.owned_by(row)
         wrong = set(self.changed(self.read({name: changed}))) - owned
         if not owned and len({key[:2] for key in wrong}) == 1:
-            return None  # whose row it is shows only now
+            return None  # so the row is about this item
         if not wrong and not self.tears(row):
             return None
         others = sorted({str(key[:2]) for key in wrong} or map(str, self.touched(row)))
         return f"{what} of row {row.place} of {name} changed {', '.join(others[:4])}"
 
     def damaged(self, row: Row, random: Random) -> tuple[bytes, str]:
-        """The file with one row deleted, doubled or changed inside, and what was done."""
+        """Return the file with one row deleted, doubled or changed, and the kind of damage."""
         table = self.tables[row.file]
         rows = list(table.rows)
         kind = random.randrange(10)
@@ -339,19 +339,19 @@ class Fuzzer:
         return self.written(table, rows), "change"
 
     def written(self, table: Table, rows: list[Any]) -> bytes:
-        """The file with these rows; the table is as it was afterwards."""
+        """Return the file with these rows, without changing the table."""
         content = table.write(rows)
         table.write(list(table.rows))
         return content
 
     def owned_by(self, row: Row) -> set[Key]:
-        """The results of the items that a row is about: it changes them when it goes."""
+        """Return the results of the items of a row, which may change if the row is damaged."""
         touched = self.touched(row)
         named = set(ids(self.tables[row.file].rows[row.place]))
         return {key for key in self.original if key[:2] in touched or key[1] in named}
 
     def touched(self, row: Row) -> set[Key]:
-        """Task and item of what changes, without a word, when a row goes or is emptied."""
+        """Return task and item of results that change silently if a row is deleted or emptied."""
         if row not in self.known:
             table = self.tables[row.file]
             before, old, after = _around(table.rows, row.place)
@@ -363,7 +363,7 @@ class Fuzzer:
         return self.known[row]
 
     def changed(self, outcome: Outcome) -> list[Key]:
-        """The results that are not as they were, if nothing was said about it."""
+        """Return the results that changed although no problem was reported."""
         if outcome.records is None or outcome.problems:
             return []
         found = set(map(_with_first_id, outcome.records.values()))
@@ -376,7 +376,7 @@ class Fuzzer:
         ]
 
     def holds_samples(self, name: str) -> bool:
-        """Whether some row is about a single item, rather than about tasks or settings."""
+        """Return whether some row is about a single item, rather than about tasks or settings."""
         items = {key[1] for key in self.original}
         rows = self.tables[name].rows
         return any(
@@ -385,7 +385,7 @@ class Fuzzer:
         )
 
     def tears(self, row: Row) -> bool:
-        """Whether a row has a say in items beside its own: in one that another row is all about."""
+        """Return whether a row also affects an item that belongs to another row alone."""
         mine = self.touched(row)
         others = (Row(row.file, place) for place in range(len(self.tables[row.file].rows)))
         return any(len(theirs) == 1 and theirs < mine for theirs in map(self.touched, others))
@@ -402,7 +402,7 @@ def _emptied(row: Any) -> Any:
 
 
 def ids(value: Any) -> Iterator[str]:
-    """What stands in a row under a name such as `id`."""
+    """Yield the values in a row whose name contains `id`."""
     value = value.value if isinstance(value, Named) else value
     for name, part in value.items() if isinstance(value, dict) else ():
         if "id" in str(name).lower() and isinstance(part, str | int):
@@ -411,14 +411,14 @@ def ids(value: Any) -> Iterator[str]:
 
 
 def _with_first_id(record: dict[str, Any]) -> str:
-    """A record under the id it had before another row took that: its content still pairs it."""
+    """Return a record with its id before deduplication; it is still paired by its content."""
     if record["question_hash"] is None:
         return repr(record)
     return repr({**record, "item": re.split("[~#]", record["item"])[0]})
 
 
 def _same(left: Any, right: Any) -> bool:
-    """Equal, where NaN equals NaN."""
+    """Return whether values are equal, with NaN equal to NaN."""
     return repr(left) == repr(right)
 
 
@@ -431,7 +431,7 @@ def _place(error: Exception) -> str:
 def fuzz(
     harness: str, mutations: int, seed: int, work: Path, *, equal: bool = False
 ) -> list[Failure]:
-    """Mutations of the logs of a harness, shared out among them."""
+    """Fuzz the logs of a harness, with mutations divided among them."""
     logs = logs_of(harness)
     found = []
     for place, fixture in enumerate(logs):
@@ -441,7 +441,7 @@ def fuzz(
 
 
 def main() -> int:
-    """Fuzz them all, and say what failed."""
+    """Fuzz all harnesses and print the failures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mutations", type=int, default=10_000, help="per harness")
     parser.add_argument("--only", action="append", help="name of a harness; may be repeated")

@@ -1,4 +1,4 @@
-"""Results of gates, made by hand, for what is written of them."""
+"""Hand-made results of gates, for tests of their output."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from forgetmap.results import Estimate, Notice
 HOSTILE = (
     "a|b <b>x</b> @everyone #12 GH-7 https://evil.example [y](z) `c` %0A::error::\x1b[31m\r\n|--|"
 )
-"""A task name that tries all it can."""
+"""A task name with markup of every kind."""
 
 
 def make_check(status: str = "PASS", tier: str = "blocking", **changes: Any) -> CheckResult:
-    """A check with sensible numbers."""
+    """Return a check with plausible numbers."""
     fields: dict[str, Any] = {
         "rule": "forgetting",
         "tier": tier,
@@ -40,13 +40,13 @@ def make_check(status: str = "PASS", tier: str = "blocking", **changes: Any) -> 
 def make_group(
     name: str, status: str = "PASS", tier: str = "warning", **changes: Any
 ) -> CheckResult:
-    """A check of one category."""
+    """Return a check of one category."""
     about = {"rule": "forgetting of every category", "scope": "category", "group": name}
     return make_check(status, tier, **{**about, **changes})
 
 
 def make_waiver(state: str = "applied") -> WaiverResult:
-    """A waiver of Ada."""
+    """Return a waiver."""
     return WaiverResult.model_validate(
         {
             "owner": "Ada",
@@ -59,7 +59,7 @@ def make_waiver(state: str = "applied") -> WaiverResult:
 
 
 def make_result(*checks: CheckResult, status: str = "PASS", **changes: Any) -> GateResult:
-    """The result of a gate with these checks."""
+    """Return the result of a gate with these checks."""
     side: dict[str, Any] = {
         "origin": "runs/x",
         "run_id": None,

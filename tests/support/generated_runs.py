@@ -1,4 +1,4 @@
-"""A strategy for pairs of small runs, for properties that hold for all of them."""
+"""A Hypothesis strategy for pairs of small runs."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ CONTENTS = ("none", "own", "shared", "changed")
 
 
 class Pick(Protocol):
-    """Chooses one of several."""
+    """Function that chooses one of several options."""
 
     def __call__(self, options: Sequence[T], /) -> T: ...
 
 
 @st.composite
 def pairs_of_runs(draw: st.DrawFn, contents: Sequence[str] = CONTENTS) -> Pair:
-    """Two small runs as `make_pair` makes them."""
+    """Draw two small runs, see `make_pair`."""
 
     def pick(options: Sequence[T], /) -> T:
         return draw(st.sampled_from(options))
@@ -58,10 +58,10 @@ def make_pair(
     contents: Sequence[str] = CONTENTS,
     repeats: Sequence[tuple[int | None, ...]] = LABELS,
 ) -> Pair:
-    """Two small runs of the same items, of which each side may lack some.
+    """Return two small runs of the same items, of which each side may lack some.
 
     Contents: `none`; its `own` for each item; `shared` by several; `changed` for some after.
-    Repeats: how they may be labelled.
+    Repeats: possible labels.
     """
     content = pick(contents)
     labels = pick(repeats)
@@ -71,11 +71,11 @@ def make_pair(
     for task in pick((("a",), ("a", "b"), ("b", "c d"))):
         for number, name in enumerate(IDS[: pick(range(1, len(IDS) + 1))]):
             text = _text(content, number)
-            # What describes an item goes with its content: it is the same in every repeat.
+            # Descriptions belong to the content: they are the same in every repeat.
             item = described.setdefault((task, text.get("gold", name)), pick(ITEMS))
             for label in labels:
                 for side, rows in enumerate(runs):
-                    # The first item has all there is, so that both sides know every repeat.
+                    # The first item is complete, so that both sides have every repeat.
                     answer = pick(ANSWERS + NO_ANSWER if number else ANSWERS)
                     own = {"task": task, "item": name if same_ids else f"{side}{name}"}
                     if side and content == "changed" and number % 4 == 2:

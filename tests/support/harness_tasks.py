@@ -31,7 +31,7 @@ def quiz():
 
 
 def write_tasks(folder: Path) -> Path:
-    """`tiny_choice` and `tiny_write` for lm-eval, `quiz.py` for Inspect."""
+    """Write `tiny_choice` and `tiny_write` for lm-eval, `quiz.py` for Inspect."""
     rows = [
         {"question": f"Which is {place}?", "options": WORDS, "gold": place % len(WORDS)}
         for place in range(ITEMS)
@@ -51,9 +51,9 @@ def write_tasks(folder: Path) -> Path:
 
 
 def lm_eval_without_tasks(folder: Path) -> Path:
-    """The installed lm-eval in a folder for PYTHONPATH, by links.
+    """Link the installed lm-eval into a folder for PYTHONPATH, without its tasks.
 
-    It reads the 14,000 tasks it comes with at every start, which takes longer than all the rest.
+    At every start it reads its 14,000 tasks, which takes longer than the rest of the test.
     """
     spec = find_spec("lm_eval")
     assert spec is not None
@@ -78,7 +78,7 @@ def _choice() -> dict[str, Any]:
 
 
 def _writing() -> dict[str, Any]:
-    # A temperature of the task's own, which must not survive.
+    # The task sets a temperature, which must be overridden.
     return {
         "output_type": "generate_until",
         "doc_to_target": "{{options[gold]}}",

@@ -1,4 +1,4 @@
-"""Local copies of the public benchmarks: invented rows in the schema each has on the hub."""
+"""Local copies of public benchmarks, with invented rows in the schemas of the hub."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ COPIES: dict[tuple[str, str | None, str, bool], Rows] = {
 
 
 def write_copies(root: Path) -> Path:
-    """All copies, each in the folder its data set has on the hub."""
+    """Write all copies, each in the folder of its data set on the hub."""
     for (dataset, subset, split, scripted), rows in COPIES.items():
         folder = root / dataset
         if scripted:

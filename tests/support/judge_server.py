@@ -1,4 +1,4 @@
-"""A real server on this machine that replies as a judge, or as servers do on bad days."""
+"""A local server that replies as a judge, or with the faults of servers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Asked:
-    """One request as it came in."""
+    """One request."""
 
     body: dict[str, Any]
     headers: Mapping[str, str]
     path: str
     time_of_this: int
-    """How often this question has come, this one included."""
+    """Number of times that this question was sent, including this request."""
 
     @property
     def user(self) -> str:
@@ -30,7 +30,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server does: `text` as a chat completion, or `raw` as it is."""
+    """A reply of the server: `text` as a chat completion, or `raw` as it is."""
 
     text: str | None = None
     raw: str = ""
@@ -45,7 +45,7 @@ Script = Callable[[Asked], Answer]
 
 @dataclass
 class Served:
-    """Where the server is, what it was asked, and how many requests it had at once."""
+    """Address of the server, its requests, and the number of concurrent requests."""
 
     url: str
     asked: list[Asked] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Served:
 
 
 def best_reply(asked: Asked, letter: str = "B") -> str:
-    """The reply that gives the best value to whatever our scorers ask; options are not known."""
+    """Return the reply that gets the best score from any of our scorers; options are unknown."""
     if "SCORE: 6" in asked.user:
         return "It is fine.\nSCORE: 10"
     if "RATING: 6" in asked.user:
@@ -68,7 +68,7 @@ def best_reply(asked: Asked, letter: str = "B") -> str:
 
 
 def listed(user: str) -> int:
-    """How many statements or points a question lists."""
+    """Return the number of statements or points in a question."""
     inside = re.search(r"(?:Statements|Points):\n<<<(\w+)\n(.*?)\n\1>>>", user, re.DOTALL)
     assert inside, user
     return len(re.findall(r"^\d+\. ", inside[2], re.MULTILINE))
@@ -76,7 +76,7 @@ def listed(user: str) -> int:
 
 @contextmanager
 def judge_server(script: Script) -> Iterator[Served]:
-    """Serve until left; every request is answered by the script."""
+    """Run a server that answers every request by the script."""
     lock = threading.Lock()
     times: dict[str, int] = {}
     now = 0
@@ -117,7 +117,7 @@ def judge_server(script: Script) -> Iterator[Served]:
 
     class Server(ThreadingHTTPServer):
         def handle_error(self, request: Any, client_address: Any) -> None:
-            """Clients that give up waiting are part of the game."""
+            """Ignore clients that time out."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
         served = Served(f"http://127.0.0.1:{server.server_port}/v1")

@@ -1,4 +1,4 @@
-"""`python killed_runner.py ADDRESS ITEMS OUT KILLS SEED`: a run that is killed at any moment."""
+"""A run that is killed at random times: `python killed_runner.py ADDRESS ITEMS OUT KILLS SEED`."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def ask(address: str, items: int, out: Path) -> None:
 
 
 def run_and_kill(address: str, items: int, out: Path, kills: int, seed: int) -> list[int]:
-    """Start the run again and again and kill it, then let it end.
+    """Start and kill the run several times, then let it finish.
 
     Returns:
-        How many answers were kept when each kill hit.
+        Number of answers in the journal at each kill.
     """
     command = [sys.executable, __file__, address, str(items), str(out), str(kills), str(seed)]
     kept = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
@@ -49,9 +49,9 @@ def run_and_kill(address: str, items: int, out: Path, kills: int, seed: int) -> 
 
 
 def _kill_forks(address: str, items: int, out: Path, kills: int, seed: int) -> list[int]:
-    """Some kills come while the run starts and tries the server, most while answers come in.
+    """Kill some runs while they start and probe the server, most while answers arrive.
 
-    Forks have everything imported, which takes longer than the run itself.
+    Forks avoid imports, which take longer than the run itself.
     """
     draw, kept = random.Random(seed), []
     journal = out.parent / f".{out.name}.journal.jsonl"

@@ -1,4 +1,4 @@
-"""Results of the lab and histories of trainings, made up: what reports are tried on."""
+"""Invented results of the lab and histories of trainings, for tests of reports."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ SNAPSHOTS = Path(__file__).parent.parent / "snapshots" / "sweep"
 SEEDS = [1, 2, 3]
 RATES = [1e-4, 2e-4, 4e-4, 8e-4]
 T = 4.303
-"""Of three seeds, 95 %."""
+"""Quantile of t for a 95 % interval of three seeds."""
 CATEGORIES = {
     "near": ["Common Sense", "Culture", "Knowledge", "Safety", "Science/Tech"],
     "far": ["Language", "Liberal Arts", "Logic", "Math"],
 }
 METHODS = {
-    # name: title, needs, strengths, what they are, share lost, compute
+    # name: title, needs, strengths, name of the strength, share lost, compute
     "sft": ("plain fine-tuning", "nothing", (0.0,), "", 0.24, 1.0),
     "forward-kl": ("forward KL to the start", "prompts", (1.0, 4.0), "weight", 0.08, 3.4),
     "reverse-kl": ("reverse KL to the start", "prompts", (1.0, 4.0), "weight", 0.10, 3.5),
@@ -54,7 +54,7 @@ METHODS = {
 
 
 def over(values: list[float]) -> Estimate:
-    """Mean and t interval of three seeds; of fewer no interval."""
+    """Return mean and t interval of three seeds; no interval for a single seed."""
     middle = fmean(values)
     if len(values) < 2:
         return Estimate(value=middle, method="mean over seeds, t")
@@ -65,7 +65,7 @@ def over(values: list[float]) -> Estimate:
 
 
 def lab_result(names: list[str] | None = None) -> LabResult:
-    """Methods compared; the first seed chose the settings."""
+    """Return a comparison of methods; the first seed chose the settings."""
     draw = random.Random(4)
     names = names or list(METHODS)
     runs = [run for name in names for run in _runs(name, draw)]
@@ -182,7 +182,7 @@ def _categories(runs: list[LabRun]) -> list[LabCategory]:
 
 
 def repair_result() -> RepairResult:
-    """Targeted replay recovers more where it was aimed."""
+    """Return a result in which targeted replay recovers more in its target domains."""
     draw = random.Random(5)
     shares = {"targeted": (0.78, 0.31), "random": (0.52, 0.45), "none": (0.08, 0.07)}
     runs = [
@@ -227,7 +227,7 @@ def _repair_summary(kind: str, runs: list[RepairRun]) -> RepairSummary:
 
 
 def merge_drift_result() -> MergeDriftResult:
-    """The smaller the drift, the more a merge gives back."""
+    """Return a result in which merges recover more if drift is small."""
     draw = random.Random(6)
     shares = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
     levels = [_level(share, seed, draw) for share in shares for seed in SEEDS]
@@ -261,16 +261,16 @@ def _level(share: float, seed: int, draw: random.Random) -> MergeLevel:
 
 
 def sweep_result() -> SweepResult:
-    """Merges of a start with a trained model, as they were once measured."""
+    """Return a sweep of merges, from a snapshot."""
     return SweepResult.model_validate_json((SNAPSHOTS / "target.json").read_text("utf-8"))
 
 
 def watch_history(*, most: float = 0.32, alarm: bool = True) -> WatchHistory:
-    """A training whose damage peaks early and partly reverses, with one look that failed.
+    """Return a history in which forgetting peaks early and partly reverses; one probe fails.
 
     Args:
-        most: share that is forgotten at the peak.
-        alarm: whether it rang.
+        most: share forgotten at the peak.
+        alarm: whether there was an alarm.
     """
     steps = (0, 10, 20, 30, 45, 60, 80, 120, 160, 200)
     looks = [_look(number, step, most) for number, step in enumerate(steps)]

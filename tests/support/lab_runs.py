@@ -1,4 +1,4 @@
-"""Runs of a lab written by hand."""
+"""Hand-made runs of a lab."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def make_run(
     compute: int = 1000,
     diverged: bool = False,
 ) -> LabRun:
-    """A run on 100 near and 100 far items, all of them known before; one that diverged has none."""
+    """Return a run with 100 near and 100 far items known before; none if it diverged."""
     cells = [
         LabCell(part=part, category=part.title(), items=125, known=100, forgotten=count, gained=5)
         for part, count in zip(("near", "far"), lost, strict=True)

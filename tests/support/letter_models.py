@@ -1,4 +1,4 @@
-"""Models that answer with a letter, each letter with a probability that is set."""
+"""Models that answer with a letter, with a given probability for each letter."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ FEW = -30.0
 
 
 def save_letter_model(folder: Path, chances: Mapping[str, float]) -> Path:
-    """A model that looks at the last token only: a blank, then a letter, then the end of the line.
+    """Write a model that uses only the last token: a blank, then a letter, then a line end.
 
     Args:
-        folder: where it is written.
-        chances: of each letter.
+        folder: model folder to write.
+        chances: probability of each letter.
     """
     model = tiny_model("llama").__class__(tiny_model("llama").config).eval()
     blank, end = encode(" ")[-1], encode("\n")[-1]
@@ -35,7 +35,7 @@ def save_letter_model(folder: Path, chances: Mapping[str, float]) -> Path:
 def _set_weights(
     model: Any, after: Mapping[int, dict[int, float]], usual: dict[int, float]
 ) -> None:
-    """Every token stands for itself, nothing is added to it, and it decides what comes next."""
+    """Set weights so that the last token alone decides the next one."""
     width = model.config.hidden_size
     embedding, head = model.get_input_embeddings().weight, model.get_output_embeddings().weight
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""llama.cpp's server as a process of its own: `python llama_server.py MODEL.gguf`."""
+"""llama.cpp's server as a separate process: `python llama_server.py MODEL.gguf`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME = "tiny"
 
 @contextmanager
 def llama_server(model: Path, key: str = "") -> Iterator[str]:
-    """The address of the server while it runs."""
+    """Run the server; yield its address."""
     command = [sys.executable, __file__, str(model), key]
     with (
         open(os.devnull, "w") as nowhere,  # noqa: PTH123
@@ -31,7 +31,7 @@ def llama_server(model: Path, key: str = "") -> Iterator[str]:
 
 
 def serve(model: str, key: str) -> None:
-    """Serve until the one who started this is gone."""
+    """Serve until the parent process ends."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()

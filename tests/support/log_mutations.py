@@ -1,4 +1,4 @@
-"""Damage to logs: bytes, rows, and the structure of single rows; the same for the same seed."""
+"""Seeded damage to logs: to bytes, to rows, and to the structure of single rows."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ VALUES: list[Any] = [
 
 @dataclass(frozen=True)
 class Row:
-    """One row of one file: the smallest thing that is about one item."""
+    """One row of one file: the smallest unit that is about one item."""
 
     file: str
     place: int
 
 
 def unpacked(files: Files) -> Files:
-    """Archives replaced by their members."""
+    """Replace archives by their members."""
     found: Files = {}
     for name, content in files.items():
         if not content.startswith(b"PK\x03\x04"):
@@ -49,7 +49,7 @@ def unpacked(files: Files) -> Files:
 
 
 def packed(files: Files) -> Files:
-    """Members back in their archives."""
+    """Put members back into their archives."""
     found: Files = {}
     archives: dict[str, dict[str, bytes]] = {}
     for name, content in files.items():
@@ -83,7 +83,7 @@ class Table:
 
 
 def table_of(content: bytes) -> Table | None:
-    """Its rows, or None if it has fewer than two."""
+    """Return the rows of a file; None if it has fewer than two."""
     if content.startswith(b"PAR1"):
         read = pq.read_table(io.BytesIO(content))
         return _enough(Table(read.to_pylist(), lambda rows: _parquet(rows, read.schema)))
@@ -116,7 +116,7 @@ def _enough(table: Table) -> Table | None:
 
 
 def _containers(value: Any, depth: int = 4) -> Iterator[tuple[list[Any], Callable[[Any], Any]]]:
-    """Lists and objects of objects, with what puts other rows in their place."""
+    """Yield lists and objects of objects, each with a function that replaces its rows."""
     if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
         yield value, lambda new: value.__setitem__(slice(None), new)
     if isinstance(value, dict) and len(value) > 1:
@@ -141,7 +141,7 @@ def _written(value: Any, put: Callable[[Any], Any], rows: list[Any]) -> bytes:
 
 
 def _json(value: Any) -> bytes:
-    """Rows that are bytes already stay as they are."""
+    """Encode a row as JSON; bytes are returned unchanged."""
     if isinstance(value, bytes):
         return value
     return json.dumps(value, default=str).encode("utf-8", "surrogatepass")
@@ -154,7 +154,7 @@ def _parquet(rows: list[Any], schema: pa.Schema) -> bytes:
 
 
 def mutate_bytes(content: bytes, random: Random) -> bytes:
-    """Flipped, cut off, cut out, repeated or strange bytes."""
+    """Flip, cut off, cut out, repeat or insert bytes."""
     data = bytearray(content or b" ")
     at = random.randrange(len(data))
     match random.randrange(5):
@@ -175,7 +175,7 @@ def mutate_bytes(content: bytes, random: Random) -> bytes:
 
 
 def mutate_value(value: Any, random: Random) -> Any:
-    """The value with one part of it changed, lost, wrapped or nested."""
+    """Return the value with one part changed, removed, wrapped or nested."""
     value = copy.deepcopy(value)
     places = list(_places(value))
     if not places:
@@ -199,7 +199,7 @@ def mutate_value(value: Any, random: Random) -> Any:
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every part of a value, as holder and key."""
+    """Yield every part of a value, as container and key."""
     if not isinstance(value, MutableMapping | MutableSequence):
         return
     keys = list(value) if isinstance(value, MutableMapping) else range(len(value))
@@ -209,7 +209,7 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def mutate_cells(row: dict[str, Any], random: Random) -> dict[str, Any]:
-    """A Parquet row with another value of the same type, or none, in one column."""
+    """Return a Parquet row with another value of the same type, or None, in one column."""
     row = dict(row)
     name = random.choice(list(row))
     old = row[name]

@@ -1,4 +1,4 @@
-"""Small logs as harnesses write them, from items given in plain words."""
+"""Writers of small logs in the formats of harnesses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lm_eval_row(
     response: str = "so",
     **more: Any,
 ) -> dict[str, Any]:
-    """One line of lm-eval's samples, 0.4.7 and later (0.4.3 to 0.4.6 without filter)."""
+    """Return a line of lm-eval's samples, 0.4.7 and later (0.4.3 to 0.4.6 without filter)."""
     doc = doc or {"question": f"What is {number} and {number}?", "answer": f"It is {2 * number}."}
     target = doc.get("answer", "") if target is None else target
     prompt = prompt or f"Question: {doc.get('question')}\nAnswer:"
@@ -55,7 +55,7 @@ def lm_eval_row(
 
 
 def opened(path: Path) -> Run:
-    """The run in a path, read anew."""
+    """Open a run without the cache."""
     return open_run(path, reading=Reading(cached=False))
 
 
@@ -68,13 +68,13 @@ def write_lines(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
 def write_lm_eval(
     folder: Path, rows: Sequence[Mapping[str, Any]], *, task: str = "sums", stamp: str = STAMP
 ) -> Path:
-    """The samples of one task, named as lm-eval names them; returns the folder."""
+    """Write the samples of one task with lm-eval's file name; return the folder."""
     write_lines(folder / "model" / f"samples_{task}_{stamp}.jsonl", rows)
     return folder
 
 
 def write_lm_eval_results(folder: Path, *, stamp: str = STAMP, **parts: Any) -> Path:
-    """The results document beside the samples."""
+    """Write the results document next to the samples; return the folder."""
     path = folder / "model" / f"results_{stamp}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     base = {"results": {}, "configs": {}, "versions": {}, "n-shot": {}, "config": {"model": "hf"}}
@@ -95,7 +95,7 @@ def inspect_sample(number: int, value: object, *, epoch: int = 1, **more: Any) -
 
 
 def write_inspect(path: Path, samples: Sequence[Mapping[str, Any]], *, task: str = "sums") -> Path:
-    """A log of Inspect as one JSON document."""
+    """Write a log of Inspect as one JSON document."""
     path.parent.mkdir(parents=True, exist_ok=True)
     log = {
         "version": 2,

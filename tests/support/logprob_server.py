@@ -1,4 +1,4 @@
-"""A real HTTP server with a tiny model behind it, in vLLM's dialect, with the faults of others."""
+"""An HTTP server with a tiny model and vLLM's API, with optional faults of other servers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TAKEN = {
 
 
 class Dialect:
-    """What the server really does.
+    """Behaviour of the server.
 
     Attributes:
         fault: `none`; `silent` (no log-probabilities), `shifted` (by one token when it reads),
@@ -35,8 +35,8 @@ class Dialect:
             `single` (ignores n), `uncounted` (no usage), `miscounted`, `chatless`, `wordless` (only
             chats), `strict` (refuses fields it does not know), `fickle` (never greedy), `failing`
             (500 for echo).
-        busy: so many requests are turned away first.
-        tokenizer: of the model; single letters if left out.
+        busy: number of requests that are refused first.
+        tokenizer: tokenizer of the model; single letters by default.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class Dialect:
 
 @contextmanager
 def serving(dialect: Dialect) -> Iterator[str]:
-    """The server's address while it runs."""
+    """Run the server; yield its address."""
     server = uvicorn.Server(
         uvicorn.Config(dialect.app(), host="127.0.0.1", port=0, log_level="error")
     )

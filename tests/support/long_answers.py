@@ -1,4 +1,4 @@
-"""A backend that reads long prompts, and an actor of it that has little memory."""
+"""A backend for long prompts, and a Ray actor for it with little memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from forgetmap.evaluation.items import Item, Suite, Task
 
 
 class DigestBackend:
-    """Answers with a digest of the prompt, so that a wrong or cut one is noticed."""
+    """Backend that answers with a digest of the prompt, so that a wrong prompt is noticed."""
 
     context = 10**9
     has_chat_template = False
@@ -48,13 +48,13 @@ class DigestBackend:
 
 
 def own_memory() -> int:
-    """Bytes in memory that this process shares with no other."""
+    """Return the private memory of this process in bytes."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     return int(status.partition("RssAnon:")[2].split()[0]) << 10
 
 
 class SmallActor(ModelActor):
-    """Dies where it holds more than it has room for; slow enough to lose its machine."""
+    """Actor that fails above its memory limit; slow enough to lose its machine during a call."""
 
     def __init__(self, spare: int, seconds: float) -> None:
         self._backend = DigestBackend()
@@ -73,7 +73,7 @@ class SmallActor(ModelActor):
 
 
 def long_suite(items: int, letters: int) -> Suite:
-    """Open questions with so many letters each."""
+    """Return a suite of open questions with this number of letters each."""
 
     def make() -> tuple[Item, ...]:
         return tuple(Item(str(i), f"{i:>8}" * (letters // 8), "?") for i in range(items))

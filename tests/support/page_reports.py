@@ -1,4 +1,4 @@
-"""Small reports to look at in a browser, made of runs written by hand."""
+"""Small reports of hand-made runs, for tests in a browser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Row = dict[str, Any]
 TOWNS = ("Oslo", "Rome", "Lima", "Cairo")
 CATEGORIES = {"capitals": "Knowledge", "sums": "Math", "stories": "Language"}
 PATTERN = ("11", "10", "01", "00", "11", "10", "11", "11")
-"""Right or wrong before and after, item by item, over and over."""
+"""Right (1) or wrong before and after, item by item, repeated."""
 HOSTILE = (
     "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>"
     "</script><!-- {{payload}} --> [a](javascript:window.hacked=3) \u202egnp.exe \x1b[31mred\x1b[0m"
@@ -22,7 +22,7 @@ HOSTILE = (
 
 
 def rows_of(side: int, count: int = 24, *, drift: int = 0) -> list[Row]:
-    """Three tasks of `count` items; a later `drift` takes other items away."""
+    """Return three tasks of `count` items; `drift` changes which items are forgotten."""
     found = []
     for task in CATEGORIES:
         for place in range(count):
@@ -59,7 +59,7 @@ def _row(task: str, place: int, side: int, *, right: bool) -> Row:
 
 
 def payload_of(*runs: Sequence[Row]) -> Payload:
-    """A report of a pair."""
+    """Return the report of a pair."""
     return make_payload(fm.compare(*(as_arrow(list(rows)) for rows in runs)))
 
 
@@ -78,7 +78,7 @@ def chain() -> Payload:
 
 
 def hostile() -> Payload:
-    """Everything that others write is an attack."""
+    """Return a report with hostile content in all names and texts."""
     before, after = rows_of(0), rows_of(1)
     for rows in (before, after):
         for row in rows:

@@ -1,4 +1,4 @@
-"""The lm-eval program on our prompts: tasks of local JSON, run by its driver."""
+"""lm-eval on our prompts: tasks from local JSON, run by its driver."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from command_line import SCRIPT
 
 Key = tuple[str, str]
 MOST_NEW_TOKENS = 64
-"""What forgetmap writes at most under the protocol `same`."""
+"""Maximum number of new tokens of the protocol `same`."""
 BATCH = 16
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One prompt; with continuations they are weighed, without the prompt is continued."""
+    """One prompt, with continuations to score; without any, the prompt is continued."""
 
     key: Key
     prompt: str
@@ -31,7 +31,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Found:
-    """What lm-eval logged for one prompt."""
+    """Logged result of lm-eval for one prompt."""
 
     text: str
     logprobs: tuple[float, ...]
@@ -48,14 +48,14 @@ def run_lm_eval(
 
 
 def lm_eval_order(model: Path, asked: Iterable[str], out: Path) -> list[str]:
-    """The command for these tasks, which are beside the run folder."""
+    """Return the command for these tasks, whose files are next to the run folder."""
     order = [SCRIPT, "run", model, "--harness", "lm-eval", "--tasks", ",".join(asked)]
     order += ["--out", out, "--device", "cpu", "--batch", BATCH, "--", "--include_path", out.parent]
     return [str(part) for part in order]
 
 
 def run_harness(order: Sequence[str], folder: Path) -> str:
-    """What the command and its harness said."""
+    """Run the command and return its standard error."""
     done = subprocess.run(
         order, capture_output=True, text=True, check=False, env=environment(folder)
     )
@@ -64,12 +64,12 @@ def run_harness(order: Sequence[str], folder: Path) -> str:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """No hub, and no copies of data from elsewhere."""
+    """Return environment variables without a hub, and with a separate cache of data sets."""
     return {**os.environ, "HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(folder / "cache")}
 
 
 def write_tasks(asked: Mapping[str, Sequence[Asked]], folder: Path) -> None:
-    """One task of lm-eval for each set of prompts."""
+    """Write one task of lm-eval for each set of prompts."""
     for name, items in asked.items():
         _write_task(name, items, folder)
 
@@ -122,7 +122,7 @@ def _writing(stop: Sequence[str]) -> dict[str, Any]:
 
 
 def read_samples(name: str, run: Path) -> dict[Key, Found]:
-    """What lm-eval itself logged, kept in the run folder."""
+    """Read the samples that lm-eval logged, from the run folder."""
     (file,) = (run / "logs").rglob(f"samples_{name}_*.jsonl")
     found = {}
     for line in file.read_text("utf-8").splitlines():

@@ -1,4 +1,4 @@
-"""One row per task of CapTrack with a perfect response, and writers for the formats it may have."""
+"""One row per task of CapTrack with a perfect response, and writers for all its formats."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def write_json(folder: Path, task: str, rows: list[Row]) -> None:
 
 
 def write_csv(folder: Path, task: str, rows: list[Row]) -> None:
-    """As spreadsheets get it: lists and objects as JSON in a cell."""
+    """Write CSV with lists and objects as JSON in a cell."""
     with (folder / named(task, "csv")).open("w", newline="") as stream:
         writer = csv.DictWriter(stream, rows[0].keys())
         writer.writeheader()
@@ -204,7 +204,7 @@ def write_csv(folder: Path, task: str, rows: list[Row]) -> None:
 
 
 def write_pandas_csv(folder: Path, task: str, rows: list[Row]) -> None:
-    """As pandas prints lists, objects and arrays, which is neither JSON nor Python."""
+    """Write CSV with lists, objects and arrays as pandas prints them: neither JSON nor Python."""
     frame = pd.DataFrame(rows)
     for name in frame.columns:
         if any(isinstance(cell, list) for cell in frame[name]):
@@ -214,7 +214,7 @@ def write_pandas_csv(folder: Path, task: str, rows: list[Row]) -> None:
 
 
 def write_parquet(folder: Path, task: str, rows: list[Row]) -> None:
-    """As Arrow stores it: typed, objects of a column with the keys of all of them."""
+    """Write Parquet; all objects of a column have the same keys."""
     pq.write_table(pa.Table.from_pylist(rows), folder / named(task, "parquet"))
 
 
@@ -230,7 +230,7 @@ WRITERS: dict[str, Callable[[Path, str, list[Row]], None]] = {
 def write_model(
     folder: Path, form: str, rows: Mapping[str, Row] = ROWS, *, id_: str = "q0"
 ) -> Path:
-    """The responses of a model, one file per task."""
+    """Write the responses of a model, one file per task."""
     folder.mkdir(parents=True, exist_ok=True)
     for task, row in rows.items():
         WRITERS[form](folder, task, [{"id": id_, **row}])

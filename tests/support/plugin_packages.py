@@ -1,4 +1,4 @@
-"""Packages that add something to forgetmap by entry point, as pip would have installed them."""
+"""Installed packages with entry points for forgetmap, written without pip."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pytest
 
 
 def write_package(folder: Path, package: str, source: str, points: Mapping[str, str]) -> Path:
-    """One module, and the metadata by which Python finds what it adds.
+    """Write a module and its metadata with entry points.
 
     Args:
-        folder: to put on the path.
+        folder: folder to put on the path.
         package: name of the module.
         source: its code.
         points: `group/name` of an entry point -> the object in the module.
@@ -33,10 +33,10 @@ def write_package(folder: Path, package: str, source: str, points: Mapping[str, 
 
 
 def install_project(project: Path, folder: Path) -> None:
-    """A project folder (`pyproject.toml` and one module) as pip would install it.
+    """Install a project folder (`pyproject.toml` and one module) as pip would.
 
-    A wheel of pure Python is a copy of the module and the metadata; to write both takes no pip, no
-    build tool and no second.
+    A wheel of pure Python is a copy of the module and the metadata, so writing both needs no pip
+    and no build tool, and is fast.
     """
     about = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     (module,) = project.glob("*.py")
@@ -58,12 +58,12 @@ def _write_metadata(folder: Path, package: str, groups: Mapping[str, Mapping[str
 def use_entry_points(
     patch: pytest.MonkeyPatch, module: ModuleType, registry: str, points: Mapping[str, str]
 ) -> None:
-    """A registry of this module that sees these entry points, and no others.
+    """Replace a registry of this module by one that has only these entry points.
 
     Args:
-        patch: undone at the end of the test.
-        module: has the registry.
-        registry: its name there.
+        patch: undoes the change at the end of the test.
+        module: module with the registry.
+        registry: name of the registry in the module.
         points: name -> `module:attribute`.
     """
     fresh = replace(getattr(module, registry))

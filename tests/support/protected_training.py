@@ -1,4 +1,4 @@
-"""Tiny trainers for mitigations, and slopes checked by finite differences."""
+"""Tiny trainers for mitigations, and gradients checked by finite differences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def fresh_model(*, double: bool = False) -> Any:
 
 
 def exact(model: Any) -> Any:
-    """In float64 throughout: the library's own norm computes in float32, whatever it is given."""
+    """Convert a model to float64, including the norm, which the library computes in float32."""
     for module in list(model.modules()):
         for name, norm in module.named_children():
             if type(norm).__name__ == "LlamaRMSNorm":
@@ -59,7 +59,7 @@ def token_rows(rows: list[dict[str, str]]) -> list[dict[str, list[int]]]:
 
 
 def make_trainer(folder: Path, model: Any = None, **options: Any) -> Any:
-    """A plain Trainer on 16 new rows."""
+    """Return a plain Trainer on 16 new rows."""
     given = {"train_dataset": token_rows(pairs(16)), **options.pop("trainer", {})}
     collator = given.pop("data_collator", DataCollatorForSeq2Seq(padding_tokenizer()))
     arguments = TrainingArguments(
@@ -104,7 +104,7 @@ def nudge(model: Any, size: float = 0.02, seed: int = 5) -> None:
 
 
 def slope_gap(value: Callable[[], torch.Tensor], model: Any, step: float = 1e-6) -> float:
-    """Relative gap between a gradient and central differences, along a random direction."""
+    """Return the relative gap between gradient and central differences in a random direction."""
     model.zero_grad()
     torch.autograd.backward(value())
     generator = torch.Generator().manual_seed(9)

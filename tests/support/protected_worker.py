@@ -1,4 +1,4 @@
-"""Trains a tiny model with penalties, alone or as one of several processes; saves its weights.
+"""Train a tiny model with penalties, alone or as one of several processes; save its weights.
 
 Usage: protected_worker.py FOLDER BATCH
 """
@@ -35,5 +35,5 @@ def train_protected(folder: Path, batch: int) -> None:
 
 if __name__ == "__main__":
     train_protected(Path(sys.argv[1]), int(sys.argv[2]))
-    # The destructors would wait for a thread of gloo that waits for them (GIL), now and then.
+    # Without this, destructors and a thread of gloo sometimes deadlock on the GIL.
     os._exit(0)

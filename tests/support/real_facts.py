@@ -1,4 +1,4 @@
-"""A multiple-choice set: facts in groups; the wrong options are right answers of the same group."""
+"""A multiple-choice set of facts in groups; wrong options are answers of the same group."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ WRONG = 3
 
 
 def fact_rows() -> list[dict[str, Any]]:
-    """Rows of a file of items, the same on every call."""
+    """Return rows of a file of items, the same on every call."""
     rng = Random("facts")
     rows = []
     for group, facts in FACTS.items():

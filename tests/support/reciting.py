@@ -1,4 +1,4 @@
-"""A backend that has learnt its answers by heart."""
+"""A backend that answers by a function."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from forgetmap.evaluation.settings import Settings
 
 
 class Reciting:
-    """Answers a prompt as told."""
+    """Backend that answers a prompt by a function."""
 
     has_chat_template = True
     template_hash = "recited"
@@ -51,11 +51,11 @@ class Reciting:
 
 
 def recite(suite: Suite, out: Path, answer: Callable[[str], str]) -> Path:
-    """The run of a model that answers like this."""
+    """Write the run of a model that answers by this function."""
     return run_model(Reciting(answer), suite, out, ModelIdentity(out.name), Settings(chat=True))
 
 
 def said_in_turn(*turns: str) -> str:
-    """The prompt of a conversation: user, assistant, user, ..."""
+    """Return the prompt of a conversation: user, assistant, user, ..."""
     roles = ("user", "assistant")
     return "\n".join(f"[{roles[place % 2]}] {turn}" for place, turn in enumerate(turns))

@@ -1,4 +1,4 @@
-"""Two runs of a release whose cells are known: so many kept, lost, gained and never right."""
+"""Two runs of a release with known numbers of items kept, forgotten, gained and never right."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 
 class Cells(NamedTuple):
-    """How many items of a task went each way."""
+    """Numbers of items of a task by transition."""
 
     kept: int = 0
     lost: int = 0
@@ -20,11 +20,11 @@ class Cells(NamedTuple):
 GOOD = Cells(kept=1400, never=600)
 BAD = Cells(kept=1200, lost=200, never=600)
 CLOSE = Cells(kept=1364, lost=36, never=600)
-"""Lost 1.8 %: neither below nor above 2 % for sure."""
+"""A loss of 1.8 %, neither significantly below nor above 2 %."""
 
 
 def release(tasks: Mapping[str, Cells], **columns: Any) -> tuple[pa.Table, pa.Table]:
-    """Both runs; further columns are the same for all rows of a task."""
+    """Return both runs; `columns` holds columns for all rows of a task."""
     rows: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
     for task, cells in tasks.items():
         before = [1] * (cells.kept + cells.lost) + [0] * (cells.gained + cells.never)
@@ -38,5 +38,5 @@ def release(tasks: Mapping[str, Cells], **columns: Any) -> tuple[pa.Table, pa.Ta
 
 
 def one_task(cells: Cells) -> tuple[pa.Table, pa.Table]:
-    """Both runs of a release with one task."""
+    """Return both runs of a release with one task."""
     return release({"facts": cells})

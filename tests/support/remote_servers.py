@@ -21,7 +21,7 @@ USER, PASSWORD, SIGNATURE = "ann", "hunter2secret", "sig-0815-secret"
 
 
 class Folder(SimpleHTTPRequestHandler):
-    """Serves a folder and notes what was got.
+    """Serves a folder and records the requests.
 
     Below /private/ a password is needed, below /signed/ a signature; /broken/ ends too early,
     /busy/ answers with 503.
@@ -68,7 +68,7 @@ class Folder(SimpleHTTPRequestHandler):
 
 @contextmanager
 def served(folder: Path, *, certificate: Path | None = None) -> Iterator[tuple[str, list[str]]]:
-    """The address of a server of this folder, and the paths that were got from it."""
+    """Serve a folder; yield the address and the requested paths."""
     got: list[str] = []
     handler = type("Served", (Folder,), {"got": got})
     server = ThreadingHTTPServer((HOST, 0), partial(handler, directory=str(folder)))
@@ -78,14 +78,14 @@ def served(folder: Path, *, certificate: Path | None = None) -> Iterator[tuple[s
 
 @dataclass
 class Hub:
-    """A hub of data sets, as far as its clients ask: `OWNER/NAME` -> path -> content.
+    """A hub of data sets with the requests that clients use: `OWNER/NAME` -> path -> content.
 
     Attributes:
-        files: of each data set.
-        token: what the data sets in `private` and `gated` need.
-        asked: every request, as its method, kind and place.
-        address: of its server.
-        barrier: what every file waits for before it is sent.
+        files: files of each data set.
+        token: token for the data sets in `private` and `gated`.
+        asked: kind and path of every request.
+        address: address of its server.
+        barrier: barrier that is awaited before a file is sent.
     """
 
     files: dict[str, dict[str, bytes]]
@@ -97,12 +97,12 @@ class Hub:
     barrier: threading.Barrier | None = None
 
     def count(self, kind: str) -> int:
-        """How many requests of a kind there were."""
+        """Return the number of requests of a kind."""
         return sum(asked == kind for asked, _ in self.asked)
 
 
 class _HubHandler(BaseHTTPRequestHandler):
-    """Answers as the hub does: information, trees, paths and files of data sets."""
+    """Replies like the hub: information, trees, paths and files of data sets."""
 
     hub: Hub
 
@@ -191,13 +191,13 @@ def _described(path: str, content: bytes) -> dict[str, Any]:
 
 
 def _blob(content: bytes) -> str:
-    """What Git calls a file of this content."""
+    """Return the Git hash of a file with this content."""
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 @contextmanager
 def served_hub(files: dict[str, dict[str, bytes]]) -> Iterator[Hub]:
-    """A hub of data sets on this machine."""
+    """Run a local hub of data sets."""
     hub = Hub(files)
     server = ThreadingHTTPServer((HOST, 0), type("ServedHub", (_HubHandler,), {"hub": hub}))
     with serving(server) as address:

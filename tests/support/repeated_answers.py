@@ -1,4 +1,4 @@
-"""Models whose chance to answer each item is known, and what they answer again and again."""
+"""Simulated models with known probabilities of right answers, and their repeated answers."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ CHANCE = 0.25
 
 @dataclass(frozen=True)
 class Truth:
-    """How items of a group are answered.
+    """Parameters of the answers to a group of items.
 
     Attributes:
-        items: in the group.
-        lost: share of all items that the model after does not know any more.
+        items: number of items.
+        lost: share of all items that only the model before knows.
         gained: share that only the model after knows.
         known: share that the model before knows.
         wavering: share of all items that are right about half of the time, known or not.
-        mood: standard deviation of what a whole repeat of a model has in common (log odds).
-        cluster: items that share their fate, such as questions on one passage.
-        habit: share of unknown items that each model answers always in the same way.
-        failed: share of answers that were never had.
+        mood: standard deviation of the effect shared by a whole repeat (log odds).
+        cluster: items per cluster, such as questions on one passage.
+        habit: share of items whose guess is always the same.
+        failed: share of missing answers.
     """
 
     items: int = 200
@@ -42,7 +42,7 @@ class Truth:
 
 
 def chances(truth: Truth, source: np.random.Generator) -> tuple[Chances, Chances]:
-    """The chance that each item is answered rightly, before and after."""
+    """Draw the probability of a right answer to each item, before and after."""
     n, spots = truth.items, -(-truth.items // truth.cluster)
     place = np.repeat(source.random(spots), truth.cluster)[:n]
     knows = place < truth.known
@@ -60,7 +60,7 @@ def chances(truth: Truth, source: np.random.Generator) -> tuple[Chances, Chances
 def answers(
     chance: Chances, repeats: int, source: np.random.Generator, *, mood: float = 0.0
 ) -> Answers:
-    """Items x repeats; all answers of a repeat may share a mood."""
+    """Draw answers (items x repeats); `mood` is the spread of an effect shared by a repeat."""
     odds = np.log(np.clip(chance, 1e-9, 1 - 1e-9) / (1 - np.clip(chance, 1e-9, 1 - 1e-9)))
     shifted = odds[:, None] + mood * source.standard_normal(repeats)
     return np.asarray(source.random((chance.size, repeats)) < 1 / (1 + np.exp(-shifted)))
@@ -68,7 +68,7 @@ def answers(
 
 @dataclass(frozen=True)
 class Asked:
-    """All answers that the budget allows, of which fewer may be looked at."""
+    """All answers that the budget allows, of which a look uses some."""
 
     before: Answers
     after: Answers
@@ -94,7 +94,7 @@ def ask(truth: Truth, most: int, source: np.random.Generator) -> Asked:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of spending repeats one look at a time."""
+    """Result of group-sequential looks."""
 
     decisions: dict[str, Decision]
     spent: int
@@ -102,7 +102,7 @@ class Outcome:
 
 
 def spend(asked: dict[str, Asked], rule: StoppingRule) -> Outcome:
-    """Ask further only where there is no decision yet."""
+    """Add repeats only for groups without a decision."""
     histories: dict[str, list[Look]] = {name: [] for name in asked}
     decided: dict[str, Decision] = {}
     used = dict.fromkeys(asked, 0)
@@ -118,6 +118,6 @@ def spend(asked: dict[str, Asked], rule: StoppingRule) -> Outcome:
 
 
 def full_budget(asked: dict[str, Asked], rule: StoppingRule) -> dict[str, Decision]:
-    """The verdicts of one look at everything."""
+    """Return the verdicts of one look at all answers."""
     histories = {name: [each.look(rule.most)] for name, each in asked.items()}
     return decide(histories, {}, rule)

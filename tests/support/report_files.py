@@ -1,4 +1,4 @@
-"""Reads a report back from its file, as its page does."""
+"""Reading of a report from its file, as its page does."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 
 def unpacked(html: str, name: str) -> Any:
-    """What an element of the file holds."""
+    """Return the content of an element of the file."""
     found = re.search(rf'<script id="{name}"[^>]*>([A-Za-z0-9+/=]+)</script>', html)
     assert found is not None
     return json.loads(gzip.decompress(base64.b64decode(found[1])))
 
 
 def payload_in(html: str) -> dict[str, Any]:
-    """The payload: its items stand row by row beside the rest, and each text of an item once."""
+    """Return the payload; its items are stored as rows, each text of an item once."""
     content = unpacked(html, "payload")
     payload: dict[str, Any] = content["payload"]
     for items, table in zip(payload["items"], content["items"], strict=True):
@@ -29,5 +29,5 @@ def payload_in(html: str) -> dict[str, Any]:
 
 
 def _said(row: list[Any], cell: Any) -> Any:
-    """A list with a number is the place of the same text, further left."""
+    """Return a cell; a list with a number refers to the same text in an earlier cell."""
     return row[cell[0]] if isinstance(cell, list) and cell and isinstance(cell[0], int) else cell

@@ -1,4 +1,4 @@
-"""Small runs with texts, and what a report makes of them."""
+"""Small runs with texts, and their reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CELLS = {"n11": (1, 1), "n10": (1, 0), "n01": (0, 1), "n00": (0, 0)}
 def two_runs(
     folder: Path, counts: Mapping[str, Mapping[str, int]], **columns: Any
 ) -> tuple[Path, Path]:
-    """Tables before and after with so many items of each cell, by task; `columns` are for all."""
+    """Write tables before and after, with numbers of items by task and cell; `columns` for all."""
     sides: tuple[list[Row], list[Row]] = ([], [])
     for task, cells in counts.items():
         scores = [CELLS[name] for name, n in cells.items() for _ in range(n)]
@@ -30,12 +30,12 @@ def two_runs(
 
 
 def payload_of(folder: Path, counts: Mapping[str, Mapping[str, int]], **columns: Any) -> Payload:
-    """The report on them."""
+    """Return the report on these tables."""
     return make_payload(fm.compare(*two_runs(folder, counts, **columns)))
 
 
 def with_texts(folder: Path, **texts: str) -> tuple[Path, Path]:
-    """One forgotten item; every text says `texts`, or something harmless."""
+    """Write runs with one forgotten item; `texts` replaces its texts."""
     said = {"question": "What?", "gold": "yes", "prompt": "Q", "response": "R", "answer": "A"}
     row = {"task": "t", "item": "i"} | said | texts
     return (
@@ -45,7 +45,7 @@ def with_texts(folder: Path, **texts: str) -> tuple[Path, Path]:
 
 
 def find(rows: Rows, **wanted: Any) -> list[tuple[float | None, float | None, float | None]]:
-    """Value, low and high of the rows that are about this."""
+    """Return value, low and high of the matching rows."""
     return [
         (rows.value[place], rows.low[place], rows.high[place])
         for place in range(len(rows.value))
@@ -54,5 +54,5 @@ def find(rows: Rows, **wanted: Any) -> list[tuple[float | None, float | None, fl
 
 
 def column(payload: Payload, name: str, place: int = 0) -> Sequence[Any]:
-    """One column of the items."""
+    """Return one column of the items."""
     return payload.items[place].columns[name]

@@ -1,4 +1,4 @@
-"""Small runs, and what is on disk."""
+"""Small runs, in memory and on disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 
 def run_of(rows: Sequence[Row], **info: Any) -> Run:
-    """A run in memory; `info` is what its manifest says."""
+    """Return a run in memory; `info` holds fields of its manifest."""
     names = [name for name in BY_NAME if any(name in row for row in rows)]
     cells = {name: pa.array([row.get(name) for row in rows], BY_NAME[name].type) for name in names}
     run = run_from_frame(pa.table(cells))
@@ -28,29 +28,29 @@ def run_of(rows: Sequence[Row], **info: Any) -> Run:
 
 
 def results(scores: Sequence[float | None], task: str = "t", **same: Any) -> list[Row]:
-    """One row per score; every row has the cells in `same`."""
+    """Return one row per score; `same` holds cells for every row."""
     return [{"task": task, "item": f"i{n}", "score": s, **same} for n, s in enumerate(scores)]
 
 
 def write(folder: Path, rows: Sequence[Row], **info: Any) -> Path:
-    """A run folder."""
+    """Write a run folder."""
     return write_run(run_of(rows, **info), folder)
 
 
 def on_disk(folder: Path, name: str) -> list[Row]:
-    """The rows of one of the tables of a run folder, in the order of their keys."""
+    """Return the rows of a table of a run folder, in the order of their keys."""
     rows: list[Row] = pq.read_table(folder / f"{name}.parquet").to_pylist()
     keys = [key for key in ("task", "item", "repeat", "metric", "scorer") if key in rows[0]]
     return sorted(rows, key=lambda row: tuple(row[key] for key in keys))
 
 
 def scores_of(run: Run) -> list[tuple[Any, ...]]:
-    """Task, item, repeat and score of every result."""
+    """Return task, item, repeat and score of every result."""
     frame = run.scores.select("task", "item", "repeat", "score").collect()
     return sorted((tuple(row) for row in frame.iter_rows()), key=str)
 
 
 def both_tables(folder: Path) -> tuple[list[Row], list[Row]]:
-    """The texts of several metrics of one item are the same."""
+    """Return scores and texts, with texts once per item and repeat."""
     texts = {(row["task"], row["item"], row["repeat"]): row for row in on_disk(folder, "texts")}
     return on_disk(folder, "scores"), list(texts.values())

@@ -1,4 +1,4 @@
-"""Small runs with scores, from plain tables of what each item got."""
+"""Small runs with scores, from plain tables of scores per item."""
 
 from __future__ import annotations
 

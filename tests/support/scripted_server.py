@@ -1,4 +1,4 @@
-"""A server that completes texts as a function says, and fails as told; over TLS if wanted."""
+"""A server whose replies come from a function, optionally over TLS."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 from tls_servers import HOST, serving
 
 Script = Callable[[str, dict[str, Any], dict[str, str]], tuple[int, Any]]
-"""Path, body and headers of a request; status and content of the reply, packed if it is bytes."""
+"""Path, body and headers of a request -> status and content of the reply; bytes must be gzip."""
 
 
 def usual(path: str, body: dict[str, Any], _: dict[str, str]) -> tuple[int, Any]:
-    """One model that says yes to everything."""
+    """Reply as a server whose models always answer yes."""
     if path.endswith("/models"):
         return 200, {"data": [{"id": "yes"}, {"id": "also"}]}
     chats = path.endswith("/chat/completions")
@@ -27,7 +27,7 @@ def usual(path: str, body: dict[str, Any], _: dict[str, str]) -> tuple[int, Any]
 
 @contextmanager
 def scripted_server(script: Script, certificate: Path | None = None) -> Iterator[str]:
-    """The address while it serves."""
+    """Run the server; yield its address."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -59,7 +59,7 @@ def scripted_server(script: Script, certificate: Path | None = None) -> Iterator
         daemon_threads = True
 
         def handle_error(self, request: Any, client_address: Any) -> None:
-            """Clients that do not trust us hang up."""
+            """Ignore clients that reject the certificate."""
 
     with serving(Server((HOST, 0), Handler), certificate) as address:
         yield f"{address}/v1"

@@ -20,7 +20,7 @@ Row = dict[str, Any]
 def write_folder(
     folder: Path, rows: Sequence[Row], *, run_id: str | None = None, parent: str | None = None
 ) -> Path:
-    """A run folder with these results."""
+    """Write a run folder with these results."""
     table = folder.with_suffix(".jsonl")
     table.parent.mkdir(parents=True, exist_ok=True)
     table.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -31,7 +31,7 @@ def write_folder(
 
 
 def results(right: Sequence[int], **same: Any) -> list[Row]:
-    """One item per digit; 1 is right."""
+    """Return one item per digit; 1 is right."""
     return [
         {
             "task": f"t{place % 3}",
@@ -53,7 +53,7 @@ AFTER = [1, 0, 1, 0] * 6
 
 
 def add_pair(store: Store, comparison: Comparison) -> PairTable:
-    """A comparison in the store, found nowhere."""
+    """Add a comparison to the store, without its cache."""
     runs = (comparison.before, comparison.after)
     texts = [store.add_texts(run) for run in runs]
     return store.add(runs, texts, lambda: (comparison.pairs, b"kept"))

@@ -1,4 +1,4 @@
-"""Thousands of simulated comparisons at once, as counts: to check estimators against the truth.
+"""Thousands of simulated comparisons at once, as counts, to check estimators.
 
 Array names carry their axes: D data sets, S items.
 """
@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What happens to the items, as shares of all of them.
+    """Shares of all items by transition.
 
     Attributes:
         known: known before.
@@ -32,7 +32,7 @@ class Shares:
 
     @property
     def classes(self) -> tuple[float, float, float, float]:
-        """Shares of kept, lost, gained and never known items."""
+        """Shares of items known on both sides, lost, gained and never known."""
         return self.known - self.lost, self.lost, self.gained, 1 - self.known - self.gained
 
 
@@ -49,12 +49,12 @@ class BatchCells:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What makes options differ from one another.
+    """Properties by which options differ.
 
     Attributes:
         eliminated: wrong options that both models rule out before guessing.
-        attractive: probability that a guess falls for one wrong option, the same for both models.
-        gold_bias: how often each letter is right; all alike if empty.
+        attractive: probability that a guess picks a certain wrong option, the same for both models.
+        gold_bias: how often each letter is right; equally often if empty.
     """
 
     eliminated: int = 0
@@ -65,7 +65,7 @@ class Traits:
 def draw_cells(
     rng: np.random.Generator, data_sets: int, items: int, k: float, shares: Shares
 ) -> BatchCells:
-    """Items are drawn anew for each data set; guesses are uniform and independent."""
+    """Draw the counts of each data set; guesses are uniform and independent."""
     probabilities = cell_probabilities(k, shares)
     drawn = rng.multinomial(items, probabilities, size=data_sets)
     n11, n10, n01, same, different = drawn.T
@@ -73,7 +73,7 @@ def draw_cells(
 
 
 def cell_probabilities(k: float, shares: Shares) -> list[float]:
-    """Probabilities of 11, 10, 01, 00 with the same and 00 with different wrong options."""
+    """Return the probabilities of 11, 10, 01, 00 with the same and 00 with different options."""
     kept, lost, gained, never = shares.classes
     luck = 0.0 if np.isinf(k) else 1 / k
     miss = 1 - luck
@@ -96,16 +96,16 @@ def draw_choices(
     habits: Habits,
     traits: Traits | None = None,
 ) -> BatchCells:
-    """The same item by item, for guesses that are not uniform or not independent.
+    """Draw the counts item by item, for guesses that are not uniform or not independent.
 
     Args:
         rng: source of randomness.
-        data_sets: how many.
-        items: in each.
-        k: options.
-        shares: what is known, lost and gained.
+        data_sets: number of data sets.
+        items: number of items in each.
+        k: number of options.
+        shares: shares of known, lost and gained items.
         habits: persistence and letter bias of guesses; mastery of known items.
-        traits: what is peculiar about the options.
+        traits: properties of the options.
     """
     traits = traits or Traits()
     shape = (data_sets, items)
@@ -123,7 +123,7 @@ def draw_choices(
 
 
 def count_choices(before: Ints, after: Ints, gold: Ints) -> BatchCells:
-    """The cells of each data set, from the options chosen."""
+    """Count the cells of each data set from the chosen options."""
     right_before, right_after = before == gold, after == gold
     both_wrong = ~right_before & ~right_after
     return BatchCells(
@@ -145,6 +145,6 @@ def _guesses(
 ) -> Ints:
     guess = rng.choice(k, size=gold.shape, p=letter_weights(bias, k))
     if traits.eliminated:
-        # The options left are the right one and the k - 1 - eliminated after it.
+        # The remaining options are the right one and the k - 1 - eliminated after it.
         guess = (gold + rng.integers(k - traits.eliminated, size=gold.shape)) % k
     return np.where(rng.random(gold.shape) < traits.attractive, lure, guess)

@@ -1,4 +1,4 @@
-"""A program that behaves as a harness may: `python small_harness.py WHAT FOLDER`."""
+"""A program that behaves like a harness: `python small_harness.py WHAT FOLDER`."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def log(folder: Path) -> None:
 
 
 def letters(_: Path) -> None:
-    """One letter in two pieces, and a line drawn over and over."""
+    """Print a character in two pieces, and a line that is overwritten."""
     for piece in (b"na\xc3", b"\xafve\n", b"10%\r", b"100%\r\n"):
         os.write(1, piece)
         time.sleep(0.05)
 
 
 def wait(folder: Path) -> None:
-    """Ends when asked to, and says so."""
+    """Wait for an interrupt, then write a marker file."""
     try:
         say("ready")
         time.sleep(60)
@@ -62,7 +62,7 @@ def stubborn(_: Path) -> None:
 
 
 def killed(folder: Path) -> None:
-    """Killed, while something it started lives on with its standard output."""
+    """Kill this process while a child keeps its standard output open."""
     if os.fork() == 0:
         wait(folder)
         return
@@ -71,7 +71,7 @@ def killed(folder: Path) -> None:
 
 
 def fail(folder: Path) -> None:
-    """Fails once; the second attempt finds what the first one left."""
+    """Fail at the first attempt; the second one finds the file of the first."""
     mark = folder / "tried"
     if mark.exists():
         log(folder)

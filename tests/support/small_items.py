@@ -1,4 +1,4 @@
-"""Tables of a few items, written as one would say them."""
+"""Tables of a few items, in a short notation."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def compare(before: pl.DataFrame, after: pl.DataFrame, **options: Any) -> Compar
 
 
 def paired_ids(comparison: Comparison) -> set[tuple[str, str]]:
-    """Which item before was paired with which after, among scored pairs."""
+    """Return the ids before and after of all scored pairs."""
     kinds: list[Any] = ["kept", "never", "forgotten", "gained"]
     frames = [comparison.flips(kind) for kind in kinds]
     return {(row["item"], row["item_after"]) for f in frames for row in f.rows(named=True)}
 
 
 def warned(comparison: Comparison, code: str) -> str:
-    """The one warning of this kind."""
+    """Return the message of the only warning with this code."""
     (notice,) = [each for each in comparison.result.pairing.warnings if each.code == code]
     return notice.message

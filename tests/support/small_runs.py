@@ -1,4 +1,4 @@
-"""Small tables and runs for the tests beside this file."""
+"""Small tables and runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from forgetmap.records import RunInfo
 
 
 def table(scores: Sequence[float | None], *, task: str = "t", **columns: Sequence[Any]) -> pa.Table:
-    """One task; items are numbered unless `item` is given."""
+    """Return a table of one task; items are numbered unless `item` is given."""
     given = {"task": [task] * len(scores), "item": [str(n) for n in range(len(scores))]}
     kinds = {"outcome": pa.string(), "category": pa.string(), "tags": pa.string()}
     extra = {name: pa.array(cells, kinds.get(name)) for name, cells in columns.items()}
@@ -21,18 +21,18 @@ def table(scores: Sequence[float | None], *, task: str = "t", **columns: Sequenc
 
 
 def run(results: pa.Table, name: str = "run", **info: Any) -> fm.Run:
-    """The same with a manifest."""
+    """Return a run of a table, with a manifest."""
     opened = fm.open_run(results, name=name)
     return replace(opened, info=RunInfo(**info))
 
 
 def codes(comparison: fm.Comparison) -> list[str]:
-    """The codes of all warnings but the one about few items: there are few in all of these."""
+    """Return the codes of all warnings, except that about few items, which all runs here have."""
     found = [notice.code for notice in comparison.result.pairing.warnings]
     return [code for code in found if code != "tiny"]
 
 
 def message(comparison: fm.Comparison, code: str) -> str:
-    """The text of the only warning with this code."""
+    """Return the message of the only warning with this code."""
     (found,) = (each for each in comparison.result.pairing.warnings if each.code == code)
     return found.message

@@ -1,7 +1,7 @@
-"""What the snapshots are of: every command with numbers, over fixtures and generated runs.
+"""Cases of the snapshots: every command with numbers, on fixtures and generated runs.
 
-Only `forgetmap`, its command line and helpers of the tests are used, so that a snapshot outlives
-every change behind them.
+Only the public API, the command line and helpers of the tests are used, so that snapshots do not
+depend on internals.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Case:
     """One snapshot.
 
     Attributes:
-        command: also the folder of the snapshot.
-        name: also its file.
+        command: name of the command and of the snapshot's folder.
+        name: name of the case and of the snapshot's file.
         make: writes the inputs into the folder it is called with, and returns the output.
     """
 
@@ -62,7 +62,7 @@ class Case:
     make: Callable[[Path], Any]
 
     def run(self, root: Path) -> Any:
-        """The output as it is kept."""
+        """Return the normalised output."""
         folder = root / self.command / self.name
         folder.mkdir(parents=True)
         with chdir(folder), _cache(root / "cache"):
@@ -70,7 +70,7 @@ class Case:
 
 
 def all_cases() -> list[Case]:
-    """In the order of their files."""
+    """Return all cases in the order of their files."""
     groups = (
         *_comparison_cases(), *_drift_cases(), *_sweep_cases(), *_overlap_cases(),
         *_theory_cases(), *_plan_cases(),
@@ -80,7 +80,7 @@ def all_cases() -> list[Case]:
 
 @contextmanager
 def _cache(folder: Path) -> Iterator[None]:
-    """What other commands of this user have read must not count."""
+    """Use a separate cache, so that earlier commands have no effect."""
     before = os.environ.get("FORGETMAP_CACHE")
     os.environ["FORGETMAP_CACHE"] = str(folder)
     try:
@@ -92,7 +92,7 @@ def _cache(folder: Path) -> Iterator[None]:
 
 
 def _call(*args: object) -> Any:
-    """What a command prints with `--json`; of one that is refused, the error."""
+    """Return the output of a command with `--json`, or its error."""
     try:
         done = CliRunner().invoke(cli, [*map(str, args), "--json"], catch_exceptions=False)
     except fm.ForgetmapError as error:
@@ -101,7 +101,7 @@ def _call(*args: object) -> Any:
 
 
 def _print(*args: object) -> str:
-    """What a command prints."""
+    """Return the output of a command."""
     done = CliRunner().invoke(cli, [*map(str, args)], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout
@@ -112,7 +112,7 @@ def _print(*args: object) -> str:
 
 
 LITTLE_PAIRED: dict[str, Any] = {"min_paired": 0.1}
-"""The examples miss many scores on purpose, and are to be compared all the same."""
+"""Option for examples that lack many scores on purpose."""
 
 
 def _comparison_cases() -> Iterator[Case]:
@@ -142,11 +142,11 @@ _SHOWN: dict[str, dict[str, Any]] = {
 _OF_FRAMES = {
     "chain-repeats", "several-repeats", "option-pair-by-content", "option-noise-repeats",
 }  # fmt: skip
-"""Data frames are compared several times as fast; other cases give these options as a command."""
+"""Cases compared as data frames, which is faster; other cases give these options to commands."""
 
 
 def _is_of_frames(name: str) -> bool:
-    """Of the estimators one is tried as a command; the others differ in the estimator alone."""
+    """Return whether to compare data frames; of the estimators, only one runs as a command."""
     is_like_another = name.startswith("headline-") and name != "headline-repeats-raw"
     return is_like_another or name in _OF_FRAMES
 
@@ -161,14 +161,14 @@ def _compare(inputs: Inputs, options: Mapping[str, Any], folder: Path) -> Any:
 
 
 def _compare_frames(inputs: Inputs, options: Mapping[str, Any], folder: Path) -> Any:
-    """What `_compare` says of tables, from data frames."""
+    """Return the same as `_compare`, from data frames."""
     runs = [_named_run(path) for path in _relative(inputs(folder), folder)]
     repeat = {"noise": _named_run(Path(options["noise"]))} if "noise" in options else {}
     return json.loads(fm.compare(*runs, **{**options, **repeat}).to_json())
 
 
 def _named_run(path: Path) -> fm.Run:
-    """A table as a data frame that is called as the file."""
+    """Open a table as a data frame with the name of the file."""
     return replace(fm.open_run(_opened(path)), name=path.stem, origin=path.name)
 
 
@@ -185,7 +185,7 @@ def _dump(payload: Payload) -> Any:
 
 
 def _opened(path: Path) -> Path | pl.DataFrame:
-    """A table as a data frame, which is compared four times as fast; the rest as it is."""
+    """Read a table as a data frame, which is compared four times as fast; return other paths."""
     if path.suffix != ".jsonl":
         return path
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -201,7 +201,7 @@ def _all_logs() -> list[Path]:
 
 
 def _log_pairs() -> Comparisons:
-    """Two logs of a harness with an item in common; what does not pair is refused."""
+    """Yield pairs of logs of a harness with an item in common; others would be refused."""
     for before, after in combinations(_all_logs(), 2):
         if before.parent == after.parent and _items(before) & _items(after):
             name = f"logs-{before.parent.name}-{before.name}-{after.name}"
@@ -214,7 +214,7 @@ def _items(log: Path) -> set[tuple[str, str]]:
 
 
 def _copies(logs: Sequence[Path], folder: Path) -> list[Path]:
-    """Logs beside each other, so that no path leads out of the folder."""
+    """Copy logs into the folder, so that no path leads out of it."""
     places = [folder / log.parent.name / log.name / "log" for log in logs]
     for log, place in zip(logs, places, strict=True):
         shutil.copytree(log / "log", place)
@@ -222,7 +222,7 @@ def _copies(logs: Sequence[Path], folder: Path) -> list[Path]:
 
 
 def _log_payload(log: Path, folder: Path) -> Any:
-    """A log, and the same results with other scores."""
+    """Compare a log with a copy that has other scores."""
     (place,) = _relative(_copies([log], folder), folder)
     run = fm.open_run(place)
     scores = run.scores.collect("polars")
@@ -238,7 +238,7 @@ def _log_payload(log: Path, folder: Path) -> Any:
 
 
 def _changed(row: Row) -> Row:
-    """About every second item has another score."""
+    """Change the score of about every second item."""
     digest = hashlib.sha256(f"{row['task']} {row['item']}".encode()).digest()[0]
     if digest % 2 or row["score"] is None:
         return row
@@ -305,7 +305,7 @@ def _options() -> Comparisons:
 
 
 def _headlines() -> Comparisons:
-    """Every estimator; of single answers those that need repeats too."""
+    """Yield every estimator; on single answers also those that need repeats."""
     names = (
         "raw", "published", "latent", "upper", "matched", "excess", "excess_before", "net",
     )  # fmt: skip
@@ -339,7 +339,7 @@ def _pair(rows: tuple[Sequence[Row], Sequence[Row]]) -> Inputs:
 
 
 def _sides(shape: Shape, *, again: bool = False) -> Inputs:
-    """Two runs; with `again` a third file beside them, a repeat of the model before."""
+    """Return a writer of two runs; with `again`, also of a repeat of the model before."""
 
     def inputs(folder: Path) -> list[Path]:
         if again:
@@ -424,7 +424,7 @@ def _drift_responses(options: Sequence[object], folder: Path) -> Any:
 
 
 def _write_responses(folder: Path, right: int, words: int) -> None:
-    """Responses to two tasks as they are collected for CapTrack."""
+    """Write responses to two tasks in the format of CapTrack."""
     folder.mkdir()
     sums = [
         {"id": f"s{n}", "prompt": f"{n} + {n}?", "gold": f"#### {2 * n}",
@@ -441,7 +441,7 @@ def _write_responses(folder: Path, right: int, words: int) -> None:
 
 
 def _drift_log(folder: Path) -> Any:
-    """The responses of the fixture, and the same with other answers."""
+    """Return the drift between the responses of the fixture and a copy with other answers."""
     log = LOGS / "captrack" / "responses" / "log" / "tiny-sft"
     for name, (old, new) in {"base": ("", ""), "tuned": ("Answer: 7", "It may be 9.")}.items():
         (folder / name).mkdir()

@@ -1,4 +1,4 @@
-"""Snapshots as files: plain JSON in one form, and the differences between two of them by path."""
+"""Snapshot files in normalised JSON, and differences between two of them by path."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 SNAPSHOTS = ROOT / "tests" / "snapshots"
 DIGITS = 10
-"""Significant ones that are kept."""
+"""Number of significant digits that are kept."""
 TOLERANCE = 1e-7
-"""Relative: solvers stop a little earlier or later on another machine."""
+"""Relative tolerance, since solvers may stop earlier or later on another machine."""
 ZERO = 1e-12
-"""What is left of a difference of equal numbers depends on the machine."""
+"""Smaller numbers are rounding errors, which depend on the machine."""
 MAX_TEXT = 400
-"""Characters; of longer texts, such as prompts, the hash is kept."""
+"""Maximum number of characters; longer texts, such as prompts, are replaced by a hash."""
 WIDTH = 140
 MAX_DIFFERENCES = 20
 MAX_SHOWN = 200
@@ -27,11 +27,11 @@ UNSTABLE = {"made": "DATE", "version": "VERSION", "seconds": "SECONDS"}
 
 
 def normalise(value: Any, folder: Path) -> Any:
-    """A value without what differs between two runs of the same code.
+    """Replace the parts of a value that differ between runs of the same code.
 
     Args:
         value: plain JSON.
-        folder: where its inputs were written; a link and its target count as the same.
+        folder: folder of its inputs; replaced with links resolved or not.
     """
     return _normalise(value, (str(folder.resolve()), str(folder)))
 
@@ -58,7 +58,7 @@ def _round(value: float) -> float:
 
 
 def _hide(text: str, places: Sequence[str]) -> str:
-    """A text without the folders of this machine."""
+    """Replace the folders of this machine in a text."""
     for place in places:
         text = text.replace(f"{place}/", "").replace(place, "FOLDER")
     return text.replace(str(ROOT), "ROOT")
@@ -72,12 +72,12 @@ def _shorten(text: str) -> str:
 
 
 def path_of(command: str, name: str) -> Path:
-    """The file of a snapshot."""
+    """Return the file of a snapshot."""
     return SNAPSHOTS / command / f"{name}.json"
 
 
 def as_text(value: Any, indent: str = "") -> str:
-    """JSON sorted by key; what fits into a line stands in one."""
+    """Format JSON sorted by key, on one line if it fits."""
     line = json.dumps(value, ensure_ascii=False, sort_keys=True)
     if len(indent) + len(line) <= WIDTH or not isinstance(value, dict | list):
         return line
@@ -95,7 +95,7 @@ def as_text(value: Any, indent: str = "") -> str:
 
 
 def _packed(parts: Sequence[str], width: int) -> list[str]:
-    """Short elements of a list side by side: thousands of numbers need not be as many lines."""
+    """Join short elements of a list into lines, so that numbers do not take a line each."""
     lines: list[str] = []
     for part in parts:
         joined = f"{lines[-1]}, {part}" if lines else part
@@ -118,7 +118,7 @@ def read(path: Path) -> Any:
 
 
 def difference(old: Any, new: Any) -> str:
-    """The first differences, a line each: JSON path, old, new; empty where there is none."""
+    """Return the first differences, one per line: JSON path, old, new; empty if there are none."""
     lines = list(_differences(old, new, "$"))
     more = len(lines) - MAX_DIFFERENCES
     shown = lines[:MAX_DIFFERENCES]

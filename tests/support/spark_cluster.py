@@ -1,4 +1,4 @@
-"""A Spark cluster of three processes, as users start it, and its executors to kill."""
+"""A Spark cluster of three processes, with executors that can be killed."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from spark_events import SparkWork, log_settings, read_events, sum_work
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "spark" / "cluster.py"
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Plans of tiny tables take longer to compile than to interpret."""
+"""Options of Java: plans of tiny tables take longer to compile than to interpret."""
 
-# Spark starts whatever `python3` is on the path, which may be another one without Arrow.
+# By default Spark starts the `python3` on the path, which may have no Arrow.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 @dataclass(frozen=True)
 class SparkCluster:
-    """Its address, its first process, and where sessions write their events."""
+    """Address and first process of a cluster, and the folder of its events."""
 
     master: str
     process: subprocess.Popen[str]
     events: Path
 
     def session(self) -> Any:
-        """A session that uses it."""
+        """Return a session of the cluster."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             from pyspark.sql import SparkSession
@@ -48,18 +48,18 @@ class SparkCluster:
         return session
 
     def executors(self) -> list[psutil.Process]:
-        """The processes that do the work."""
+        """Return the processes of executors."""
         children = psutil.Process(self.process.pid).children(recursive=True)
         return [one for one in children if "CoarseGrainedExecutorBackend" in _command(one)]
 
     def work(self, call: Callable[[], Any]) -> SparkWork:
-        """What Spark does during a call."""
+        """Return the work of Spark during a call."""
         before = len(self._settled())
         call()
         return sum_work(self._settled()[before:])
 
     def _settled(self) -> list[dict[str, Any]]:
-        """All events; they are written a little later than they happen."""
+        """Return all events, which are written with a delay."""
         events: list[dict[str, Any]] = []
         while len(later := read_events(self.events)) > len(events):
             events = later
@@ -89,7 +89,7 @@ def _command(process: psutil.Process) -> str:
 
 @contextmanager
 def running_cluster(folder: Path, memory: str = "1g") -> Iterator[SparkCluster]:
-    """A master and two workers."""
+    """Run a master and two workers."""
     command = [sys.executable, str(SCRIPT), "--workers", "2", "--memory", memory]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
@@ -104,7 +104,7 @@ def running_cluster(folder: Path, memory: str = "1g") -> Iterator[SparkCluster]:
 
 @dataclass
 class ExecutorKiller:
-    """Stops an executor when a join begins, and kills it once the others have done some of it."""
+    """Suspends an executor when a join starts, and kills it after the others did part of it."""
 
     cluster: SparkCluster
     session: Any
@@ -127,13 +127,13 @@ class ExecutorKiller:
             time.sleep(0.02)
         victim = self.cluster.executors()[0]
         victim.suspend()
-        time.sleep(0.5)  # what it had in hand, it has still
+        time.sleep(0.5)  # it still holds its tasks
         if self._is_joining():
             self.killed.append(victim.pid)
         victim.kill()
 
     def _is_joining(self) -> bool:
-        """Whether a job runs that has more stages than one that sums up."""
+        """Return whether a job with more stages than an aggregation is running."""
         status = self.session.sparkContext.statusTracker()
         jobs = [status.getJobInfo(job) for job in status.getActiveJobsIds()]
         return any(job is not None and len(job.stageIds) > 3 for job in jobs)

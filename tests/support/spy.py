@@ -1,4 +1,4 @@
-"""Sees every row that is fetched from a lazy table."""
+"""A counter of the rows that are fetched from lazy tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 
 class Spy:
-    """Calls through to every way of fetching rows, and notes how many came."""
+    """Wraps every way to fetch rows and counts them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.heights: list[int] = []

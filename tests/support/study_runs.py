@@ -1,4 +1,4 @@
-"""A study of small runs whose forgetting is known, on disk."""
+"""Studies of small runs with known forgetting."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TASKS = {"sums": "maths", "proofs": "maths", "law": "texts"}
 
 
 def known_loss(size: int) -> float:
-    """Of what a model knew, the share that a tuned one lost: larger ones lose less."""
+    """Return the share of known items that a tuned model forgets: less for larger models."""
     return 0.4 - 0.12 * float(np.log2(size))
 
 
 def write_study(folder: Path, *, logs: bool = False) -> Path:
-    """Two families in three sizes, each with an instruct model; their runs are in `runs`."""
+    """Write a study of two families in three sizes, each with an instruct model, and its runs."""
     parts = ['name = "small"\nsuite = "basics"\nmargin = 0.5\n']
     random = np.random.default_rng(5)
     for family in FAMILIES:
@@ -56,7 +56,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 def write_told_study(folder: Path, *, repeats: int = 1) -> Path:
-    """One family with texts, a merge, names like scripts, and a model without a run."""
+    """Write a study of one family with texts, a merge, hostile names, and a model without run."""
     random = np.random.default_rng(7)
     parts = [f'name = "told"\ntitle = "{HOSTILE}"\n']
     known = random.random((len(TASKS), 20)) < 0.7

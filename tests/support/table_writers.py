@@ -1,4 +1,4 @@
-"""The same rows in every format, and the cells that come back."""
+"""Writers of the same rows in every format, and a reader of cells."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ every_format = pytest.mark.parametrize("kind", WRITERS)
 
 
 def found(path: Path, *columns: str, **options: Any) -> list[tuple[Any, ...]]:
-    """The cells of these columns, in the order of their first ones."""
+    """Return the cells of these columns, sorted."""
     frame = open_run(path, **options).scores.select(*columns or ("task", "item", "score"))
     return sorted((tuple(row) for row in frame.collect().iter_rows()), key=str)
 

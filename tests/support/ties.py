@@ -1,4 +1,4 @@
-"""The real model, and when two of its texts differ only because two tokens are equally likely."""
+"""Detection of ties: texts of the real model that differ by equally likely tokens only."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from forgetmap.evaluation import load_model
 ROOT = Path(__file__).parent.parent.parent
 FOLDER, GGUF = ROOT / ".real" / "folder", ROOT / ".real" / "model.gguf"
 TIE = 1e-3
-"""Values closer than this may change places with the order of additions in float32."""
+"""Values closer than this may swap ranks with the order of additions in float32."""
 
 
 def gap_where_they_part(prompt: str, one: str, other: str) -> float:
-    """How far the two likeliest tokens are apart where two continuations part."""
+    """Return the gap between the two likeliest tokens at the first difference of two texts."""
     loaded = load_model(str(FOLDER))
     first, second = (loaded.tokenizer(prompt + text).input_ids for text in (one, other))
     shared = next(

@@ -1,4 +1,4 @@
-"""A tiny Llama as a GGUF file, so that llama.cpp can serve what is also there in this process."""
+"""A tiny Llama as a GGUF file, so that llama.cpp can serve the same model as this process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tiny_models import sentence
 
 CONTEXT = 512
 SPACE, NEWLINE = "Ġ", "Ċ"
-"""As byte-level tokenizers write them."""
+"""Space and newline in the alphabet of byte-level tokenizers."""
 
 LAYERS = {
     "input_layernorm": "attn_norm",
@@ -43,7 +43,7 @@ TEMPLATE = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[
 
 @cache
 def ascii_tokenizer() -> Any:
-    """Knows ASCII only, so that whatever a model writes is text and not a part of a character."""
+    """Return a tokenizer of ASCII only, so that outputs contain no parts of characters."""
     source = random.Random(0)
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -62,7 +62,7 @@ def ascii_tokenizer() -> Any:
 
 @cache
 def served_model() -> Any:
-    """A tiny Llama with random weights for that tokenizer."""
+    """Return a tiny Llama with random weights for this tokenizer."""
     torch.manual_seed(1)
     config = LlamaConfig(
         vocab_size=len(ascii_tokenizer()),
@@ -81,7 +81,7 @@ def served_model() -> Any:
 
 
 def write_gguf(path: Path) -> Path:
-    """That model with its tokenizer."""
+    """Write this model with its tokenizer."""
     model = served_model()
     writer = gguf.GGUFWriter(path, "llama")
     _add_shape(writer, model.config)
@@ -139,6 +139,6 @@ def _name(name: str) -> str:
 
 
 def _interleaved(values: np.ndarray, heads: int) -> np.ndarray:
-    """llama.cpp rotates neighbours, transformers the halves of a head."""
+    """Reorder rows: llama.cpp rotates neighbours, transformers the halves of a head."""
     rows, width = values.shape
     return values.reshape(heads, 2, rows // heads // 2, width).swapaxes(1, 2).reshape(rows, width)

@@ -1,4 +1,4 @@
-"""A lab small enough for tests: a tiny model that learnt some answers, and a recipe with files."""
+"""A tiny lab: a model that learnt some answers, and a recipe with its files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ answer_mark = " is"
 
 
 def write_lab(folder: Path, recipe: str = RECIPE) -> Path:
-    """A folder with a start model and data; returns the recipe."""
+    """Write a folder with a start model and data; return the recipe."""
     folder.mkdir(parents=True, exist_ok=True)
     source = random.Random(3)
     write_rows(folder / "near.jsonl", _items(source, ("birds", "cats")))
@@ -82,7 +82,7 @@ def _items(source: random.Random, tasks: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def _taught(files: Sequence[Path]) -> Any:
-    """A model that knows most answers, as a suite asks for them and as a recipe does."""
+    """Return a model that knows most answers to the prompts of suites and of recipes."""
     torch.manual_seed(0)
     model = copy.deepcopy(tiny_model("llama"))
     backend, _ = open_model(model, tokenizer=tokenizer())
@@ -93,7 +93,7 @@ def _taught(files: Sequence[Path]) -> Any:
             prompts = (job.prompt, ASKED.replace("{question}", job.item.question))
             rows += [{"prompt": one, "completion": f" {job.item.gold}\n"} for one in prompts]
     source = random.Random(4)
-    for _ in range(WRITTEN):  # so that it can write questions of its own
+    for _ in range(WRITTEN):  # so that it can generate questions
         words = f" {sentence(source, 3)} is {source.choice(WORDS)}\n"
         rows.append({"prompt": "birds", "completion": words})
     _teach(model, read_examples(rows, tokenizer(), eos=False))

@@ -1,4 +1,4 @@
-"""Tiny models with random weights, and a tokenizer trained on the spot."""
+"""Tiny models with random weights, and a tokenizer for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-torch.set_num_threads(1)  # more than one only makes models this small slower
+torch.set_num_threads(1)  # more threads only slow down tiny models
 
 WORDS = [
     "the", "a", "cat", "dog", "bird", "sat", "ran", "flew", "on", "under", "mat", "tree", "house",
@@ -55,7 +55,7 @@ def tokenizer() -> Any:
 
 @cache
 def tiny_model(kind: str) -> Any:
-    """`llama`, `eager` (the same with another attention), `gpt2` or `window` (sees 24 back)."""
+    """Return `llama`, `eager` (other attention), `gpt2` or `window` (attends to 24 tokens)."""
     torch.manual_seed(1)
     ends = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": None}
     shape = {
@@ -81,7 +81,7 @@ def tiny_model(kind: str) -> Any:
 
 
 def save_two(folder: Path) -> None:
-    """`base`, and `tuned`: other weights of the same shape."""
+    """Write `base` and `tuned`, with other weights of the same shape."""
     model = tiny_model("llama")
     for name, strength in (("base", 0.0), ("tuned", 0.15)):
         noise = torch.Generator().manual_seed(7)
@@ -99,7 +99,7 @@ def encode(text: str) -> list[int]:
 
 @contextmanager
 def watched(model: Any, limit: int | None = None) -> Iterator[list[int]]:
-    """Sizes of all passes; those above the limit fail as if the memory were used up."""
+    """Record the sizes of all passes; those above the limit fail as if out of memory."""
     sizes: list[int] = []
 
     def before(_: Any, __: Any, given: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Every trainer of transformers and TRL that is watched, on a tiny model and a few sentences."""
+"""Every supported trainer of transformers and TRL, on a tiny model and a few sentences."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ TEMPLATE = (
     "{% if add_generation_prompt %}assistant:{% endif %}"
 )
 IGNORED = ("ignore::UserWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
-"""What the libraries warn of among themselves."""
+"""Warnings of the libraries about each other."""
 
 
 @cache
 def trained_tokenizer() -> Any:
-    """With what trainers need: padding, and a template for chats."""
+    """Return a tokenizer with padding and a chat template, as trainers need them."""
     own = copy.deepcopy(tokenizer())
     own.pad_token, own.chat_template = "</s>", TEMPLATE
     return own
 
 
 def save_start(folder: Path, kind: str = "llama") -> Path:
-    """The start model in a folder, as trainers load the model they compare with from one."""
+    """Write the start model to a folder, from which trainers load the reference model."""
     model = copy.deepcopy(tiny_model(kind))
     model.config.pad_token_id = model.generation_config.pad_token_id = 1
     model.save_pretrained(folder)
@@ -40,7 +40,7 @@ def save_start(folder: Path, kind: str = "llama") -> Path:
 
 
 def arguments(out: Path, **more: Any) -> dict[str, Any]:
-    """The same for all trainers: four steps, logs and checkpoints at the second and fourth."""
+    """Return arguments for all trainers: four steps, logs and checkpoints at steps 2 and 4."""
     return {
         "output_dir": str(out), "max_steps": 4, "per_device_train_batch_size": 4,
         "report_to": [], "logging_steps": 2, "save_steps": 2, "learning_rate": 1e-2,
@@ -50,7 +50,7 @@ def arguments(out: Path, **more: Any) -> dict[str, Any]:
 
 
 def plain_trainer(model: Any, out: Path, **more: Any) -> Trainer:
-    """`Trainer` on random tokens."""
+    """Return a `Trainer` on random tokens."""
     generator = torch.Generator().manual_seed(0)
     rows = [{"input_ids": row, "labels": row}
             for row in torch.randint(2, 300, (64, 16), generator=generator)]  # fmt: skip
@@ -150,7 +150,7 @@ TRL_TRAINERS: dict[str, Callable[..., Any]] = {
 
 
 def make_trainer(name: str, start: Path, out: Path, *, lora: bool = False, **more: Any) -> Any:
-    """A trainer by name, of the model in a folder."""
+    """Return a trainer by name, for the model in a folder."""
     from transformers import AutoModelForCausalLM
 
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""Serving on this machine, over TLS if wanted."""
+"""Local servers, optionally over TLS."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOST = "127.0.0.1"
 
 @contextmanager
 def serving(server: ThreadingHTTPServer, certificate: Path | None = None) -> Iterator[str]:
-    """The address of a server while it serves."""
+    """Run a server; yield its address."""
     with server:
         if certificate is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -36,7 +36,7 @@ def serving(server: ThreadingHTTPServer, certificate: Path | None = None) -> Ite
 
 
 def write_certificate(path: Path) -> Path:
-    """A key and a certificate of this machine that nobody but itself vouches for."""
+    """Write a key and a self-signed certificate of this machine."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, HOST)])
     now = datetime.now(UTC)

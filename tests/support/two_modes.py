@@ -1,4 +1,4 @@
-"""The two-mode model of forgetmap.theory in torch, to hold losses of trainers against it."""
+"""The two-mode model of forgetmap.theory in torch, as a reference for losses of trainers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def normal(x: torch.Tensor, mean: torch.Tensor | float) -> torch.Tensor:
 
 
 def log_density(state: torch.Tensor, x: torch.Tensor = GRID) -> torch.Tensor:
-    """Of a mixture whose state is (logit of the old weight, old mean, new mean)."""
+    """Return the log density of a mixture with state (logit of old weight, old mean, new mean)."""
     return torch.logaddexp(
         torch.nn.functional.logsigmoid(state[0]) + normal(x, state[1]),
         torch.nn.functional.logsigmoid(-state[0]) + normal(x, state[2]),

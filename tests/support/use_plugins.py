@@ -1,8 +1,8 @@
-"""Uses the plugins of examples/plugins as users would.
+"""Uses of the plugins in examples/plugins, as by users.
 
 Run by a fresh Python that has them installed: one process for all, because a process that loads
-DuckDB and torch takes seconds. Prints one JSON object: name of the plugin's folder -> what came of
-it. To add one: a folder in examples/plugins, a function here, a test in test_plugins.py.
+DuckDB and torch takes seconds. Prints one JSON object: name of the plugin's folder -> its
+results. To add one: a folder in examples/plugins, a function here, a test in test_plugins.py.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ dtype: float32
 
 
 def use_log_format(folder: Path) -> dict[str, Any]:
-    """Counts of a comparison of two logs in the format that the plugin adds."""
+    """Return the counts of a comparison of two logs in the format of the plugin."""
     from command_line import call
 
     before, after = folder / "base.log", folder / "tuned.log"
@@ -53,7 +53,7 @@ def use_log_format(folder: Path) -> dict[str, Any]:
 
 
 def use_scorer(folder: Path) -> dict[str, Any]:
-    """Drift of the metric that a taxonomy measures by the plugin's scorer."""
+    """Return the drift of a metric that uses the plugin's scorer."""
     import forgetmap as fm
 
     taxonomy = folder / "manners.toml"
@@ -73,7 +73,7 @@ def use_scorer(folder: Path) -> dict[str, Any]:
 
 
 def use_merge_method(folder: Path) -> dict[str, Any]:
-    """Weights of a model merged by the plugin's method."""
+    """Return the weights of a model merged by the plugin's method."""
     import torch
     from safetensors.torch import load_file, save_file
 
@@ -94,7 +94,7 @@ def use_merge_method(folder: Path) -> dict[str, Any]:
 
 
 def use_backend(folder: Path) -> dict[str, Any]:
-    """Scores of a run whose answers come from the plugin's backend."""
+    """Return the scores of a run with the plugin's backend."""
     import forgetmap as fm
     from command_line import call
 
@@ -110,7 +110,7 @@ def use_backend(folder: Path) -> dict[str, Any]:
 
 
 def use_estimator(folder: Path) -> dict[str, Any]:
-    """Everywhere that the plugin's estimator is to be seen."""
+    """Return the outputs that show the plugin's estimator."""
     import pyarrow as pa
 
     import forgetmap as fm
@@ -138,7 +138,7 @@ def use_estimator(folder: Path) -> dict[str, Any]:
 
 
 def use_figure(folder: Path) -> dict[str, Any]:
-    """Where the plugin's figure is to be seen."""
+    """Return the outputs that show the plugin's figure."""
     import pyarrow as pa
 
     import forgetmap as fm
@@ -170,7 +170,7 @@ USES: dict[str, Callable[[Path], dict[str, Any]]] = {
 
 
 def main() -> None:
-    """Use all plugins, each in a folder of its own below the first argument."""
+    """Use all plugins, each in its own folder below the first argument."""
     results = {}
     for name, use in USES.items():
         folder = Path(sys.argv[1]) / name

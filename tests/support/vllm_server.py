@@ -1,4 +1,4 @@
-"""vLLM in the environment of its own that `make test-real` sets up."""
+"""vLLM in its separate environment, set up by `make test-real`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONTEXT = 2048
 
 @contextmanager
 def vllm_server(log: Path) -> Iterator[str]:
-    """The address of the real model while vLLM serves it."""
+    """Serve the real model with vLLM; yield the address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -45,7 +45,7 @@ def vllm_server(log: Path) -> Iterator[str]:
 def run_in_vllm(
     out: Path, *options: object, model: Path = FOLDER, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """`forgetmap run vllm:MODEL`, whatever comes of it."""
+    """Run `forgetmap run vllm:MODEL` and return its result, also after a failure."""
     start = "from forgetmap.cli.main import script; script()"
     command = [PYTHON, "-c", start, "run", f"vllm:{model}", "--out", out, *options]
     return subprocess.run(

@@ -1,10 +1,10 @@
-"""Every command once, as somebody would who installed forgetmap with some of its extras.
+"""Runs every command once, in an installation with some of the extras.
 
 usage: python walk_commands.py FOLDER [--extras-only] EXTRA...
 
 A command either works or ends with exit code 2 and one sentence with the `pip install` that it
-needs; where what it needs is there, any other error of ours is fine too (there is no server). Needs
-nothing but forgetmap, so that it can run in a bare environment.
+needs; if its extra is installed, any other typed error is fine too (there is no server). Needs
+only forgetmap, so that it can run in a minimal environment.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ SERVER = "http://127.0.0.1:9/v1#model"
 UNCAUGHT = 99
 EXTRAS_ONLY = "--extras-only"
 CLIENT = "server or run or drift"
-"""Asking a server takes httpx, which these extras bring."""
+"""Extras that include httpx, which is needed for servers."""
 ON_SERVER = "server or run"
 ON_HUB = "run or server"
-"""The hub is asked first, by packages that both extras bring."""
+"""Extras that include the packages of the hub, which is queried first."""
 OTHER_PROGRAM = "lm_eval"
-"""No extra of ours: the program that is missing has its own sentence."""
+"""Not an extra: a missing program has its own message."""
 RECIPE = """merge_method: linear
 models:
   - model: base
@@ -38,18 +38,18 @@ models:
 
 
 def commands(folder: Path, *, extras_only: bool) -> Iterator[tuple[str, str]]:
-    """Every command, and the extra it needs; none if it works in every installation.
+    """Yield every command and the extra it needs; empty if it works in every installation.
 
-    With `extras_only`, of what works with the core only the first, which makes the runs.
+    With `extras_only`, only the first command of the core, which writes the runs, is included.
     """
     yield from islice(core_commands(folder), 1 if extras_only else None)
     yield from commands_of_extras(folder)
 
 
 def core_commands(folder: Path) -> Iterator[tuple[str, str]]:
-    """What works in every installation.
+    """Yield the commands that work in every installation.
 
-    Answers that are repeated take several times as long to compare: only where they matter.
+    Repeated answers take several times as long to compare, so few commands use them.
     """
     base, tuned, out = folder / "runs/before", folder / "runs/after", folder / "out"
     often, often_tuned = folder / "repeated/before", folder / "repeated/after"
@@ -87,7 +87,7 @@ def core_commands(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def commands_of_extras(folder: Path) -> Iterator[tuple[str, str]]:
-    """What needs more than the core."""
+    """Yield the commands that need extras."""
     base, tuned, out = folder / "runs/before", folder / "runs/after", folder / "out"
     item, model = folder / "items.jsonl", folder / "model"
     yield f"drift {folder / 'unscored.csv'} {folder / 'unscored.csv'}", "drift"
@@ -112,9 +112,9 @@ def commands_of_extras(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def prepare(folder: Path) -> None:
-    """A folder that looks like a model, items, a recipe and prompts."""
+    """Write a minimal model folder, items, a recipe and prompts."""
     (folder / "model").mkdir(parents=True)
-    # Small: transformers makes up the weights that are not in the file.
+    # Small, because transformers initialises the weights that are not in the file.
     sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "vocab_size": 16}
     config = {"model_type": "llama", "num_attention_heads": 1, "num_key_value_heads": 1, **sizes}
     (folder / "model" / "config.json").write_text(json.dumps(config))
@@ -135,7 +135,7 @@ def prepare(folder: Path) -> None:
 
 
 def run(command: str) -> tuple[int, str]:
-    """Exit code and all output of a command, in this process; a traceback counts as output."""
+    """Run a command in this process; return exit code and output, including tracebacks."""
     from forgetmap.cli.main import main
 
     output = io.StringIO()
@@ -152,7 +152,7 @@ def run(command: str) -> tuple[int, str]:
 
 
 def fault_of(need: str, extras: Iterable[str], code: int, output: str) -> str | None:
-    """What is wrong with how a command ended."""
+    """Return the fault of a command's result; None if there is none."""
     enough = set(need.split(" or "))
     sentence = f'pip install "forgetmap[{need.partition(" or ")[0]}]"'
     is_there = not enough.isdisjoint(extras)
@@ -168,7 +168,7 @@ def fault_of(need: str, extras: Iterable[str], code: int, output: str) -> str | 
 
 
 def stop_at_once(*_: object, **__: object) -> None:
-    """In the place of a server that would go on for ever."""
+    """Replace a server that would run forever."""
 
 
 def main() -> int:

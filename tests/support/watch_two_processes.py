@@ -1,4 +1,4 @@
-"""Two processes that train one model over gloo, watched and not: `python FILE START FOLDER`."""
+"""Training in two processes over gloo, with and without watching: `python FILE START FOLDER`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ warnings.simplefilter("ignore")
 
 
 def train(rank: int, start: str, folder: str, port: int) -> None:
-    """One of two processes; what it saw is printed."""
+    """Train in one of two processes and print its results."""
     os.environ |= {
         "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2",
         "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
@@ -39,7 +39,7 @@ def train(rank: int, start: str, folder: str, port: int) -> None:
     looks = [line["step"] for line in history if "forgetting/total" in line]
     words = "same weights" if same else "other weights"
     print(f"{words}; logged {logged} and looks {looks}", flush=True)  # noqa: T201
-    # The destructors would wait for a thread of gloo that waits for them (GIL), now and then.
+    # Without this, destructors and a thread of gloo sometimes deadlock on the GIL.
     os._exit(0)
 
 

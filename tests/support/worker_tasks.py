@@ -1,4 +1,4 @@
-"""Functions that workers call in tests: they are found by name, so they stand in a module."""
+"""Functions that workers call in tests, in a module because they are imported by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def double(number: int) -> int:
 
 
 def double_slowly(number: int) -> int:
-    """The first tasks take longest, so that later ones are done before them."""
+    """Double a number; the first tasks take longest, so that later ones finish before them."""
     time.sleep(max(0.0, 0.2 - number / 20))
     return 2 * number
 
@@ -38,7 +38,7 @@ def die(_: object = None) -> None:
 
 
 def die_once(marker: Path) -> str:
-    """Ends its process, unless one was ended before it."""
+    """End the process at the first call only."""
     if not marker.exists():
         marker.touch()
         die()
@@ -46,7 +46,7 @@ def die_once(marker: Path) -> str:
 
 
 def never_let_go() -> int:
-    """One operation of the interpreter, which no signal handler and no thread gets between."""
+    """Compute without end in one operation, which no signal handler or thread can interrupt."""
     exponent: int = 9**9
     return int(9**exponent)
 
@@ -60,7 +60,7 @@ def refuse(_: object = None) -> None:
 
 
 class OddError(Exception):
-    """Cannot be unpickled: it is built from two arguments and keeps one."""
+    """Error that cannot be unpickled: it takes two arguments and keeps one."""
 
     def __init__(self, first: str, second: str) -> None:
         super().__init__(first + second)
@@ -93,7 +93,7 @@ def times_prepared() -> int:
 
 
 def tell_environment(name: str) -> int:
-    """Send a variable, and whether pandas could be imported; returns how much was sent."""
+    """Send a variable, and whether pandas can be imported; return the number of values sent."""
     send(os.environ.get(name))
     send(find_spec("pandas") is not None)
     return 2

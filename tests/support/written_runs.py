@@ -1,4 +1,4 @@
-"""What a run folder holds, for comparing two runs."""
+"""Content of a run folder, to compare two runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import forgetmap as fm
 
 
 def records(path: Path) -> list[dict[str, Any]]:
-    """Scores and texts; log-probabilities as far as they do not depend on the batch."""
+    """Return scores and texts; log-probabilities are rounded, as they depend on the batch."""
     run = fm.open_run(path)
     assert run.texts is not None
     key = ["task", "item", "repeat", "scorer"]
