@@ -1,7 +1,7 @@
-"""House rules that a machine can check: layers, doors, cycles, names, weight of imports, sizes.
+"""Rules of the architecture: layers, public names, cycles, names, cost of imports, sizes.
 
-The layers are in tools/architecture.py, what source shows is read by tools/source_tree.py. Each
-check has a control that shows that it can fail.
+The layers are in tools/architecture.py; tools/source_tree.py reads the source. Each check has a
+control that shows that it can fail.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Documentation that a machine can check."""
+"""Automatic checks of the documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every example runs and says something."""
+"""Every example runs and prints something."""
 
 from __future__ import annotations
 

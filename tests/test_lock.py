@@ -1,4 +1,4 @@
-"""requirements.lock holds the hashes of what constraints.txt pins, and tools check by it."""
+"""requirements.lock has the hashes of the versions in constraints.txt, and tools verify them."""
 
 from __future__ import annotations
 

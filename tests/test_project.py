@@ -1,4 +1,4 @@
-"""What surrounds the code: one version, workflows that parse, files that packaging needs."""
+"""Project files: one version, workflows that parse, files for packaging."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The site of the documentation: built strictly, whole, and without anything from the net."""
+"""The documentation site: strict build, complete, and without external resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The built wheel, installed into an empty environment, works without anything of the checkout."""
+"""The built wheel works in an empty environment, without the checkout."""
 
 from __future__ import annotations
 

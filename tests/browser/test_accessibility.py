@@ -1,7 +1,7 @@
-"""Every kind of page as axe-core sees it, and no share beyond 0% to 100% on any axis.
+"""Every kind of page passes axe-core, and axes of shares stay between 0% and 100%.
 
-Pages stay in one browser; each is looked at on light ground, a report also on dark and on a phone.
-The explorer is looked at where it is served, in test_served_page.py.
+Pages share one browser; each is checked in light mode, a report also in dark mode and on a phone.
+The explorer is checked in test_served_page.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pages of sections in a browser: silent, drawn, sorted, dark, and narrow enough for a phone."""
+"""Pages of sections in a browser: no messages, figures, sorting, dark mode, phone width."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report as people use it: in a real browser, from the file."""
+"""The report in a real browser, opened from the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page's own functions, called in a browser and checked against Python."""
+"""Functions of the page, called in a browser and checked against Python."""
 
 from __future__ import annotations
 

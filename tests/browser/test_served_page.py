@@ -1,4 +1,4 @@
-"""The served explorer in a real browser: pick runs, filter, search, open an item, come back."""
+"""The served explorer in a real browser: pick runs, filter, search, open an item, go back."""
 
 from __future__ import annotations
 

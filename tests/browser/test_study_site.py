@@ -1,4 +1,4 @@
-"""The site of a study in a browser, opened from a folder: silent, drawn, sorted, followed."""
+"""The site of a study in a browser, opened from a folder: no messages, figures, sorting, links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of a sweep in a browser: silent, drawn, dark, and narrow enough for a phone."""
+"""The report of a sweep in a browser: no messages, figures, dark mode, phone width."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interactive page of the theory in a real browser: its numbers are those of Python."""
+"""The interactive page of the theory in a real browser shows the same numbers as Python."""
 
 from __future__ import annotations
 

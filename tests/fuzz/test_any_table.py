@@ -1,4 +1,4 @@
-"""Damaged tables and documents of any shape give typed errors, whatever is asked of them."""
+"""Damaged tables and documents of any shape give typed errors in every command."""
 
 from __future__ import annotations
 

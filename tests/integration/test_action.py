@@ -1,4 +1,4 @@
-"""The GitHub Action: by its linters, and its scripts as they are, with a GitHub that is made up."""
+"""The GitHub Action: linters, and its scripts against a simulated GitHub."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Python interface as its users meet it: names, frames, texts, notebooks."""
+"""The Python API: names, frames, texts, notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people asked for in public threads works: the commands of docs/gate-ci.md, on small runs."""
+"""Use cases from public threads: the commands of docs/gate-ci.md on small runs."""
 
 from __future__ import annotations
 

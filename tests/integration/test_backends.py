@@ -1,4 +1,4 @@
-"""Every dataframe library gives the same numbers, and gives frames back in its own kind."""
+"""Every dataframe library gives the same numbers, and results are frames of that library."""
 
 from __future__ import annotations
 

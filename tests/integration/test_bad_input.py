@@ -1,4 +1,4 @@
-"""Bad input: a typed error that says where and what to do, and nothing else left behind."""
+"""Bad input leads to a typed error with position and hint, and writes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad Parquet: tables that were damaged, cut off, or hold something else."""
+"""Bad Parquet files: damaged, cut off, or with other content."""
 
 from __future__ import annotations
 

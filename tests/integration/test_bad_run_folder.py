@@ -1,4 +1,4 @@
-"""Bad run folders: a manifest that is broken or of another time, tables that lack something."""
+"""Bad run folders: broken manifests, manifests of other versions, incomplete tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The suites of capabilities: what is asked, and that the best responses get the best values."""
+"""The suites of capabilities: their prompts, and the best values for the best responses."""
 
 from __future__ import annotations
 

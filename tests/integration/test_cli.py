@@ -1,4 +1,4 @@
-"""The command as a good citizen: completion, exit codes, pipes, silence."""
+"""Conventions of the command line: completion, exit codes, pipes, quiet output."""
 
 from __future__ import annotations
 

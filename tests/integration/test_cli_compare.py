@@ -1,4 +1,4 @@
-"""`forgetmap compare`: what is printed for people, what programs get, and what is written."""
+"""`forgetmap compare`: the summary, the JSON output, and the files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`forgetmap drift` as its users call it."""
+"""`forgetmap drift` on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`forgetmap export` as people type it."""
+"""`forgetmap export` on the command line."""
 
 from __future__ import annotations
 

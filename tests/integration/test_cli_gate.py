@@ -1,4 +1,4 @@
-"""`forgetmap gate` as a pipeline calls it: exit codes that can be trusted, files that are whole."""
+"""`forgetmap gate` in a pipeline: reliable exit codes and complete files."""
 
 from __future__ import annotations
 

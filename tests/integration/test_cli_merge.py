@@ -1,4 +1,4 @@
-"""`forgetmap merge` as its users call it."""
+"""`forgetmap merge` on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`forgetmap report`: every form, from runs and from a written comparison."""
+"""`forgetmap report`: every format, from runs and from a written comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`forgetmap run` and `map` with models behind servers, and with servers that are none."""
+"""`forgetmap run` and `map` with models behind servers, and with addresses without a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`forgetmap study` as users call it."""
+"""`forgetmap study` on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that would drive or flood a terminal, narrow and wide ones, the mark of simulation."""
+"""Names with control characters, long names, terminal widths, the mark of simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`forgetmap theory`: claims, simulations, advice and the page, as users call them."""
+"""`forgetmap theory`: claims, simulations, advice and the page."""
 
 from __future__ import annotations
 

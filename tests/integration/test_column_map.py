@@ -1,4 +1,4 @@
-"""A map may fit one table only, but never none."""
+"""A mapping need not fit every table, but must fit at least one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`forgetmap doctor`: what is found is what is there, and each fault says what to do."""
+"""`forgetmap doctor` reports the installation as it is, with a hint for each fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report says of a drift: numbers known by hand, and never a number without data."""
+"""The payload of a drift report: numbers known by hand, and no number without data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every row of the table of estimators is wherever a reader looks for it."""
+"""Every row of the table of estimators appears in all outputs and docs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model sampled as before and as after has lost nothing: intervals say so 95 times in 100."""
+"""Two samples of the same model show no loss: intervals contain 0 in 95 of 100 cases."""
 
 from __future__ import annotations
 

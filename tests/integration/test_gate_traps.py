@@ -1,4 +1,4 @@
-"""Releases that mislead other gates: generated, so that what is true of them is known."""
+"""Generated releases that mislead other gates, with known truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""lm-eval and Inspect, really run: on a folder, and on the same model behind a server."""
+"""Real runs of lm-eval and Inspect, on a model folder and on the same model behind a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another program, followed: what it says, how it ends, who may work where."""
+"""Processes of harnesses: output, exit, and locks on folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A key that stands for very many rows must be refused before a join multiplies them."""
+"""A key with very many rows is refused before a join multiplies them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The help of every command: complete, readable, and shown without loading what computes."""
+"""The help of every command: complete, readable, and shown without heavy imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile logs: a typed error or a problem, within bounds, and nothing written elsewhere."""
+"""Hostile logs lead to a typed error or a problem, within limits, and write nothing elsewhere."""
 
 from __future__ import annotations
 

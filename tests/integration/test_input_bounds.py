@@ -1,4 +1,4 @@
-"""Input that claims or holds more than anything real: refused before it costs anything."""
+"""Input of unrealistic size, claimed or real, is refused before it costs anything."""
 
 from __future__ import annotations
 

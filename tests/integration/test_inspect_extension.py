@@ -1,4 +1,4 @@
-"""Inspect prints what the model forgot against an earlier log when a run has ended."""
+"""At the end of a run, Inspect prints what the model forgot since an earlier log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every command in installations with few extras: it works, or says what to install.
+"""Every command in installations with few extras: it works or names the package to install.
 
 Here the packages of the other extras are hidden; `make test-install` builds the real environments.
 """

@@ -1,4 +1,4 @@
-"""The benchmark of intervals knows every interval of the JSON, and what each is about."""
+"""The benchmark of intervals covers every interval of the JSON output."""
 
 from __future__ import annotations
 

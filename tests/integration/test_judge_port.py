@@ -1,4 +1,4 @@
-"""The judge port against a real server that behaves as servers do."""
+"""The client of judges against a real server with typical faults."""
 
 from __future__ import annotations
 

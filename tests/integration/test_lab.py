@@ -1,4 +1,4 @@
-"""The lab as its users call it, with a model of a few thousand weights."""
+"""The lab on the command line, with a model of a few thousand weights."""
 
 from __future__ import annotations
 

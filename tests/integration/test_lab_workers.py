@@ -1,4 +1,4 @@
-"""Trainings side by side: how their processes end, and what is said of one that does not."""
+"""Parallel trainings: how their processes end, and the message for one that fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lazy table is aggregated where it lives: nothing as long as its items is ever collected."""
+"""Lazy tables are aggregated by their engine: no per-item result is collected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each library does to missing values, numbers and names must not change a result."""
+"""How a library treats missing values, numbers and names does not change results."""
 
 from __future__ import annotations
 

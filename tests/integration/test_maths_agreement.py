@@ -1,7 +1,7 @@
-r"""The maths scorer beside math-verify, which reads the whole response by its own rules.
+r"""The maths scorer compared with math-verify, which reads the whole response by its own rules.
 
-Golds and answers are made here, so what is right is known. Every answer stands in every form. Where
-the two differ, the form and the kind of answer are named below with the reason.
+Golds and answers are generated, so the right verdict is known. Every answer is written in every
+form. Differences between the two are listed below by form and kind of answer, with the reason.
 """
 
 from __future__ import annotations

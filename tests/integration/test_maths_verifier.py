@@ -1,4 +1,4 @@
-"""Comparing mathematics in a process of its own: it hangs, dies, and works in threads."""
+"""Comparison of formulas in a separate process: timeouts, crashes, threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scoring the responses of a run: every format the same, every row as the scorer alone says."""
+"""Scoring the responses of a run: equal in every format, and equal to the scorer alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merges that are killed, starved or short of disk: never half finished, never started over."""
+"""Merges that are killed or run out of memory or disk: never half finished, always resumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole sweep between two tiny models: built, evaluated, compared, stopped and gone on with."""
+"""A whole sweep between two tiny models: merged, evaluated, compared, stopped and resumed."""
 
 from __future__ import annotations
 

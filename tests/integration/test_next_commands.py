@@ -1,4 +1,4 @@
-"""What a message tells to type next is typed here, and works."""
+"""Commands that messages suggest as the next step work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Windows lacks is missed only where it is needed, with a typed error."""
+"""Features that Windows lacks lead to a typed error only if they are needed."""
 
 from __future__ import annotations
 

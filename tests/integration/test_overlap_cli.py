@@ -1,4 +1,4 @@
-"""`forgetmap overlap` as its users call it, on two model folders."""
+"""`forgetmap overlap` on the command line, with two model folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers whose replies unpack to more than any answer: a typed failure of that request."""
+"""Replies of servers that unpack to an excessive size lead to a typed error of the request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seventeen ways in which logs have been paired wrongly; each one was seen in code or an issue."""
+"""Seventeen ways to pair logs wrongly, each taken from real code or an issue."""
 
 from __future__ import annotations
 

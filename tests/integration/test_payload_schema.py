@@ -1,4 +1,4 @@
-"""The published schema of the payload holds for what reports are made of, and for nothing else."""
+"""The published schema accepts the payloads of reports and refuses others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Ray cluster that stands by itself: joined with its token, refused without, and lost mid-run."""
+"""A separate Ray cluster: joined with its token, refused without, and lost during a run."""
 
 from __future__ import annotations
 

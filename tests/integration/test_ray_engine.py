@@ -1,4 +1,4 @@
-"""Items spread over a real Ray cluster: the records of the local run, whoever dies on the way."""
+"""Items spread over a real Ray cluster: the same records as locally, even if workers die."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More items than a worker has memory, one machine that joins and one that leaves: same records."""
+"""More items than fit into memory, a machine that joins and one that leaves: same records."""
 
 from __future__ import annotations
 

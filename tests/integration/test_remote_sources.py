@@ -1,4 +1,4 @@
-"""Results on other machines: fetched once, checked for changes, never with secrets in sight."""
+"""Results on other machines: fetched once, checked for changes, without showing secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The harnesses' own code selects what `export rerun` lists, and nothing else."""
+"""The harnesses' own code selects exactly the items that `export rerun` lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that misbehave in every way: each changes its own score and nothing else."""
+"""Misbehaving programs affect only their own score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who decides whether an answer passes: its tests, in a process that the answer cannot reach."""
+"""Tests decide whether an answer passes, in a process that the answer cannot reach."""
 
 from __future__ import annotations
 

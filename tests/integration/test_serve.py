@@ -1,4 +1,4 @@
-"""`forgetmap serve` as a real process, asked over HTTP as a browser would."""
+"""`forgetmap serve` as a real process, with HTTP requests like those of a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real server over real sockets: clients that ask badly, half, or not at all."""
+"""The real server over sockets: malformed, incomplete and missing requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real server behind a proxy that fails in every way, and a runner that is killed."""
+"""A real server behind a proxy with every kind of fault, and a runner that is killed."""
 
 from __future__ import annotations
 

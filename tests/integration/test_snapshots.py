@@ -1,6 +1,6 @@
-"""JSON output and report payloads are those of the snapshots, case by case.
+"""JSON output and report payloads equal the snapshots, case by case.
 
-Where a change is wanted: `python tools/snapshots.py --write`, and read the diff.
+To accept a change, run `python tools/snapshots.py --write` and read the diff.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Real Spark: the same numbers, its own frames back, and nothing collected but counts.
+"""Real Spark: the same numbers, results as Spark frames, and only counts collected.
 
-In one file, so that one worker has one cluster and one session for all of them; what needs a
-driver of its own is in test-long.
+These tests are in one file, so that one worker has one cluster and one session; tests that need a
+separate driver are in test-long.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Studies in several processes, at several servers: killed, gone on with, failing in part."""
+"""Studies in several processes, with several servers: killed, resumed, failing in part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A study of tiny models: evaluated once each, stopped, gone on with, compared."""
+"""A study of tiny models: evaluated once each, stopped, resumed, compared."""
 
 from __future__ import annotations
 

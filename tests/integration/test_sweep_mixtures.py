@@ -1,4 +1,4 @@
-"""A sweep over mixtures of two models, whose truth is known, from runs to report."""
+"""A sweep over mixtures of two models with known truth, from runs to report."""
 
 from __future__ import annotations
 

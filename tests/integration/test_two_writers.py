@@ -1,4 +1,4 @@
-"""Two real processes that write the same run at once, and places where nobody may write."""
+"""Two processes that write the same run at once, and folders without write permission."""
 
 from __future__ import annotations
 

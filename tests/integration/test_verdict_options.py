@@ -1,4 +1,4 @@
-"""--margin, --noise-floor and --level: the same in every command that reaches a verdict."""
+"""--margin, --noise-floor and --level work the same in every command with a verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark of verdicts runs, and its kernel path says what `compare` says."""
+"""The benchmark of verdicts runs, and its kernel gives the same verdicts as `compare`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real trainings, watched: histories are those of saved checkpoints, weights as if unwatched."""
+"""Real trainings with `watch`: histories match saved checkpoints, and weights do not change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pool of processes: order, failures, time limits, and nothing left behind."""
+"""The pool of worker processes: order, failures, timeouts, cleanup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether there is a fault, and where: every file form agrees with plain Python."""
+"""Faults and their positions: every file format agrees with plain Python."""
 
 from __future__ import annotations
 

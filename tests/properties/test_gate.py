@@ -1,4 +1,4 @@
-"""Gate and comparison never contradict each other, whatever the counts are."""
+"""Gate and comparison never contradict each other, for any counts."""
 
 from __future__ import annotations
 

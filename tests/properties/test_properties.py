@@ -1,4 +1,4 @@
-"""What must hold for any two runs: order, files, sides, sums, and the same numbers everywhere."""
+"""Properties of any two runs: order, files, sides, sums, and equal numbers in all libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any cell, written as a table and read again, is the same cell."""
+"""Any cell that is written to a table is read back unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fifty times kill -9 at a random moment, behind a proxy that fails, too; `make test` has four."""
+"""A run killed fifty times at random moments, behind a failing proxy; `make test` has four."""
 
 from __future__ import annotations
 

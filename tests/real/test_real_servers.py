@@ -1,4 +1,4 @@
-"""SmolLM2-135M-Instruct in process, in vLLM, and behind two real servers, item by item."""
+"""SmolLM2-135M-Instruct in process, in vLLM and behind two real servers, compared by item."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model spread by vLLM over two processes, which stand for two GPUs, against the model in one."""
+"""A model split by vLLM over two processes, in place of GPUs, compared with a single one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The betting limit is above the mean of anything in [0, 1], also of what is rare."""
+"""The betting bound is above the mean of any distribution on [0, 1], also of rare events."""
 
 from __future__ import annotations
 

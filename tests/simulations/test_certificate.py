@@ -1,4 +1,4 @@
-"""The certificate of what is kept holds also where a few prompts moved far.
+"""The certificate of kept behaviour is valid even if a few prompts changed a lot.
 
 Prompts are drawn from a large population of pairs of distributions over eight completions, whose
 total variation distances are known exactly. A share of them is a disaster: the model after never

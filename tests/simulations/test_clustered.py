@@ -1,4 +1,4 @@
-"""Intervals of items that stand or fall together cover the rate they share."""
+"""Intervals for clustered items cover the common rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals of drift hold the truth: few items, few clusters, items that several tasks share.
+"""Intervals of drift cover the truth: few items, few clusters, items shared by several tasks.
 
 Answers are drawn by a rule of their own: every passage has its own ability and every item its own
 luck, part of which both models share.

@@ -1,4 +1,4 @@
-"""A gate errs in one of twenty releases at most: a small part of benchmarks/gate.py."""
+"""A gate errs in at most one of twenty releases: a small part of benchmarks/gate.py."""
 
 from __future__ import annotations
 

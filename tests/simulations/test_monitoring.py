@@ -1,4 +1,4 @@
-"""Trainings that never lose more than the margin raise few alarms, however often one looks."""
+"""Trainings that never lose more than the margin raise few alarms, for any number of looks."""
 
 from __future__ import annotations
 

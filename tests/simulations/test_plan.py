@@ -1,4 +1,4 @@
-"""What `plan` promises is what the verdict delivers, by the code that `compare` runs."""
+"""Plans reach their stated power with the verdicts of `compare`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planned losses are found four times in five, by the rule of the verdict."""
+"""Planned losses are detected in four of five cases by the rule of the verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Excess and net of sampled models whose loss is known."""
+"""Excess and net of sampled models with known loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Group-sequential looks at repeats keep their promises over many simulated runs."""
+"""Group-sequential looks at repeats keep their error rates over many simulated runs."""
 
 from __future__ import annotations
 

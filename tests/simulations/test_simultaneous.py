@@ -1,4 +1,4 @@
-"""Limits for many points at once hold them all as often as stated."""
+"""Simultaneous bounds cover all points at the stated rate."""
 
 from __future__ import annotations
 

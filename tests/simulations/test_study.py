@@ -1,4 +1,4 @@
-"""Intervals of a study hold the truth, and a trend is rarely seen where there is none."""
+"""Intervals of a study cover the truth, and false trends are rare."""
 
 from __future__ import annotations
 

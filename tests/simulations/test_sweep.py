@@ -1,4 +1,4 @@
-"""Limits of the chosen merge hold the truth as often as stated; a short form of the benchmark."""
+"""Bounds of the chosen merge cover the truth at the stated rate; short form of a benchmark."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Merges are called surely within the budget although they are not in at most one of 20 sweeps.
+"""At most one of 20 sweeps certifies a merge that exceeds the budget.
 
-Which items a merge loses is drawn from losses along the path that are given, whatever their shape;
-items that the tuned model lost turn first or last, or have nothing to do with it.
+The items that a merge forgets are drawn from given losses along the path, of any shape; items that
+the tuned model forgot change first or last, or independently.
 """
 
 from __future__ import annotations

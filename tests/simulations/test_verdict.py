@@ -1,4 +1,4 @@
-"""Simulated models get the verdict that is true."""
+"""Simulated models get the true verdict."""
 
 from __future__ import annotations
 
