@@ -57,6 +57,19 @@ def test_planned_repeats_are_not_closed_up(tmp_path: Path) -> None:
     assert set(results(opened(write_lines(tmp_path / "a.jsonl", [row])))) == {("1", 3, "acc")}
 
 
+def test_records_are_in_the_order_of_the_lines(tmp_path: Path) -> None:
+    rows = lines(STONES)[:2]
+    rows += [json.loads(json.dumps(row)) for row in rows]  # a second pass over the items
+    for place, row in enumerate(rows):
+        row["index"] = place
+        row["sample_score"] |= {"group_id": place % 2, "generation_index": place // 2}
+    found = opened(write_lines(tmp_path / "a.jsonl", rows)).scores.collect().rows(named=True)
+    assert [(row["item"], row["repeat"]) for row in found] == [
+        *(("0", 0), ("1", 0)),
+        *(("0", 1), ("1", 1)),
+    ]
+
+
 def test_answers_to_another_question_do_not_shift_repeats(tmp_path: Path) -> None:
     rows = lines(STONES)
     rows[3]["sample_score"]["group_id"] = 1

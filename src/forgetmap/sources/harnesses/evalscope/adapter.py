@@ -41,7 +41,7 @@ from forgetmap.sources.harnesses.evalscope.plain_rows import (
     has_repeats,
     plain_review,
 )
-from forgetmap.sources.harnesses.evalscope.reviews import numbered, placed_samples
+from forgetmap.sources.harnesses.evalscope.reviews import number_repeats, placed_samples
 from forgetmap.sources.typed_lines import (
     TypedLines,
 )
@@ -78,12 +78,16 @@ class EvalScope:
             problems.totals += _totals(log)
             return
         failed = _failed(log, problems)
-        answers: dict[tuple[str, str | None], list[tuple[int, Sample]]] = defaultdict(list)
+        answers: list[tuple[int, Sample]] = []
         for line, row in rows(file, problems):
-            for index, sample in placed_samples(row, log, line, problems, failed, texts=texts):
-                answers[sample.item, sample.question].append((index, sample))
-        for of_item in answers.values():
-            yield from numbered(of_item)
+            answers += placed_samples(row, log, line, problems, failed, texts=texts)
+        by_item: dict[tuple[str, str | None], list[tuple[int, Sample]]] = defaultdict(list)
+        for index, sample in answers:
+            by_item[sample.item, sample.question].append((index, sample))
+        for of_item in by_item.values():
+            number_repeats(of_item)
+        # In the order of the lines, as ranges of the file that were read apart are joined.
+        yield from (sample for _, sample in answers)
         problems.totals += _totals(log)
 
     def read_columns(
@@ -100,9 +104,9 @@ class EvalScope:
         def careful(line: int, raw: bytes) -> Iterator[Sample]:
             row = as_object(raw, file, line, problems)
             if row is not None:
-                yield from numbered(
-                    [*placed_samples(row, log, line, problems, failed, texts=texts)]
-                )
+                answers = [*placed_samples(row, log, line, problems, failed, texts=texts)]
+                number_repeats(answers)
+                yield from (sample for _, sample in answers)
 
         plain = partial(plain_review, task=log.tasks[0], failed=failed, texts=texts)
         lines = TypedLines(file, decode_review, plain, COLUMNS[texts], careful, {})

@@ -23,13 +23,12 @@ USABLE = ("success", "fallback", "degraded")
 _USER = "**User**: \n"
 
 
-def numbered(answers: Sequence[tuple[int, Sample]]) -> Iterator[Sample]:
+def number_repeats(answers: Sequence[tuple[int, Sample]]) -> None:
     """Number the answers to one item as repeats in the order of their indexes, not of lines."""
-    groups = sorted({group for group, _ in answers})
-    for group, sample in answers:
+    indexes = sorted({index for index, _ in answers})
+    for index, sample in answers:
         if sample.repeat is None:
-            sample.repeat = groups.index(group)
-        yield sample
+            sample.repeat = indexes.index(index)
 
 
 def item_id(row: Mapping[str, Any]) -> str | None:
