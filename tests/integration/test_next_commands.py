@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 import pytest
+from click.core import ParameterSource
 
 from command_line import Done, call
 from forgetmap.cli.compare import command as compare_command
@@ -390,6 +391,7 @@ def test_next_steps_keep_a_selected_model_and_no_password(tmp_path: Path) -> Non
     assert f"forgetmap report '{path}#a' '{path}#b'" in out
     context = click.Context(compare_command, info_name="compare")
     context.params = {"noise": "https://me:password@host/again.csv"}
+    context.set_parameter_source("noise", ParameterSource.COMMANDLINE)
     with context:
         assert next_commands([f"{path}#a", f"{path}#b"]) == {}
     context.params = {"noise": "https://host/again.csv"}
@@ -409,6 +411,53 @@ def test_next_steps_of_the_gate_can_be_typed(tmp_path: Path) -> None:
     odd = after.rename(tmp_path / "a`b.csv")
     out = call("gate", "check", before, odd, *options, columns=1000).out
     assert "`forgetmap report BEFORE AFTER`" in out
+
+
+def steps(*args: object) -> list[str]:
+    """The commands under "What next", on a narrow screen."""
+    out = call(*args, columns=60).out
+    return re.findall(r"`(.+?)`", out.partition("What next")[2].partition("How we know")[0])
+
+
+def test_next_steps_are_exact_and_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_scores(tmp_path / "-before.csv", [12345678] * 100)
+    write_scores(tmp_path / "-the long name of after.csv", [0] * 30 + [12345678] * 70)
+    options = ["--columns", "item=q,score=ok", "--task", "t", "--range", "0:12345678.0"]
+    output = ["--out", "result", "--limit", "3"]
+    report, *_ = steps(
+        "compare", *options, *output, "--", "-before.csv", "-the long name of after.csv"
+    )
+    sources = ["./-before.csv", "./-the long name of after.csv"]
+    assert shlex.split(report) == ["forgetmap", "report", *sources, *options]
+    type_next(f"`{report}`")
+
+
+def test_next_steps_choose_the_same_runs(tmp_path: Path) -> None:
+    for model in ("base", "tuned"):
+        folder = write_lm_eval(tmp_path, [lm_eval_row(n, 1.0) for n in range(20)])
+        (folder / "model").rename(tmp_path / model)
+        shutil.move(tmp_path / model, tmp_path / "logs" / model)
+    logs = tmp_path / "logs"
+    (plan,) = steps(
+        "compare", logs, logs, "--run", "base", "--run", "tuned", "--metric", "exact_match"
+    )
+    assert shlex.split(plan)[-6:] == ["--metric", "exact_match", "--run", "base", "--run", "tuned"]
+    type_next(f"`{plan}`")
+    store = tmp_path / "my store"
+    options = ["--run", "base", "--run", "tuned", "--margin", "0.5", "--store", store]
+    (accept,) = steps("gate", "check", logs, logs, *options)
+    assert "baseline main" in type_next(f"`{accept}`").out
+    assert store.is_dir()
+
+
+def test_the_policy_that_was_written_can_be_used(tmp_path: Path) -> None:
+    sources = [write_scores(tmp_path / name, [1] * 20) for name in ("my a.csv", "my b.csv")]
+    options = ["--columns", "item=q,score=ok", "--task", "t", "--margin", "0.5"]
+    out = call("gate", "init", *sources, *options, "--out", tmp_path / "my policy.toml").out
+    type_next(f"`{out.partition('Next: ')[2].strip()}`")
 
 
 def test_one_folder_with_two_models_names_the_command_that_compares_them(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,10 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forgetmap.cli.groups import CommandGroup
-from forgetmap.cli.next_commands import next_commands
+from forgetmap.cli.next_commands import NextCommand, is_typable, next_commands
 from forgetmap.cli.options import json_option, overwrite_option
 from forgetmap.cli.options.compare import margin_option
-from forgetmap.cli.options.logs import log_options, reading_progress, table_options
+from forgetmap.cli.options.logs import (
+    log_options,
+    reading_progress,
+    single_reading,
+    table_options,
+)
 from forgetmap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -143,7 +149,7 @@ def check(ctx: click.Context, /, before: str, after: str, **options: Any) -> Non
         with console.capture() as text:
             if explain:
                 print_blocks(console, [*tell_policy(policy), Line()])
-            commands = next_commands((before, after))
+            commands = next_commands((before, after), accept)
             print_gate(console, result, explain=explain, commands=commands)
         shown = text.get()
         # Names come from files: a line must not be a command for the CI runner.
@@ -215,6 +221,7 @@ def init(before: str, after: str, out: Path | None, *, overwrite: bool, **option
     from forgetmap.comparison import compare
     from forgetmap.gate import write_template
     from forgetmap.records import writable
+    from forgetmap.text import printable
 
     if out is not None:
         refuse_existing(out, (before, after), overwrite=overwrite)
@@ -224,7 +231,10 @@ def init(before: str, after: str, out: Path | None, *, overwrite: bool, **option
         return
     with writable(out):
         out.write_text(text, encoding="utf-8")
-    click.echo(f"Written to {out}. Next: forgetmap gate {before} {after} --policy {out}")
+    # The margin stands in the policy.
+    following = NextCommand(check, (before, after), ("--policy", str(out)), unwanted=("margin",))
+    line = following.line("gate") or f"forgetmap gate BEFORE AFTER --policy {shlex.quote(str(out))}"
+    click.echo(printable(f"Written to {out}. Next: {line}"))
 
 
 ACCEPT_EXAMPLES = """\b
@@ -235,20 +245,30 @@ Examples:
 
 
 @command.command("accept", epilog=ACCEPT_EXAMPLES)
-@click.argument("run", type=click.Path())
+@click.argument("source", type=click.Path(), metavar="RUN")
 @click.option("--as", "name", required=True, help="Name of the baseline, such as main.")
 @store_option
 @click.option("--by", help="Person who accepts the run [default: not recorded].")
 @click.option("--note", help="Reason [default: not recorded].")
+@table_options
+@log_options
 @json_option
-def accept(run: str, name: str, store: str | None, *, as_json: bool, **facts: Any) -> None:
+def accept(source: str, name: str, store: str | None, *, as_json: bool, **options: Any) -> None:
     """Store RUN as a named baseline. Earlier versions are kept."""
     import json
     from dataclasses import asdict
 
+    from rich.console import Console
+
     from forgetmap.gate import accept_run
+    from forgetmap.sources import open_run
     from forgetmap.text import printable
 
+    facts = {fact: options.pop(fact) for fact in ("by", "note")}
+    columns, task = options.pop("column_map"), options.pop("task")
+    with Console(stderr=True).status("Reading ...") as status:
+        reading = single_reading(options, status)
+        run = open_run(source, column_map=columns, task=task, reading=reading)
     baseline = accept_run(run, name, store or STORE, **facts)
     if as_json:
         click.echo(json.dumps(asdict(baseline), indent=2))
@@ -260,9 +280,10 @@ def accept(run: str, name: str, store: str | None, *, as_json: bool, **facts: An
         if baseline.gate
         else "no decision of a gate is recorded"
     )
-    shown = printable(baseline.run["name"] or run)
+    shown = printable(baseline.run["name"] or source)
     click.echo(f"{shown} is now baseline {name} (version {baseline.version}; {gate}).")
-    click.echo(f"Next: forgetmap gate baseline:{name} AFTER")
+    of_store = f" --store {shlex.quote(store)}" if store and is_typable(store) else ""
+    click.echo(printable(f"Next: forgetmap gate baseline:{name} AFTER{of_store}"))
 
 
 HISTORY_EXAMPLES = """\b

@@ -3,60 +3,110 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import click
 from click.core import ParameterSource
 
+_OF_OUTPUT = frozenset({"out", "overwrite", "as_json", "show", "limit"})
+"""Options for the output, which is another one with each command."""
+_OF_SOURCES = frozenset({"column_map", "task", "score_range", "mapping", "run", "scores"})
+"""Options that decide which results are read."""
+_OF_COMPARISON = frozenset({
+    "metric", "correct_at", "pair_by", "estimator", "noise", "rollup", "task_table",
+})  # fmt: skip
+"""Options that decide how they are compared. A command must have all that were typed."""
 
-def next_commands(sources: Sequence[str]) -> dict[str, str]:
+
+@dataclass(frozen=True, slots=True)
+class NextCommand:
+    """A command that may follow.
+
+    Attributes:
+        command: the command; options that were typed are repeated if it has them.
+        sources: its sources, as typed.
+        more: further options.
+        unwanted: names of options that are not repeated.
+    """
+
+    command: click.Command
+    sources: Sequence[str]
+    more: Sequence[str] = ()
+    unwanted: Collection[str] = ()
+
+    @property
+    def option_names(self) -> set[str]:
+        """Names of the options that are repeated if they were typed."""
+        options = (param for param in self.command.params if isinstance(param, click.Option))
+        return {option.name or "" for option in options} - {*_OF_OUTPUT, *self.unwanted}
+
+    def line(self, name: str) -> str | None:
+        """Return the whole line that calls it by this name; None if it would not work."""
+        context = click.get_current_context()
+        typed = list(_typed_options(context))
+        needed = _OF_SOURCES if len(self.sources) == 1 else _OF_SOURCES | _OF_COMPARISON
+        if not needed & {option.name for option in typed} <= self.option_names:
+            return None
+        words = [*name.split(), *(_as_argument(source) for source in self.sources)]
+        for option in typed:
+            if option.name in self.option_names:
+                words += _option_words(option, context.params[option.name], len(self.sources))
+        words += self.more
+        return shlex.join(["forgetmap", *words]) if all(map(is_typable, words)) else None
+
+
+def next_commands(sources: Sequence[str], accept: click.Command | None = None) -> dict[str, str]:
     """Return complete commands by their short names, for `print_comparison` and `print_gate`.
 
     Args:
         sources: BEFORE and each AFTER, as typed.
+        accept: the command `gate accept`, if it may follow.
     """
+    commands = _after_comparison(sources)
+    if accept is not None:
+        commands["gate accept"] = NextCommand(accept, sources[-1:], ("--as", "main"))
+    lines = {name: command.line(name) for name, command in commands.items()}
+    return {name: line for name, line in lines.items() if line is not None}
+
+
+def _after_comparison(sources: Sequence[str]) -> dict[str, NextCommand]:
     from forgetmap.cli.export import replay, rerun
     from forgetmap.cli.plan import command as plan
     from forgetmap.cli.report import command as report
-    from forgetmap.sources import is_remote, without_secrets
 
-    context = click.get_current_context()
-    addresses = filter(is_remote, [*sources, context.params.get("noise") or ""])
-    if any(without_secrets(address) != address for address in addresses):
-        return {}  # a password in an address is not printed, and without it no command works
-    targets: dict[str, tuple[click.Command, Sequence[str]]] = {"report": (report, ())}
-    if len(sources) == 2:
-        targets["plan"] = (plan, ())
-        targets["export replay"] = (replay, ("--pool", "POOL", "--out", "FILE"))
-        targets["export rerun"] = (rerun, ("--out", "FILE"))
     # Other commands read neither from Spark nor from the store of baselines.
-    if context.params.get("engine") == "spark" or sources[0].startswith("baseline:"):
-        targets = {}
-    commands = {
-        "gate accept": shlex.join(["forgetmap", "gate", "accept", sources[-1], "--as", "main"])
-    }
-    for name, (command, more) in targets.items():
-        words = ["forgetmap", *name.split(), *sources, *_typed(context, command), *more]
-        commands[name] = shlex.join(words)
-    # Commands are printed in backticks; one in a path would end them too early.
-    return {name: command for name, command in commands.items() if "`" not in command}
+    engine = click.get_current_context().params.get("engine")
+    if engine == "spark" or sources[0].startswith("baseline:"):
+        return {}
+    commands = {"report": NextCommand(report, sources)}
+    if len(sources) == 2:
+        replay_options = ("--pool", "POOL", "--out", "FILE")
+        commands["plan"] = NextCommand(plan, sources)
+        commands["export replay"] = NextCommand(replay, sources, replay_options)
+        commands["export rerun"] = NextCommand(rerun, sources, ("--out", "FILE"))
+    return commands
 
 
-def _typed(context: click.Context, command: click.Command) -> Iterator[str]:
-    """Yield the options on the command line that this other command has as well."""
-    names = {param.name for param in command.params}
-    for option in context.command.params:
-        name = option.name or ""
-        is_typed = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if isinstance(option, click.Option) and name in names and is_typed:
-            yield from _words(option, context.params[name])
+def _typed_options(context: click.Context) -> Iterator[click.Option]:
+    for param in context.command.params:
+        source = context.get_parameter_source(param.name or "")
+        if isinstance(param, click.Option) and source is ParameterSource.COMMANDLINE:
+            yield param
 
 
-def _words(option: click.Option, value: object) -> Iterator[str]:
+def _as_argument(source: str) -> str:
+    """Return a path so that it is not mistaken for an option."""
+    return f"./{source}" if source.startswith("-") else source
+
+
+def _option_words(option: click.Option, value: object, sources: int) -> Iterator[str]:
     if option.is_flag:
         yield (option.opts if value else option.secondary_opts)[0]
         return
-    for each in value if option.multiple and isinstance(value, Sequence) else (value,):
+    values = list(value) if option.multiple and isinstance(value, Sequence) else [value]
+    # Of an option for each source, such as --run, a single source has the last one.
+    for each in values[-1:] if sources == 1 else values:
         yield option.opts[0]
         yield _text(each)
 
@@ -66,5 +116,18 @@ def _text(value: object) -> str:
     if isinstance(value, Mapping):
         return ",".join(f"{field}={column}" for field, column in value.items())
     if isinstance(value, tuple):
-        return ":".join(f"{end:g}" for end in value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+        return ":".join(map(_text, value))
+    if isinstance(value, float):
+        return short if float(short := f"{value:g}") == value else repr(value)
+    return str(value)
+
+
+def is_typable(word: str) -> bool:
+    """Return whether a word can be printed in backticks, and typed as printed.
+
+    A password in an address is not printed, and without it no command works.
+    """
+    from forgetmap.sources import is_remote, without_secrets
+
+    is_secret = is_remote(word) and without_secrets(word) != word
+    return word.isprintable() and "`" not in word and not is_secret

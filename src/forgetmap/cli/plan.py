@@ -11,14 +11,14 @@ import click
 
 from forgetmap.cli.options import json_option
 from forgetmap.cli.options.compare import (
-    VERDICT_NAMES,
     by_option,
     level_option,
     margin_option,
     min_paired_option,
     refuse_verdict_options,
+    result_options,
 )
-from forgetmap.cli.options.logs import table_options
+from forgetmap.cli.options.logs import log_options, table_options
 from forgetmap.comparison import (
     NOISE_FLOOR,
     OPTION_COUNTS,
@@ -40,6 +40,10 @@ Examples:
   forgetmap plan runs/base runs/tuned --loss 0.02
   forgetmap plan result/comparison.json --by task
 """
+
+
+_OF_PLAN = frozenset({"loss", "accuracy", "ks", "repeats", "by", "as_json"})
+"""Options that are not those of `compare`."""
 
 
 def _list(numbers: Sequence[float]) -> str:
@@ -104,7 +108,9 @@ class OptionsType(click.ParamType[float]):
 )
 @by_option("Groups to decide, with runs.")
 @min_paired_option
+@result_options
 @table_options
+@log_options
 @json_option
 def command(runs: tuple[str, ...], **options: Any) -> None:
     """Calculate how many items and repeats detect a loss.
@@ -119,8 +125,8 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
 
     result: PlanResult | AdviceResult
     if runs:
-        names = ("column_map", "task", "score_range", "mapping", "min_paired", *VERDICT_NAMES)
-        settings = {name: options[name] for name in names if options[name] is not None}
+        settings = {name: options[name] for name in options.keys() - _OF_PLAN}
+        settings = {name: value for name, value in settings.items() if value is not None}
         comparison = _read(runs, **settings)
         result = advise(comparison, by=options["by"], loss=options["loss"])
     else:

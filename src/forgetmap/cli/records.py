@@ -22,7 +22,7 @@ from forgetmap.cli.options import (
 from forgetmap.cli.options.logs import (
     engine_options,
     log_options,
-    reading_progress,
+    single_reading,
     table_options,
 )
 from forgetmap.errors import ChecksumError, UsageError
@@ -93,22 +93,13 @@ def _open_checked(path: str, options: dict[str, Any]) -> Run:
     from rich.console import Console
 
     from forgetmap.records import check_run
-    from forgetmap.sources import Reading, TableMap, engine_session, open_run, save_map
+    from forgetmap.sources import TableMap, engine_session, open_run, save_map
     from forgetmap.text import printable
 
     columns, task = options["column_map"], options["task"]
     with Console(stderr=True).status("Reading ...") as status:
-        reading = Reading(
-            run=options["run"][0] if options["run"] else None,
-            strict=options["strict"],
-            cached=options["cached"],
-            processes=options["processes"],
-            progress=reading_progress(status),
-            score_range=options["score_range"],
-            mapping=options["mapping"],
-            scores=options["scores"],
-            spark=engine_session(options.get("engine"), options.get("master")),
-        )
+        session = engine_session(options.get("engine"), options.get("master"))
+        reading = single_reading(options, status, spark=session)
         run = open_run(path, column_map=columns, task=task, reading=reading)
     check_run(run, unique=True)
     if options["save_map"]:

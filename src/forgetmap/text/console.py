@@ -11,6 +11,7 @@ from forgetmap.text.words import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.text import Text
 
 MAX_WIDTH = 100
 LONG_HEAD, SHORT_HEAD = 40, 10
@@ -46,6 +47,9 @@ def print_blocks(console: Console, blocks: Blocks) -> None:
     for block in blocks:
         if isinstance(block, Sheet):
             print_sheet(console, block)
+        elif block.look == "commands" and not block.tone:
+            # Longer lines are left to the terminal, so that a command is copied as one line.
+            console.print(_wrap_commands(block, console.width), soft_wrap=True)
         elif block.min_width <= console.width:
             console.print(_rich_line(block))
 
@@ -148,6 +152,25 @@ def shorten(name: str, width: int) -> str:
         return name
     tail = (width - 1) // 2
     return f"{set_cell_size(name, width - 1 - tail)}…{set_cell_size(name[::-1], tail)[::-1]}"
+
+
+_WORD = re.compile(r"\S*`[^`]*`\S*|\S+")
+"""A word, or a whole command in backticks."""
+
+
+def _wrap_commands(line: Line, width: int) -> Text:
+    """Wrap a line between words, but never within a command in backticks."""
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    lead = f"{line.lead} " if line.lead else ""
+    rows = [""]
+    for word in _WORD.findall(printable(line.text)):
+        if rows[-1] and cell_len(f"{lead}{rows[-1]} {word}") > width:
+            rows.append("")
+        rows[-1] += f" {word}" if rows[-1] else word
+    text = f"\n{' ' * cell_len(lead)}".join(rows)
+    return Text.assemble((lead, "dim"), text)
 
 
 def _rich_line(line: Line) -> RenderableType:

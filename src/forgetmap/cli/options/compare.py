@@ -97,6 +97,11 @@ def rule_options(command: Command) -> Command:
     return with_options(command, _rules())
 
 
+def result_options(command: Command) -> Command:
+    """Add the options of `rule_options` except the minimum paired share and the verdict's."""
+    return with_options(command, [_metric_option, *_further_rules()])
+
+
 def verdict_options(command: Command) -> Command:
     """Add options of the verdict."""
     return with_options(command, _VERDICT_OPTIONS)
@@ -129,17 +134,18 @@ def by_option(text: str) -> Callable[[Command], Command]:
     )
 
 
+_metric_option = click.option(
+    "--metric",
+    help=("Metric to compare, as METRIC or METRIC/SCORER [default: the main metric of each task]."),
+)
+
+
 def _rules() -> list[Callable[[Command], Command]]:
+    return [_metric_option, min_paired_option, *_VERDICT_OPTIONS, *_further_rules()]
+
+
+def _further_rules() -> list[Callable[[Command], Command]]:
     return [
-        click.option(
-            "--metric",
-            help=(
-                "Metric to compare, as METRIC or METRIC/SCORER [default: the main metric of each "
-                "task]."
-            ),
-        ),
-        min_paired_option,
-        *_VERDICT_OPTIONS,
         click.option(
             "--correct-at",
             type=float,

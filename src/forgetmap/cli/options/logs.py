@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,8 @@ from forgetmap.cli.options import Command, with_options
 
 if TYPE_CHECKING:
     from rich.status import Status
+
+    from forgetmap.sources import Reading
 
 
 class ColumnsType(click.ParamType[dict[str, str]]):
@@ -149,6 +151,25 @@ def engine_options(command: Command) -> Command:
         ),
     ]
     return with_options(command, options)
+
+
+def single_reading(options: Mapping[str, Any], status: Status, **more: Any) -> Reading:
+    """Return how to read a single run, by the options of logs and tables.
+
+    Args:
+        options: values of the options.
+        status: status line with the progress.
+        more: further fields.
+    """
+    from forgetmap.sources import Reading
+
+    names = ("strict", "cached", "processes", "score_range", "mapping", "scores")
+    return Reading(
+        run=options["run"][0] if options["run"] else None,
+        progress=reading_progress(status),
+        **{name: options[name] for name in names},
+        **more,
+    )
 
 
 def reading_progress(status: Status) -> Callable[[str], None]:
