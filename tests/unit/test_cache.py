@@ -1,4 +1,4 @@
-"""What is kept, and what goes when there is too much of it."""
+"""Cached files, and which are removed when the cache is full."""
 
 from __future__ import annotations
 

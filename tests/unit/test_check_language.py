@@ -1,4 +1,4 @@
-"""The check of lint: phrases that docs/language.md replaces are refused where users read them."""
+"""Check of `make lint`: phrases that docs/language.md replaces are refused in texts for users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that survive: locks between processes, exchanged names, lines with checksums."""
+"""Safe files: locks between processes, atomic replacement, lines with checksums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replies are unpacked as they come, and no further than there may be."""
+"""Replies are decompressed as a stream, up to a limit."""
 
 from __future__ import annotations
 

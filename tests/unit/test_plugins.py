@@ -1,4 +1,4 @@
-"""One registry for all that installed packages may add."""
+"""The registry for plugins of installed packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that packages hand out."""
+"""Result types that packages share."""
 
 from __future__ import annotations
 

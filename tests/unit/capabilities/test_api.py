@@ -1,4 +1,4 @@
-"""Drift between runs with scores: what is paired, counted, averaged, withheld and said."""
+"""Drift between runs with scores: pairing, counts, means, missing values and messages."""
 
 from __future__ import annotations
 

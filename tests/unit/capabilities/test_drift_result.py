@@ -1,4 +1,4 @@
-"""What a drift says at the prompt of Python and in a notebook."""
+"""Display of a drift at the Python prompt and in a notebook."""
 
 from __future__ import annotations
 

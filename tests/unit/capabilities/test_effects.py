@@ -1,4 +1,4 @@
-"""Effects are bounded and symmetric, and the draws of the bootstrap are what they should be."""
+"""Effects are bounded and symmetric, and the draws of the bootstrap are correct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is compared with whom, and what each is called."""
+"""Pairs of runs to compare, and their names."""
 
 from __future__ import annotations
 

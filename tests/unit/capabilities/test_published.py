@@ -1,4 +1,4 @@
-"""CapTrack's metric files: the published arithmetic, computed here a second time by hand."""
+"""CapTrack's metric files: the published arithmetic, recomputed by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which model drifted most: size, interval and probability, where the truth is known."""
+"""The model that drifted most: size, interval and probability, with known truth."""
 
 from __future__ import annotations
 

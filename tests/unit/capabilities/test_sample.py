@@ -1,4 +1,4 @@
-"""The sample suite of capabilities: what is asked."""
+"""Prompts of the sample suite of capabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Suites of capabilities are found like any other."""
+"""Suites of capabilities are looked up like any other suite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of commands that are imported when they are used."""
+"""Groups of commands, imported on use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress of long jobs, as lines where there is no terminal."""
+"""Progress of long jobs, as lines if there is no terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ordered checkpoints: which runs make a line, and which items can be followed along it."""
+"""Ordered checkpoints: which runs form a chain, and which items are in all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Items that stand or fall together: against CR2 from whole matrices, and statsmodels."""
+"""Clustered items: checked against CR2 from whole matrices and against statsmodels."""
 
 from __future__ import annotations
 

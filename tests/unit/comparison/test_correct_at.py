@@ -1,4 +1,4 @@
-"""What counts as right: the threshold, partial scores, and metrics that fall."""
+"""What counts as right: the threshold, partial scores, and metrics where lower is better."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Too little paired: the error says how little, what differs, and what really helps."""
+"""Too few pairs: the error states the share, the differences, and hints that work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an estimate could go wrong in silence: noise, clusters, brackets, places, plans."""
+"""Edge cases of estimates: noise, clusters, plausible ranges, gold positions, plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every number of a comparison against plain Python that looks at one answer at a time."""
+"""Every number of a comparison, checked against plain Python answer by answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From counts to rates: what has no data is null, and averages skip it."""
+"""From counts to rates: groups without data are null, and means skip them."""
 
 from __future__ import annotations
 

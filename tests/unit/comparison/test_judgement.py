@@ -1,4 +1,4 @@
-"""Any quantity of any group against any margin: the verdicts are those of the comparison."""
+"""Judgements of any quantity of any group against any margin match the comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The headline loss: its parts, and what noise takes off its limits."""
+"""The headline loss: its parts, and the effect of noise on its bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the right answers stand: `matched` is trusted only where no place is preferred."""
+"""Positions of right answers: `matched` is used only if no position is preferred."""
 
 from __future__ import annotations
 

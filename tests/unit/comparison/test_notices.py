@@ -1,4 +1,4 @@
-"""Warnings about numbers that cannot mean what they seem to: each just inside and just outside."""
+"""Warnings about misleading numbers, on both sides of each threshold."""
 
 from __future__ import annotations
 

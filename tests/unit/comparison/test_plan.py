@@ -1,4 +1,4 @@
-"""`forgetmap plan`: what it asks for is enough, by simulation; what it says after a run."""
+"""`forgetmap plan`: planned numbers suffice in simulations; advice after a run."""
 
 from __future__ import annotations
 

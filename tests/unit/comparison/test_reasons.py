@@ -1,4 +1,4 @@
-"""Why an item was lost: by the way its answer ended after."""
+"""Reasons for forgotten items, from the outcomes of their answers after."""
 
 from __future__ import annotations
 

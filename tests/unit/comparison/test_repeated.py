@@ -1,4 +1,4 @@
-"""Repeats and --noise: against plain Python over all pairs of answers."""
+"""Repeats and --noise, checked against plain Python over all pairs of answers."""
 
 from __future__ import annotations
 

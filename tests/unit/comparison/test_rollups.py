@@ -1,4 +1,4 @@
-"""The published roll-up against a plain loop, and the two task tables."""
+"""The published roll-up, checked against a plain loop, and the two task tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where right and chosen options stand, counted on one side alone."""
+"""Positions of right and chosen options, counted on one side."""
 
 from __future__ import annotations
 

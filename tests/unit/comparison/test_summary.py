@@ -1,4 +1,4 @@
-"""The first screen: what all items hide is said beside it."""
+"""The first screen: losses of groups that the total hides are shown."""
 
 from __future__ import annotations
 

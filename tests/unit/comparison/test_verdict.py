@@ -1,4 +1,4 @@
-"""Which estimator makes the headline, and what a reader is told: one case per kind of data."""
+"""The estimator of the headline and its explanation: one case per kind of data."""
 
 from __future__ import annotations
 

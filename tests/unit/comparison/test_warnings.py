@@ -1,4 +1,4 @@
-"""Every warning: caused for real, with its reason, and absent when there is no cause."""
+"""Every warning: present with its reason if there is a cause, else absent."""
 
 from __future__ import annotations
 

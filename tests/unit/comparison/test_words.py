@@ -1,4 +1,4 @@
-"""The sentence everyone reads first, in every situation."""
+"""The first sentence of a result, in every situation."""
 
 from __future__ import annotations
 

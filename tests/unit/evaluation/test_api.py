@@ -1,4 +1,4 @@
-"""Evaluating a live model in the middle of its training leaves the training as it was."""
+"""Evaluating a model during its training does not change the training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers of GGUF files that claim what cannot be, and those that are sound."""
+"""Headers of GGUF files: valid ones, and ones with impossible values."""
 
 from __future__ import annotations
 

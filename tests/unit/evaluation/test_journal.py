@@ -1,4 +1,4 @@
-"""A damaged journal: what is whole is kept, what is not is asked again, and nothing is silent."""
+"""A damaged journal: intact answers are kept, others are evaluated again and reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be called a model, and what happens when it is none."""
+"""Arguments that name a model, and errors for those that do not."""
 
 from __future__ import annotations
 

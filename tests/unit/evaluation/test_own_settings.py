@@ -1,4 +1,4 @@
-"""What is set for one model alone, behind its name."""
+"""Settings of a single model, given after its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model is shown, to the letter."""
+"""The exact prompts of models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run from the first prompt to the run folder: the same whatever happens on the way."""
+"""A run from the first prompt to the run folder: equal results after any interruption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks with scorers: asked as they are, scored field by field, second turns after the first."""
+"""Tasks with scorers: unchanged prompts, scores by field, second turns after the first."""
 
 from __future__ import annotations
 

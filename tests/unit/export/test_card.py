@@ -1,4 +1,4 @@
-"""The section of a model card, and what is around it."""
+"""The section of a model card, and the text around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measured items are found in any disguise, and nothing else is taken for one."""
+"""Evaluation items are found in disguised copies, without false matches."""
 
 from __future__ import annotations
 

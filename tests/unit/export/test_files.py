@@ -1,4 +1,4 @@
-"""A file is there when it is whole, and not before."""
+"""A file appears only when it is complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was measured, as runs recorded it."""
+"""Evaluation items, as recorded in runs."""
 
 from __future__ import annotations
 

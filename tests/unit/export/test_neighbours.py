@@ -1,4 +1,4 @@
-"""The best examples of each item, as a loop over all of them would find them."""
+"""The best examples for each item, checked against a loop over all examples."""
 
 from __future__ import annotations
 

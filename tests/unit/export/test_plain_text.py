@@ -1,4 +1,4 @@
-"""Texts without what differs between copies."""
+"""Normalised texts, equal for all copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training examples out of tables of every shape, and out of runs."""
+"""Training examples from tables of every shape, and from runs."""
 
 from __future__ import annotations
 

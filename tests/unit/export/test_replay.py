@@ -1,4 +1,4 @@
-"""Replay sets: like what was forgotten, and without anything that was measured."""
+"""Replay sets: similar to forgotten items, without evaluation items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Items to ask again, in the words of each harness, by ids that its logs have."""
+"""Items to evaluate again, in the format of each harness, with the ids of its logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pieces are found wherever they stand, and nowhere else."""
+"""Text windows are found at every position, without false matches."""
 
 from __future__ import annotations
 

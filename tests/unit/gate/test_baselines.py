@@ -1,4 +1,4 @@
-"""Baselines that survive: whole or not there, checked when read, on a disk or elsewhere."""
+"""Stored baselines: written as a whole, verified when read, on disk or remote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From rules to PASS, FAIL or INCONCLUSIVE: each way it can go, and that it fails closed."""
+"""From rules to PASS, FAIL or INCONCLUSIVE: every case, and that the gate fails closed."""
 
 from __future__ import annotations
 

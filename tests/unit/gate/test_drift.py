@@ -1,4 +1,4 @@
-"""Rules about drift: an effect of a capability, which is no share of items."""
+"""Rules about drift: the effect of a capability, which is not a share of items."""
 
 from __future__ import annotations
 

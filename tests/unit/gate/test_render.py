@@ -1,4 +1,4 @@
-"""What people read: a badge, one sentence, one table, and what to type next."""
+"""The text of a gate's result: a badge, one sentence, one table, and the next command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gate init` writes a policy that holds for the runs it was made from."""
+"""`gate init` writes a valid policy for its runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waivers are read strictly, and only for rules that there are."""
+"""Waivers are read strictly, and only for existing rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a harness is told, what is refused, and what becomes of its logs."""
+"""Commands of harnesses, refused options, and the import of their logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a comparison would train."""
+"""The trainings of a comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a lab: one recipe, results that are kept, and what cannot be read or written."""
+"""The folder of a lab: one recipe, stored results, and errors of reading and writing."""
 
 from __future__ import annotations
 

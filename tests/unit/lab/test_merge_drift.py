@@ -1,4 +1,4 @@
-"""How much of a loss a merge undoes, and whether small drift differs from large."""
+"""The share of a loss that a merge recovers, for small and for large drift."""
 
 from __future__ import annotations
 

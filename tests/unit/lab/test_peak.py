@@ -1,4 +1,4 @@
-"""The early peak of what is lost."""
+"""The early peak of forgetting."""
 
 from __future__ import annotations
 

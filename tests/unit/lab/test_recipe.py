@@ -1,4 +1,4 @@
-"""Which texts ask what is measured."""
+"""Texts that contain evaluation items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recipes in TOML: what they become, and what is said of bad ones."""
+"""Recipes in TOML: parsing, and errors for invalid ones."""
 
 from __future__ import annotations
 

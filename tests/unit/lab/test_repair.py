@@ -1,4 +1,4 @@
-"""Which domains are repaired, and what a repair brought back."""
+"""Domains that are repaired, and the share that a repair recovers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of the start model: none of them asks what is measured."""
+"""Texts of the start model contain no evaluation item."""
 
 from __future__ import annotations
 

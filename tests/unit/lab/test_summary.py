@@ -1,4 +1,4 @@
-"""Runs summed up: choice of settings, both baselines, paired differences, headline and notices."""
+"""Summary of runs: choice of settings, both baselines, paired differences, headline, notices."""
 
 from __future__ import annotations
 

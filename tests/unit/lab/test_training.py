@@ -1,4 +1,4 @@
-"""One training run: what counts as known, what it costs, and where it stops."""
+"""One training run: known items, its cost, and when it stops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--repeats auto` with real models whose chance of every answer is set."""
+"""`--repeats auto` with real models that have given probabilities of answers."""
 
 from __future__ import annotations
 

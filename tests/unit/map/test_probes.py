@@ -1,4 +1,4 @@
-"""`forgetmap probe` with real models, and with tables whose truth is known."""
+"""`forgetmap probe` with real models, and with tables of known truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LoRA adapters: `BASE+ADAPTER` reads as peft merges it."""
+"""LoRA adapters: `BASE+ADAPTER` gives the same weights as a merge by peft."""
 
 from __future__ import annotations
 

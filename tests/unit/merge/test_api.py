@@ -1,4 +1,4 @@
-"""Recipes carried out: right values, whole folders that transformers loads, nothing overwritten."""
+"""Applied recipes: right values, folders that transformers loads, nothing overwritten."""
 
 from __future__ import annotations
 

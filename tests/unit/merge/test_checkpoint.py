@@ -1,4 +1,4 @@
-"""Model folders: what can be opened is read bit for bit, what is broken is named at once."""
+"""Model folders: read bit for bit, and broken ones refused immediately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every method against its formula in plain numpy, and against what must hold exactly."""
+"""Every method, checked against its formula in plain numpy and against exact properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recipes: both dialects, what they mean, and what is wrong with bad ones."""
+"""Recipes: both dialects, their meaning, and errors for invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What signatures say of methods, and which methods there are."""
+"""The registry of merge methods, and their descriptions from signatures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers of safetensors files that claim what cannot be."""
+"""Headers of safetensors files with impossible values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models with different vocabularies: refused, or brought to one by a stated rule."""
+"""Models with different vocabularies: refused, or mapped to one by the chosen rule."""
 
 from __future__ import annotations
 

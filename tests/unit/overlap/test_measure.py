@@ -1,4 +1,4 @@
-"""Two real tiny models: what they write, what they weigh, and when they must not be compared."""
+"""Two real tiny models: their samples, log-probabilities, and when comparing is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the numbers fail, the output says so."""
+"""Notices for unreliable numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same task under two names is found by name, then by its questions, and said."""
+"""A task with two names is matched by name, then by its questions, and reported."""
 
 from __future__ import annotations
 

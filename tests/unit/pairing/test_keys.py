@@ -1,4 +1,4 @@
-"""What makes two results the same item: content where both sides have it, else the id."""
+"""Two results are the same item by content if both sides have it, else by id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Items that share their whole content: told apart by id, then by order; never counted twice."""
+"""Items with equal content are distinguished by id, then by order, and never counted twice."""
 
 from __future__ import annotations
 

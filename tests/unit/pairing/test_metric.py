@@ -1,4 +1,4 @@
-"""Which metric is compared where a run has several."""
+"""The metric to compare if a run has several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is derived from texts: hashes, the text of letters, the number of options, ids."""
+"""Values derived from texts: hashes, the text of letters, the number of options, ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run on disk: whole or not there at all."""
+"""A run on disk is complete or absent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dataframes whose columns hold something else than the schema wants."""
+"""Dataframes with columns of other types than in the schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes two items the same."""
+"""Identity of items."""
 
 from __future__ import annotations
 

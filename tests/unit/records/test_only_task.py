@@ -1,4 +1,4 @@
-"""The only task of a run under another name."""
+"""Renaming the only task of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One record for each producer that the schema must serve, written down as data."""
+"""One record for each producer that the schema must support, as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run, written as a table and read again, is the same run."""
+"""A run that is written as a table is read back unchanged."""
 
 from __future__ import annotations
 

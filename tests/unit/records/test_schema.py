@@ -1,4 +1,4 @@
-"""One list of fields; everything else follows from it."""
+"""Types, columns and docs that derive from the one list of fields."""
 
 from __future__ import annotations
 

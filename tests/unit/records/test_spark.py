@@ -1,4 +1,4 @@
-"""Of a page of Java, the sentence that says why; and how often keys repeat, from sums."""
+"""Spark: the reason from a Java stack trace, and counts of repeated keys from sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells that a spreadsheet would run are harmless, and come back as they were."""
+"""Cells that a spreadsheet would execute are escaped, and read back unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether there is a fault, and where: sums over a table and a single row must agree."""
+"""Faults and their positions: checks of a whole table and of single rows agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markdown: says what the terminal says, and shows hostile content as text."""
+"""Markdown: the same content as the terminal, and hostile content as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of a study: every number in full, and LaTeX that compiles."""
+"""Tables of a study: every number in full precision, and LaTeX that compiles."""
 
 from __future__ import annotations
 

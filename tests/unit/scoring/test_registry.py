@@ -1,4 +1,4 @@
-"""Which scorers there are, what they need, and what is known of them without it."""
+"""The registry of scorers: names, requirements, and metadata without the requirements."""
 
 from __future__ import annotations
 

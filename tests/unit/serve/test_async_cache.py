@@ -1,4 +1,4 @@
-"""Results that many wait for are made once; searches that wait share a pass."""
+"""Concurrent requests compute a result once; waiting searches share a pass."""
 
 from __future__ import annotations
 

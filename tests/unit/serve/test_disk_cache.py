@@ -1,4 +1,4 @@
-"""Tables that are found again, and those that must not be."""
+"""Cached tables that are reused, and those that must not be."""
 
 from __future__ import annotations
 

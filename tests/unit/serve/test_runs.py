@@ -1,4 +1,4 @@
-"""Which runs are served, under which ids, and who is whose parent."""
+"""The served runs, their ids and their parents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is refused, and what every answer says to browsers."""
+"""Refused requests, and security headers of every reply."""
 
 from __future__ import annotations
 

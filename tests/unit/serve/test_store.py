@@ -1,4 +1,4 @@
-"""Pairs in the store against the same question asked of plain Python rows."""
+"""Queries of pairs in the store, checked against plain Python rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulator's latent truth is really in the answers."""
+"""Simulated answers match the latent truth of the simulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maps kept next to their tables."""
+"""Mappings stored next to their tables."""
 
 from __future__ import annotations
 

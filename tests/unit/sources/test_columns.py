@@ -1,4 +1,4 @@
-"""Columns of samples: the same hashes, and the same records as by single samples."""
+"""Columns of samples give the same hashes and records as single samples."""
 
 from __future__ import annotations
 

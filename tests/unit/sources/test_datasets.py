@@ -1,4 +1,4 @@
-"""Rows of well-known data sets give the bare question, the options and the right answer."""
+"""Rows of well-known data sets give the question, the options and the right answer."""
 
 from __future__ import annotations
 

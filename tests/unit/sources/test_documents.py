@@ -1,4 +1,4 @@
-"""Lists of results inside of JSON documents."""
+"""Lists of results inside JSON documents."""
 
 from __future__ import annotations
 

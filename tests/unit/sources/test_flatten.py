@@ -1,4 +1,4 @@
-"""Scores below the columns of a table, in every format."""
+"""Scores nested in columns of a table, in every format."""
 
 from __future__ import annotations
 

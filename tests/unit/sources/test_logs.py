@@ -1,4 +1,4 @@
-"""Logs as runs: chosen, read, cached."""
+"""Logs as runs: selection, reading, cache."""
 
 from __future__ import annotations
 

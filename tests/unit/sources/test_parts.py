@@ -1,4 +1,4 @@
-"""How logs are shared out among processes, and kept in the cache."""
+"""Distribution of logs to worker processes, and their cache."""
 
 from __future__ import annotations
 

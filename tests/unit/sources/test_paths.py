@@ -1,4 +1,4 @@
-"""Dotted paths: names, places, names with dots, every element, JSON in texts."""
+"""Dotted paths: names, indexes, names with dots, every element, JSON in texts."""
 
 from __future__ import annotations
 

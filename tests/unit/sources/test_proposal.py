@@ -1,4 +1,4 @@
-"""Maps proposed for tables of unknown shape."""
+"""Mappings proposed for tables of unknown shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of R's `write.table` are read; tables with a cell too many stay errors."""
+"""Tables of R's `write.table` are read; other tables with an extra cell are errors."""
 
 from __future__ import annotations
 

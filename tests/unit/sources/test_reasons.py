@@ -1,4 +1,4 @@
-"""Why an answer with score 0 is wrong: told from its text, but never against the harness."""
+"""Reasons for answers with score 0: derived from the text, without contradicting the harness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables are recognised by what is in them, never by what they are called."""
+"""Tables are recognised by their content, not by their names."""
 
 from __future__ import annotations
 

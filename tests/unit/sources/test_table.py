@@ -1,4 +1,4 @@
-"""What a cell means does not depend on the format it is written in."""
+"""The meaning of a cell does not depend on the file format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What logs say of their results as a whole, held against the records; and whose verdicts count."""
+"""Totals that logs state, compared with the records; and the choice of verdicts."""
 
 from __future__ import annotations
 

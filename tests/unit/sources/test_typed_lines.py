@@ -1,4 +1,4 @@
-"""Rows of EvalScope and verifiers by columns: the same records as row by row."""
+"""Rows of EvalScope and verifiers as columns give the same records as row by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contrasts of pairs against known formulas, and what must cancel or be refused."""
+"""Contrasts of pairs, checked against known formulas; what must cancel or be refused."""
 
 from __future__ import annotations
 

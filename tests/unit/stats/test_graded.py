@@ -1,4 +1,4 @@
-"""Mean change of graded scores against other libraries and a known truth."""
+"""Mean change of graded scores, checked against other libraries and a known truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moved letters and differing shares, against other libraries and enumeration."""
+"""Tests of changed letters and differing shares, checked against libraries and enumeration."""
 
 from __future__ import annotations
 

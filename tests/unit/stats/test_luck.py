@@ -1,4 +1,4 @@
-"""How much luck explains a loss away, against the interval that is shown."""
+"""How much luck would explain a loss, compared with the interval."""
 
 from __future__ import annotations
 

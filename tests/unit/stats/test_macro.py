@@ -1,4 +1,4 @@
-"""Means over tasks of which some have few clusters."""
+"""Means over tasks, some of which have few clusters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking again and again: bounds against their definition and betting_upper_limit."""
+"""Repeated looks: bounds, checked against their definition and betting_upper_limit."""
 
 from __future__ import annotations
 

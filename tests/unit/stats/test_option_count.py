@@ -1,4 +1,4 @@
-"""Numbers of options that the positions seen contradict."""
+"""Numbers of options that observed positions contradict."""
 
 from __future__ import annotations
 

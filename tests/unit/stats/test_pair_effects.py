@@ -1,4 +1,4 @@
-"""Effects of one pair against the published formula, and terms against small changes."""
+"""Effects of one pair, checked against the published formula and the jackknife."""
 
 from __future__ import annotations
 

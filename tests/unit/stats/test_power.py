@@ -1,4 +1,4 @@
-"""What it takes to see a loss, against the rule by which a loss is claimed."""
+"""Detectable losses, checked against the rule by which a loss is claimed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Few items for many: limits and numbers of items against exact laws of scipy."""
+"""Samples of items: bounds and sample sizes, checked against exact distributions of scipy."""
 
 from __future__ import annotations
 

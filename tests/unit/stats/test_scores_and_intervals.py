@@ -1,4 +1,4 @@
-"""Point estimates and intervals against hand calculation, other libraries and simulated truth."""
+"""Estimates and intervals, checked by hand, with other libraries and by simulation."""
 
 from __future__ import annotations
 

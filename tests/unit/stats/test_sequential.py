@@ -1,4 +1,4 @@
-"""Group-sequential looks at repeats: exact where it can be enumerated."""
+"""Group-sequential looks at repeats, checked by enumeration where possible."""
 
 from __future__ import annotations
 

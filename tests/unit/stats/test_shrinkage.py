@@ -1,4 +1,4 @@
-"""Shrinkage over tasks: against its formulas written out, and a known truth."""
+"""Shrinkage over tasks, checked against its formulas and a known truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits for many points at once, and rank correlation, against known values."""
+"""Simultaneous bounds and rank correlation, checked against known values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests, multiplicity and clusters against other libraries and worked examples."""
+"""Tests, multiplicity and clusters, checked against other libraries and worked examples."""
 
 from __future__ import annotations
 

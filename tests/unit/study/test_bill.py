@@ -1,4 +1,4 @@
-"""Bills: what runs would take, and what is not known."""
+"""Cost estimates of studies: what runs would take, and what is unknown."""
 
 from __future__ import annotations
 

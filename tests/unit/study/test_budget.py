@@ -1,4 +1,4 @@
-"""Limits: a study stops before the model that would cost too much."""
+"""Limits of cost: a study stops before a model that would exceed them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What papers claim, held against their own values."""
+"""Claims of papers, compared with their own values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All pairs of a study from runs on disk: values, gaps, one reading of each run."""
+"""All pairs of a study from runs on disk: values, gaps, each run read once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every pair in full: counts, categories, and the values that papers print."""
+"""Details of every pair: counts, categories, and the values that papers print."""
 
 from __future__ import annotations
 

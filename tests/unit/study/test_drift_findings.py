@@ -1,4 +1,4 @@
-"""Findings on drift: simulated studies whose truth is known, and runs whose drift is."""
+"""Findings on drift: simulated studies and runs with known truth."""
 
 from __future__ import annotations
 

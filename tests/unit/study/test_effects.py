@@ -1,4 +1,4 @@
-"""Effects over pairs: who is compared with whom, and what has no interval."""
+"""Effects over pairs: which are compared, and which have no interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The items behind the numbers: which changed, which are shown, and what was said."""
+"""Items behind the numbers: which changed, which are shown, and their texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pair among the published ones."""
+"""The rank of a pair among the published ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The published values are all there, and where papers print a number it is that one."""
+"""The published values are complete and equal the numbers printed in papers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A study is read strictly, and what does not fit together is refused with its line."""
+"""A study is read strictly; inconsistent entries are refused with their line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a study is: done, stopped, failed, missing, and what to type next."""
+"""Status of a study: done, stopped, failed, missing, and the next command."""
 
 from __future__ import annotations
 

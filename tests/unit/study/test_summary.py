@@ -1,4 +1,4 @@
-"""What is in the shipped studies, and what a reader of their results must know."""
+"""Content of the shipped studies, and caveats of their results."""
 
 from __future__ import annotations
 

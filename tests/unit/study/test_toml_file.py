@@ -1,4 +1,4 @@
-"""Every value of a TOML file has its line, whatever way it is written."""
+"""Every value of a TOML file has its line number, in every notation."""
 
 from __future__ import annotations
 

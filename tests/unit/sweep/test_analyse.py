@@ -1,4 +1,4 @@
-"""Numbers along a path, against counts by hand."""
+"""Numbers along a path of merges, checked against counts by hand."""
 
 from __future__ import annotations
 

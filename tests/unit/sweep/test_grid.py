@@ -1,4 +1,4 @@
-"""Which merges a sweep makes."""
+"""The merges of a sweep."""
 
 from __future__ import annotations
 

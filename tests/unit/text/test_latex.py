@@ -1,4 +1,4 @@
-"""LaTeX that prints names of others as they are."""
+"""LaTeX output prints any name unchanged."""
 
 from __future__ import annotations
 

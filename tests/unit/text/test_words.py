@@ -1,4 +1,4 @@
-"""Numbers and names as they stand in a sentence."""
+"""Numbers and names as written in sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Advice keeps what it promises, by the formulas and flows it rests on."""
+"""Advice, checked against the formulas and flows that it is based on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finite batches against truths that were found otherwise: flows, closed forms, differences."""
+"""Finite batches, checked against flows, closed forms and finite differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry of claims: complete, honest, and able to fail."""
+"""The registry of claims: complete, with checks that can fail."""
 
 from __future__ import annotations
 

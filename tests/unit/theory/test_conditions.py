@@ -1,4 +1,4 @@
-"""Conditions on both sides of their boundaries, against simulations that know nothing of them."""
+"""Conditions on both sides of their boundaries, checked against independent simulations."""
 
 from __future__ import annotations
 

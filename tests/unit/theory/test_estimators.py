@@ -1,4 +1,4 @@
-"""Estimators from log-probabilities, on distributions that can be summed over."""
+"""Estimators from log-probabilities, on distributions that can be enumerated."""
 
 from __future__ import annotations
 

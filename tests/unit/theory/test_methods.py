@@ -1,4 +1,4 @@
-"""Methods of post-training in the two-mode model, and the phase diagrams made of them."""
+"""Methods of post-training in the two-mode model, and their phase diagrams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mixtures, the three quadratures, objectives and flows, against numbers found another way."""
+"""Mixtures, the three quadratures, objectives and flows, checked against other methods."""
 
 from __future__ import annotations
 

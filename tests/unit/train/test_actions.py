@@ -1,4 +1,4 @@
-"""What alarms do, and which checkpoint is kept."""
+"""Actions of alarms, and the choice of the kept checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a look shows of each group, and alarms that stay rare however often one looks."""
+"""Results of a look for each group, and alarms that remain rare for any number of looks."""
 
 from __future__ import annotations
 

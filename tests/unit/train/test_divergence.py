@@ -1,4 +1,4 @@
-"""KL to the start, exactly and with rare tokens taken as one."""
+"""KL to the start model, exact and with rare tokens merged into one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of old examples become tokens, or errors that name their place."""
+"""Rows of old examples become tokens, or errors that name the row."""
 
 from __future__ import annotations
 

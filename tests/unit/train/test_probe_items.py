@@ -1,4 +1,4 @@
-"""What is asked while a model is trained."""
+"""The items of probes during training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb: weights do not depend on accumulation, parts add up, misuse is told."""
+"""`protect`: weights do not depend on accumulation, penalties add up, misuse is an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks are as many as the cost allows, denser early, with one at the end."""
+"""The schedule of looks: as many as the cost allows, denser early, with one at the end."""
 
 from __future__ import annotations
 

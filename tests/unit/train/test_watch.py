@@ -1,4 +1,4 @@
-"""Whatever goes wrong while a training is watched: it goes on, and the gap can be seen."""
+"""If something fails while a training is watched, it continues and the gap is recorded."""
 
 from __future__ import annotations
 

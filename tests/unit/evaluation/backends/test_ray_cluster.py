@@ -1,4 +1,4 @@
-"""What of a cluster of Ray an actor gets; no cluster is started."""
+"""Resources of a Ray actor; no cluster is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reaches vLLM, seen by a stand-in for it; a real one needs another installation."""
+"""Calls to vLLM, recorded by a stub; the real one needs another installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The suite `world`: every question has one right answer, worked out here from the bare facts."""
+"""The suite `world`: every question has one right answer, derived here from the facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is new in the tiny world, and what is kept apart: pool, near and far."""
+"""New facts of the tiny world, and the separation of pool, near and far items."""
 
 from __future__ import annotations
 

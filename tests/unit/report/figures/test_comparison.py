@@ -1,4 +1,4 @@
-"""What figures show: numbers known by hand, found again in what Vega draws."""
+"""Figures of comparisons: numbers known by hand appear in the marks that Vega draws."""
 
 from __future__ import annotations
 

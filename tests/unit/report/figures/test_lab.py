@@ -1,4 +1,4 @@
-"""Figures of the lab and of watched trainings: what is drawn, and what must never be."""
+"""Figures of the lab and of watched trainings: what is drawn and what is left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures as pages take them."""
+"""The registry of figures for pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of the lab and the story: complete without scripts, safe, and in one file."""
+"""Pages of the lab and the story: complete without scripts, safe, in one file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one HTML file: whole, offline, and with nothing in it that could run but its own script."""
+"""The HTML file of a report: complete, offline, and without scripts other than its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The site of a study: whole, safe, and shown gaps; every link leads somewhere."""
+"""The site of a study: complete, safe, with gaps shown and no dead link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The payload: every number from the counts, the right items, and nothing that must stay home."""
+"""The payload: every number from the counts, the right items, and no private data."""
 
 from __future__ import annotations
 

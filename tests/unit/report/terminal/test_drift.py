@@ -1,4 +1,4 @@
-"""What `forgetmap drift` prints, where a test of the whole command would not show it."""
+"""Output of `forgetmap drift` that tests of the whole command do not cover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values among which nobody can tell the expected one."""
+"""Decoys that cannot be distinguished from the expected value."""
 
 from __future__ import annotations
 

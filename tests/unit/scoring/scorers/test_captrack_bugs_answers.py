@@ -1,5 +1,5 @@
-"""Faults of CapTrack's published scorers that must not come back; the numbers are those of the
-list of its bugs that this project keeps."""
+"""Bugs of CapTrack's published scorers that ours must not have; the numbers are those of the
+list of its bugs in this project."""
 
 from __future__ import annotations
 

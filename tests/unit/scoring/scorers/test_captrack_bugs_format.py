@@ -1,4 +1,4 @@
-"""The faults of CapTrack's format, tool, citation, instruction and style metrics, by number."""
+"""Bugs of CapTrack's format, tool, citation, instruction and style metrics, by number."""
 
 from __future__ import annotations
 

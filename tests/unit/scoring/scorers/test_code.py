@@ -1,4 +1,4 @@
-"""Code found in responses, and what its tests say of it, run in the sandbox."""
+"""Extraction of code from responses, and its tests in the sandbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every instruction of IFEval, followed and not followed, by hand."""
+"""Every instruction of IFEval, with hand-written responses that follow it or not."""
 
 from __future__ import annotations
 

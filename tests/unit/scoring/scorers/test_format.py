@@ -1,4 +1,4 @@
-"""JSON, tool calls, citations and style: what counts as what."""
+"""Scorers of JSON, tool calls, citations and style."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Format scorers against independent authorities: jsonschema, trying all matches, counting."""
+"""Format scorers, checked against jsonschema, exhaustive matching and counting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BFCL: answers and failures joined, either half found beside the other, totals held against us."""
+"""BFCL: answers and failures joined, either file found from the other, totals compared."""
 
 from __future__ import annotations
 

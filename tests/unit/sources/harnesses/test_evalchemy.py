@@ -1,4 +1,4 @@
-"""evalchemy's chat benchmarks: answers judged again, counts compared, broken examples."""
+"""evalchemy's chat benchmarks: answers graded again, counts compared, broken examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EvalScope: reviews of three generations, and what happens to broken ones."""
+"""EvalScope: reviews of three generations of formats, and broken ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""every_eval_ever instances: there and back again, what its schema demands, broken rows."""
+"""every_eval_ever instances: round trip, requirements of its schema, broken rows."""
 
 from __future__ import annotations
 

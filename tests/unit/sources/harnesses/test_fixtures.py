@@ -1,4 +1,4 @@
-"""Every log under tests/fixtures/logs gives exactly the records written down beside it.
+"""Every log under tests/fixtures/logs gives exactly the expected records next to it.
 
 tests/fixtures/logs/HARNESS/VERSION/log/...         as the harness wrote it
 tests/fixtures/logs/HARNESS/VERSION/expected.jsonl  the fields that matter, one result per line

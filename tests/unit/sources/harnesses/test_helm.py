@@ -1,4 +1,4 @@
-"""HELM: which files belong together, what counts as a score, and what happens to broken ones."""
+"""HELM: which files belong together, which statistics are scores, and broken files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs of Inspect: both forms, whole and damaged, renamed and packed."""
+"""Logs of Inspect: both formats, complete and damaged, renamed and compressed."""
 
 from __future__ import annotations
 

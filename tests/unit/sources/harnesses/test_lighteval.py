@@ -1,4 +1,4 @@
-"""lighteval's details: layouts, names, settings found by content, seeds, and what is broken."""
+"""lighteval's details: layouts, names, settings matched by content, seeds, broken files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs of lm-evaluation-harness: versions, names, broken rows, and what stands beside them."""
+"""Logs of lm-evaluation-harness: versions, names, broken rows, results documents."""
 
 from __future__ import annotations
 

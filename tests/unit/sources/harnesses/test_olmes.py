@@ -1,4 +1,4 @@
-"""OLMES and olmo-eval: what belongs to a file of predictions, and what happens to broken ones."""
+"""OLMES and olmo-eval: companions of a file of predictions, and broken files."""
 
 from __future__ import annotations
 

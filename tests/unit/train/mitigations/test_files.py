@@ -1,4 +1,4 @@
-"""Configs in JSON: what is written is read again, and nothing else is."""
+"""Configs in JSON: round trip, and strict reading."""
 
 from __future__ import annotations
 

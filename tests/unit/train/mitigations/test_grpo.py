@@ -1,4 +1,4 @@
-"""What the KL term of GRPO does, in expectation."""
+"""The effect of the KL term of GRPO in expectation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KL to the start: values, slopes, positions, memory."""
+"""KL to the start model: values, gradients, positions, memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""L2-SP and EWC: springs on weights."""
+"""L2-SP and EWC: quadratic penalties on weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The 1->0 penalty: margins, bounds, slopes, and what steers it."""
+"""The 1->0 penalty: margins, bounds, gradients, and the control of its weight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OAPL against the theory's exact objective."""
+"""OAPL, checked against the exact objective of the theory."""
 
 from __future__ import annotations
 

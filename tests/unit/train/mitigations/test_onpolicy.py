@@ -1,4 +1,4 @@
-"""Replay under reverse KL: the theory's gradient, bounded weights, and training with it."""
+"""Replay under reverse KL: the gradient of the theory, bounded weights, and training."""
 
 from __future__ import annotations
 

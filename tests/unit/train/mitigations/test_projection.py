@@ -1,4 +1,4 @@
-"""Gradients that disagree with old ones lose what disagrees."""
+"""Gradients that conflict with old ones are projected."""
 
 from __future__ import annotations
 

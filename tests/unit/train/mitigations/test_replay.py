@@ -1,4 +1,4 @@
-"""Old rows among new ones: how many, which, and where they cannot be mixed."""
+"""Replay of old rows among new ones: how many, which, and when mixing is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TTT-Discover against the theory's advantages, temperatures and gradient."""
+"""TTT-Discover, checked against advantages, temperatures and gradient of the theory."""
 
 from __future__ import annotations
 

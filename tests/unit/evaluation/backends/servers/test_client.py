@@ -1,4 +1,4 @@
-"""When requests to a server are sent."""
+"""Timing of requests to a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server can be relied on for, found out with real servers that lack something."""
+"""Probing of servers, with real servers that lack capabilities."""
 
 from __future__ import annotations
 

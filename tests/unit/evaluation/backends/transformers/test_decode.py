@@ -1,4 +1,4 @@
-"""Responses are the model's own, whatever they are batched with."""
+"""Responses do not depend on the other prompts of a batch."""
 
 from __future__ import annotations
 

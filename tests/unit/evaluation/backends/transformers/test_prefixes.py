@@ -1,4 +1,4 @@
-"""Beginnings are shared where they are the same, and nowhere else."""
+"""Prefixes are shared if and only if they are equal."""
 
 from __future__ import annotations
 

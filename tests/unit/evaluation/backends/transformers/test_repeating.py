@@ -1,4 +1,4 @@
-"""A prompt that comes again gets what the model would write now; only changes are written."""
+"""A repeated prompt gets the current response of the model; only changes are generated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log-likelihoods are those of a plain pass per continuation."""
+"""Log-likelihoods equal those of a plain pass per continuation."""
 
 from __future__ import annotations
 
