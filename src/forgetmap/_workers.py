@@ -321,7 +321,7 @@ class WorkerProcess:
 
 
 def call_apart(function: Callable[[*Args], Result], *args: *Args) -> Result:
-    """Call a function in a process of its own, so that its memory is freed afterwards."""
+    """Call a function in a separate process, so that its memory is freed afterwards."""
     with WorkerPool(1) as pool:
         return pool.call(function, *args)
 

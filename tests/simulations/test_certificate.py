@@ -1,8 +1,8 @@
 """The certificate of kept behaviour is valid even if a few prompts changed a lot.
 
 Prompts are drawn from a large population of pairs of distributions over eight completions, whose
-total variation distances are known exactly. A share of them is a disaster: the model after never
-writes what the model before wrote.
+total variation distances are known exactly. For a share of them the model after never writes what
+the model before wrote.
 """
 
 from __future__ import annotations

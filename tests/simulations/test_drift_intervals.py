@@ -1,6 +1,6 @@
 """Intervals of drift cover the truth: few items, few clusters, items shared by several tasks.
 
-Answers are drawn by a rule of their own: every passage has its own ability and every item its own
+Answers are drawn independently of the package: every passage has an ability and every item has
 luck, part of which both models share.
 """
 

@@ -284,7 +284,7 @@ class Fuzzer:
                 what = self.mutate(random)
             except TooSlow:
                 what = f"took more than {LONGEST_SECONDS} seconds of the processor"
-            except Exception as error:  # noqa: BLE001  # this is what is looked for
+            except Exception as error:  # noqa: BLE001  # the fuzzer searches for these
                 what = f"{error!r} at {_place(error)}"
             if what:
                 log = f"{self.fixture.parent.name}/{self.fixture.name}"

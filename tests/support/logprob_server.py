@@ -28,12 +28,12 @@ class Dialect:
     """Behaviour of the server.
 
     Attributes:
-        fault: `none`; `silent` (no log-probabilities), `shifted` (by one token when it reads),
-            `deaf` (no echo), `words` (tokens as text), `hot` (says what it gives at temperature 1
-            but samples hotter), `scaled` (log-probabilities of what it reads are off), `broken`,
+        fault: `none`; `silent` (no log-probabilities), `shifted` (those of prompts by one token),
+            `deaf` (no echo), `words` (tokens as text), `hot` (reports values of temperature 1 but
+            samples at a higher one), `scaled` (wrong log-probabilities of prompts), `broken`,
             `seedless` (ignores seeds), `unseeded` (refuses them), `stubborn` (one seed for all),
             `single` (ignores n), `uncounted` (no usage), `miscounted`, `chatless`, `wordless` (only
-            chats), `strict` (refuses fields it does not know), `fickle` (never greedy), `failing`
+            chats), `strict` (refuses unknown fields), `fickle` (never greedy), `failing`
             (500 for echo).
         busy: number of requests that are refused first.
         tokenizer: tokenizer of the model; single letters by default.

@@ -145,7 +145,7 @@ def run(command: str) -> tuple[int, str]:
                 main()
         except SystemExit as end:
             return int(end.code or 0) if not isinstance(end.code, str) else 1, output.getvalue()
-        except BaseException:  # noqa: BLE001  # every fault is what is looked for
+        except BaseException:  # noqa: BLE001  # every fault is reported
             traceback.print_exc(file=output)
             return UNCAUGHT, output.getvalue()
     return 0, output.getvalue()
