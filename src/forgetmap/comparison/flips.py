@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import narwhals as nw
+import pyarrow as pa
 
 from forgetmap.comparison.coverage import conflicting
 from forgetmap.errors import UsageError
@@ -120,7 +121,8 @@ def _join_arrow(flips: Frame, once: Frame, on: dict[str, str]) -> Frame:
     """Join the row index and look up the lists by it, because Arrow cannot join lists."""
     table = nw.to_native(once)
     lists = [name for name, dtype in once.collect_schema().items() if dtype == nw.List]
-    places = table.drop_columns(lists).append_column("place", [range(len(table))])
+    indices = pa.array(range(len(table)), pa.int64())
+    places = table.drop_columns(lists).append_column("place", indices)
     joined = nw.to_native(_join(flips, nw.from_native(places).lazy(), on))
     for name in lists:
         joined = joined.append_column(name, table[name].take(joined["place"]))

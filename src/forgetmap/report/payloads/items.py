@@ -99,6 +99,9 @@ def _narrowed(run: Run, keys: Iterable[tuple[str, str]]) -> Run:
     if run.texts is None:
         return run
     names = [SEPARATOR.join(key) for key in keys]
+    if not names:
+        # Arrow cannot compare texts with an empty list, which has no type.
+        return replace(run, texts=run.texts.head(0))
     key = nw.concat_str("task", "item", separator=SEPARATOR)
     return replace(run, texts=run.texts.filter(key.is_in(names)))
 
