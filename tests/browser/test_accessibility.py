@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 import page_reports as reports
-from axe import grave_faults, shares_beyond
+from axe import faults_of, shares_beyond
 from chromium import chromium, write
 from drifting_runs import drifted
 from forgetmap.report import write_report, write_study, write_theory_page
@@ -50,7 +50,7 @@ def rising() -> Payload:
 def check(page: Page, address: str, ready: str) -> None:
     page.goto(address)
     page.wait_for_selector(ready, state="attached")
-    assert grave_faults(page) == []
+    assert faults_of(page) == []
     assert shares_beyond(page) == []
 
 
@@ -70,22 +70,36 @@ def test_the_report_of_a_pair(browser: Browser, tmp_path: Path) -> None:
     check(page, address, DRAWN)
     page.emulate_media(color_scheme="dark")
     page.locator("#how-we-know summary").click()
-    assert grave_faults(page) == []
+    assert faults_of(page) == []
     page.emulate_media(color_scheme="light")
     page.set_viewport_size(PHONE)
     page.locator("#help-button").click()
-    assert grave_faults(page) == []
+    assert faults_of(page) == []
     page.keyboard.press("Escape")
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     page.locator("#flips a[data-key]").first.click()
     page.wait_for_selector("#item h1")
-    assert grave_faults(page) == []
+    assert faults_of(page) == []
     context.close()
 
 
 def test_reports_of_many_models_and_of_a_chain(browser: Browser, tmp_path: Path) -> None:
     folders = {"many": reports.many(), "chain": reports.chain()}
     check_all(browser, {write(made, tmp_path / name): DRAWN for name, made in folders.items()})
+
+
+def test_pictures_wider_than_a_phone_scroll_with_the_keyboard(
+    browser: Browser, tmp_path: Path
+) -> None:
+    context = browser.new_context(bypass_csp=True, viewport=SCREEN)
+    page = context.new_page()
+    check(page, write(reports.chain(), tmp_path), DRAWN)
+    picture = page.locator("#figure-flow .picture")
+    expect(picture).not_to_have_attribute("tabindex", "0")
+    page.set_viewport_size(PHONE)
+    expect(picture).to_have_attribute("tabindex", "0")
+    assert faults_of(page) == []
+    context.close()
 
 
 def test_reports_of_a_drift_and_of_a_sweep(browser: Browser, tmp_path: Path) -> None:

@@ -666,3 +666,25 @@ def test_switching_fast_ends_in_the_last_choice(page: Page) -> None:
     page.get_by_label("Scale", exact=True).select_option("items")
     expect(page.locator("figure:not([data-drawn=yes])")).to_have_count(0)
     expect(page.locator("#figure-categories .picture")).to_contain_text("share of all items")
+
+
+def test_a_report_without_flips_says_so(browser: Browser, tmp_path: Path) -> None:
+    rows = reports.rows_of(0)
+    with watched(browser) as page:
+        open_report(page, write(reports.payload_of(rows, rows), tmp_path))
+        expect(page.locator("#flips")).to_contain_text(
+            "No item was forgotten, and none was gained."
+        )
+
+
+def test_a_list_without_answers_has_no_columns_for_them(browser: Browser, tmp_path: Path) -> None:
+    left_out = {"answer", "choice", "outcome", "response", "prompt"}
+    runs = [
+        [{name: row[name] for name in row.keys() - left_out} for row in reports.rows_of(side)]
+        for side in (0, 1)
+    ]
+    with watched(browser, viewport={"width": 390, "height": 844}) as page:
+        open_report(page, write(reports.payload_of(*runs), tmp_path))
+        expect(row_links(page)).to_have_count(27)
+        assert "Answer" not in page.locator("#flips table").inner_text()
+        assert page.locator("#flips [class^=answer]").count() == 0

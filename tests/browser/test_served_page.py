@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from axe import grave_faults, shares_beyond
+from axe import faults_of, shares_beyond
 from chromium import chromium, watched
 from command_line import SCRIPT, write
 from forgetmap.records.folder import write_run
@@ -174,19 +174,37 @@ def test_hostile_texts_stay_texts(page: Page, address: str) -> None:
     assert page.locator("#item img").count() == 0
 
 
-def test_axe_finds_nothing_grave_on_any_of_its_pages(page: Page, address: str) -> None:
+def test_the_keyboard_meets_things_in_the_order_of_the_eye(page: Page, address: str) -> None:
+    page.goto(address)
+    page.wait_for_selector(READY)
+    page.keyboard.press("?")
+    expect(page.locator("#help")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#help")).to_be_hidden()
+    page.set_viewport_size({"width": 390, "height": 844})
+    open_pair(page, address)
+    tops = page.eval_on_selector_all(
+        "#theme, #run-before, #headline", "all => all.map(each => each.getBoundingClientRect().top)"
+    )
+    assert tops == sorted(tops)
+    page.set_viewport_size({"width": 1180, "height": 844})
+    before_the_top = "picker => picker.nextElementSibling.id === 'top'"
+    assert page.locator("#runs").evaluate(before_the_top)
+
+
+def test_axe_finds_nothing_on_any_of_its_pages(page: Page, address: str) -> None:
     page.goto(address)
     expect(page.locator("#matrix tbody td a")).to_have_count(3, timeout=SLOW)
-    assert grave_faults(page) == []
+    assert faults_of(page) == []
     page.set_viewport_size({"width": 390, "height": 844})
-    assert grave_faults(page) == []
+    assert faults_of(page) == []
     open_pair(page, address)
     page.wait_for_selector("body[data-figures=drawn]")
-    assert grave_faults(page) == []
+    assert faults_of(page) == []
     assert shares_beyond(page) == []
     page.locator("#flips a[data-key]").first.click()
     page.wait_for_selector("#item h1")
-    assert grave_faults(page) == []
+    assert faults_of(page) == []
 
 
 def test_links_from_elsewhere_lead_to_the_page(

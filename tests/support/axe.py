@@ -10,7 +10,6 @@ from playwright.sync_api import Page
 
 from node_tools import node_file
 
-GRAVE = ("serious", "critical")
 RUN = "() => axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations)"
 AXES = """() => [...document.querySelectorAll("figure svg .role-axis")].map((axis) => ({
   figure: axis.closest("figure").id,
@@ -27,15 +26,13 @@ def _script() -> str:
     return node_file("axe-core/axe.min.js").read_text(encoding="utf-8")
 
 
-def grave_faults(page: Page) -> list[str]:
-    """Return the serious and critical faults of a page."""
+def faults_of(page: Page) -> list[str]:
+    """Return the faults of a page, from minor to critical."""
     if not page.evaluate("() => Boolean(window.axe)"):
         page.evaluate(f"{_script()};0")
     faults: list[dict[str, Any]] = page.evaluate(RUN)
     return [
-        f"{fault['impact']} {fault['id']}: {fault['nodes'][0]['html'][:200]}"
-        for fault in faults
-        if fault["impact"] in GRAVE
+        f"{fault['impact']} {fault['id']}: {fault['nodes'][0]['html'][:200]}" for fault in faults
     ]
 
 

@@ -158,7 +158,8 @@ def _print_items(console: Console, comparison: Comparison, kind: Any, limit: int
     with reading(comparison.before, comparison.after):
         rows = comparison.flip_frame(kind, texts=True, limit=limit).collect().rows(named=True)
     total = getattr(comparison.result.total, CELL_NAMES[KINDS[kind]])
-    title = f"{kind} ({comparison.after.name}): {len(rows):,} of {total:,}"
+    amount = f"{len(rows):,} of {total:,}" if total else "no items"
+    title = f"{kind} ({comparison.after.name}): {amount}"
     console.print(Text(f"\n{printable(title)}", style="bold"))
     for row in rows:
         repeat = f" (repeat {row['repeat']})" if row["repeat"] else ""

@@ -288,8 +288,7 @@ def identical_warnings(total: Cells, graded: GradedSums | None) -> list[Notice]:
     if total.n10 + total.n01 + moved or total.n < MIN_ITEMS:
         return []
     message = (
-        f"all {counted(total.n, 'answer')} are identical: check that these are two different "
-        "models."
+        f"all {counted(total.n, 'score')} are identical: check that these are two different models."
     )
     return [Notice("identical", message)]
 

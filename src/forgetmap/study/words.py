@@ -13,7 +13,7 @@ from forgetmap.text import signed
 
 def points(share: float) -> str:
     """Format a share of all items in points."""
-    return f"{100 * share:.1f} points"
+    return f"{100 * share:.1f} points".replace("-", "\N{MINUS SIGN}")
 
 
 def signed_points(share: float) -> str:

@@ -2,6 +2,7 @@
 
 const PAGE_SIZE = 50;
 const MOST_DOWNLOADED = 20_000;
+const ANSWERED = ["before", "after"];
 
 /** @returns {Selection} */
 function selectionOf(state) {
@@ -39,7 +40,7 @@ function renderBrowser(root, payload, items) {
     total.replaceChildren(make("span", {}, totalWords(payload, state, answer.total, listed), " ",
       listDownload(items, state, answer.total)));
     const focused = document.activeElement?.dataset?.key;
-    list.replaceChildren(answer.rows.length ? itemTable(answer.rows) : emptyList(state));
+    list.replaceChildren(answer.rows.length ? itemTable(answer.rows) : emptyList(payload, state));
     if (focused) linkOf(focused)?.focus();
     pager.replaceChildren(...pagerButtons(state, answer.total));
   };
@@ -125,21 +126,30 @@ function listItems(filters) {
   document.getElementById("flips").scrollIntoView();
 }
 
-function emptyList(state) {
+function emptyList(payload, state) {
   const filtered = FILTERS.some((name) => state[name]);
   return filtered
     ? make("div", { class: "empty" }, make("p", {}, "No item matches these filters."), button("Clear the filters", clearFilters))
-    : make("p", { class: "empty" }, "No items are listed for this comparison.");
+    : make("p", { class: "empty" }, isUnchanged(payload, state)
+      ? "No item was forgotten, and none was gained." : "No items are listed for this comparison.");
+}
+
+/** Whether every item is as right or wrong as before. */
+function isUnchanged(payload, { comparison }) {
+  const total = payload.items.find((table) => table.comparison === comparison)?.total;
+  return !payload.capabilities && total?.forgotten === 0 && total.gained === 0;
 }
 
 function itemTable(rows) {
-  const heads = ["Change", "Task", "Item", "Answer before", "Answer after", "Reason"];
+  // A list without answers is shorter without their columns, most of all on a phone.
+  const isAnswered = rows.some((item) => ANSWERED.some((side) => answerOf(item, side) !== null));
+  const heads = ["Change", "Task", "Item", ...(isAnswered ? ["Answer before", "Answer after"] : []), "Reason"];
   return make("table", { class: "sheet items", "aria-labelledby": "flips-title" },
     make("thead", {}, make("tr", {}, heads.map((head) => make("th", { scope: "col" }, head)))),
-    make("tbody", {}, rows.map(itemRow)));
+    make("tbody", {}, rows.map((item) => itemRow(item, isAnswered))));
 }
 
-function itemRow(item) {
+function itemRow(item, isAnswered) {
   const key = itemKey(item);
   const link = make("a", { href: hashOf({ ...currentState(), item: key }), "data-key": key },
     item.question ? shortMarkup(snippet(item.question, 140)) : snippet(item.item, 140));
@@ -152,8 +162,7 @@ function itemRow(item) {
       item.metric && make("span", { class: "limits" }, snippet(item.metric, 60))),
     make("th", { scope: "row" }, link, " ",
       item.question && make("span", { class: "limits" }, snippet(String(item.item), 60))),
-    make("td", {}, shortAnswer(item, "before")),
-    make("td", {}, shortAnswer(item, "after")),
+    isAnswered && ANSWERED.map((side) => make("td", { class: `answer-${side}` }, shortAnswer(item, side))),
     make("td", {}, item.reason && labelFor(REASONS, item.reason)));
 }
 
@@ -161,10 +170,15 @@ function badge(transition) {
   return make("span", { class: `badge tint-${transition}` }, labelFor(TRANSITIONS, transition));
 }
 
+/** What a side answered, or its score where that moved without a flip; null where nothing is recorded. */
+function answerOf(item, side) {
+  if (["less", "more"].includes(item.transition)) return plainCell(item[`score_${side}`]);
+  return item[`answer_${side}`] ?? item[`choice_${side}`] ?? null;
+}
+
 function shortAnswer(item, side) {
-  const gradual = ["less", "more"].includes(item.transition);
-  const answer = gradual ? plainCell(item[`score_${side}`]) : item[`answer_${side}`] ?? item[`choice_${side}`];
-  return answer === null || answer === undefined ? "–" : snippet(String(answer), 60);
+  const answer = answerOf(item, side);
+  return answer === null ? "–" : snippet(String(answer), 60);
 }
 
 /** Nothing where one page has them all. */

@@ -65,6 +65,7 @@ function asRecords(columns) {
 
 function figureCard(figure, records) {
   const frame = make("div", { class: "picture" });
+  new ResizeObserver(() => letScroll(frame)).observe(frame);
   const numbers = make("div", { class: "scroll" });
   const table = asRecords(figure.table ?? {});
   const drawing = { view: null, svg: null, problems: [], rows: table };
@@ -141,7 +142,11 @@ async function drawVega(drawing, figure, frame, records, state) {
     await drawing.view.background(ground).runAsync();
   }
   if (drawing.problems.length) throw drawing.problems[0];
-  // What is wider than its card scrolls, with the keyboard too.
+  letScroll(frame);
+}
+
+/** What is wider than its card scrolls, with the keyboard too. */
+function letScroll(frame) {
   if (frame.scrollWidth > frame.clientWidth) frame.setAttribute("tabindex", "0");
   else frame.removeAttribute("tabindex");
 }
@@ -200,11 +205,15 @@ function showTooltip(_handler, event, _item, value) {
 }
 
 /** A picture made beforehand; its words take the colour of the theme. */
-function showPicture(drawing, figure, frame, state) {
+async function showPicture(drawing, figure, frame, state) {
   const picture = new DOMParser().parseFromString(figure.svg, "image/svg+xml").documentElement;
   picture.setAttribute("color", INK[isDark(state) ? "dark" : "light"]);
   drawing.svg = new XMLSerializer().serializeToString(picture);
-  frame.replaceChildren(make("img", { src: svgAddress(drawing.svg), alt: figure.alt }));
+  const image = make("img", { src: svgAddress(drawing.svg), alt: figure.alt });
+  frame.replaceChildren(image);
+  // Only a picture that is there has a width.
+  await image.decode();
+  letScroll(frame);
 }
 
 function pictureDownloads(figure, drawing) {

@@ -189,7 +189,7 @@ function footer(payload) {
 /** @param {KeyboardEvent} event */
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || document.getElementById("help").open) return;
-  const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+  const typing = isTyping(event);
   if (typing && event.key !== "Escape") return;
   const act = keyActions(typing, event.target)[event.key];
   if (act && act() !== false) event.preventDefault();
@@ -215,7 +215,6 @@ function keyActions(typing, target) {
       setTimeout(() => document.getElementById("filter-q")?.focus(), isOpen ? 50 : 0);
     },
     Escape: () => (typing ? target.blur() : isOpen ? closeItem() : currentState().capability ? closeCapability() : false),
-    "?": openHelp,
   };
 }
 

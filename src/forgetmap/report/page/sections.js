@@ -5,7 +5,7 @@ async function startSections() {
   const [{ name, result, rows }, figures] = await Promise.all([unpack("payload"), unpack("figures")]);
   const take = () => download(name, "application/json", JSON.stringify(result, null, 1));
   document.getElementById("take").append(button("Everything as JSON", take, { class: "quiet" }));
-  document.body.append(helpDialog([]));
+  document.body.append(helpDialog());
   startTerms();
   for (const table of document.querySelectorAll("#sections table.sheet")) sortInPlace(table);
   explainHeads(document);

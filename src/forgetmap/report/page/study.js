@@ -9,7 +9,7 @@ async function startStudy() {
     sortInPlace(table);
     addTableTools(table);
   }
-  document.body.append(helpDialog([]));
+  document.body.append(helpDialog());
   startTerms();
   explainHeads(document);
   const drawings = [...document.querySelectorAll("[data-section]")].map((root, index) =>

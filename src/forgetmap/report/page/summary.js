@@ -110,7 +110,7 @@ function estimatorTable(estimators, level) {
     text("estimator", (row) => row.name), text("what it is", (row) => row.label),
     { head: "forgetting", show: (row) => row.forgetting }, { head: `${level} interval`, show: (row) => row.interval },
     { head: "gained", show: (row) => row.gained }, text("assumes", (row) => row.assumes),
-    text("", (row) => row.decides && "decides"),
+    text("decides", (row) => row.decides && "yes"),
   ];
   return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Estimators" },
     plainTable("All items by each estimator", columns, estimators));

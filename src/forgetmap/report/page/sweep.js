@@ -4,7 +4,7 @@ async function startSweep() {
   const [result, figures] = await Promise.all([unpack("payload"), unpack("figures")]);
   const take = () => download("sweep.json", "application/json", JSON.stringify(result, null, 1));
   document.getElementById("take").append(button("Everything as JSON", take, { class: "quiet" }));
-  document.body.append(helpDialog([]));
+  document.body.append(helpDialog());
   startTerms();
   explainHeads(document);
   const draw = renderFigures(document.getElementById("pictures"), figures, {});

@@ -78,6 +78,7 @@ function startTerms() {
   document.addEventListener("focusout", () => showTerm(null));
   document.addEventListener("scroll", () => showTerm(null), { passive: true });
   document.addEventListener("keydown", (event) => event.key === "Escape" && showTerm(null));
+  document.addEventListener("keydown", helpOnKey);
 }
 
 /** @param {HTMLElement | null | undefined} target */
@@ -93,14 +94,29 @@ function showTerm(target) {
   tip.style.top = `${below ? place.bottom + 6 : place.top - tip.offsetHeight - 6}px`;
 }
 
-/** Keys, where the page has any, and terms. */
-function helpDialog(keys) {
+/** The keys of every page. */
+const HELP_KEYS = [["?", "this help"], ["Esc", "close it"]];
+
+/** Keys and terms. */
+function helpDialog(keys = HELP_KEYS) {
   const close = () => document.getElementById("help").close();
   const list = (pairs) => make("dl", { class: "counts" }, pairs.map(([name, what]) => [make("dt", {}, name), make("dd", {}, what)]));
   return make("dialog", { id: "help", "aria-labelledby": "help-title" },
     make("div", { class: "bar" }, make("h2", { id: "help-title" }, "Help"), make("span", { class: "push" }, button("Close", close))),
-    keys.length > 0 && [make("h3", {}, "Keyboard"), list(keys.map(([key, what]) => [make("kbd", {}, key), what]))],
+    make("h3", {}, "Keyboard"), list(keys.map(([key, what]) => [make("kbd", {}, key), what])),
     make("h3", {}, "Terms"), list(TERMS.map(([[name], meaning]) => [name, meaning])));
+}
+
+/** @param {KeyboardEvent} event */
+function helpOnKey(event) {
+  if (event.key !== "?" || event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
+  if (document.getElementById("help").open) return;
+  event.preventDefault();
+  openHelp();
+}
+
+function isTyping({ target }) {
+  return /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
 }
 
 function openHelp() {

@@ -9,6 +9,7 @@ async function startExplorer() {
   const [runs, rule] = await Promise.all([ask("api/runs", {}), ask("api/rule", {})]);
   const pair = pairOf(location.search, runs);
   renderPicker(picker, runs, pair, rule);
+  if (pair.before && pair.after) placePicker(picker);
   if (!(pair.before && pair.after)) return startRuns(picker);
   tell("Comparing the two runs …");
   const watching = setInterval(() => tellProgress(pair), PROGRESS_EVERY);
@@ -16,12 +17,23 @@ async function startExplorer() {
   await startPage({ payload, figures, items: itemsFromServer(pair) });
 }
 
+/** On a phone the verdict comes first, for the eye and for the keyboard: the choosers stand below it. */
+function placePicker(picker) {
+  const narrow = matchMedia("(max-width: 640px)");
+  const place = () => {
+    if (narrow.matches) document.getElementById("main").after(picker);
+    else document.getElementById("top").before(picker);
+  };
+  narrow.addEventListener("change", place);
+  place();
+}
+
 /** The page without a pair: runs, ground and help, and no report to wait for. */
 function startRuns(picker) {
   const main = document.getElementById("main");
   main.removeAttribute("aria-busy");
   main.replaceChildren(picker);
-  document.body.append(helpDialog([]));
+  document.body.append(helpDialog());
   startTerms();
   const follow = () => {
     const state = { ...FIRST_STATE, theme: currentState().theme };

@@ -98,7 +98,7 @@ function show(form) {
   const first = oldMass(all[0], setting.separation);
   const shareLeft = oldMass(all[index], setting.separation) / first;
   const when = Number(times[index].toPrecision(3));
-  outcome.textContent = `${counts ? `After ${when} refreshes` : `At time ${when}`}, ${(100 * shareLeft).toFixed(1)} % of the old mass is left; ` +
+  outcome.textContent = `${counts ? `After ${when} refreshes` : `At time ${when}`}, ${(100 * shareLeft).toFixed(1)}% of the old mass is left; ` +
     `the old component has moved by ${drift(all[index], setting.separation).toFixed(3)}.`;
   drawAll(setting, all, times, index);
   writeNumbers(setting, all, times);
