@@ -190,6 +190,16 @@ def test_failures_of_another_run_are_not_taken(tmp_path: Path) -> None:
     assert set(results(opened(tmp_path)).values()) == {0.0}
 
 
+def test_a_failure_without_an_index_is_that_of_no_review(tmp_path: Path) -> None:
+    reviews = [{**row, "index": None} for row in lines(STONES)]
+    predicted = {"index": None, "model": "m", "model_output": {"error": "timeout"}}
+    for kind, rows in (("reviews", reviews), ("predictions", [predicted])):
+        folder = tmp_path / "20260101_000000" / kind / "m"
+        folder.mkdir(parents=True)
+        write_lines(folder / "stones.jsonl", rows)
+    assert None not in results(opened(tmp_path)).values()
+
+
 def test_the_innermost_stamp_is_that_of_the_run(tmp_path: Path) -> None:
     folder = tmp_path / "20250101_000000" / "20260202_000000" / "reviews" / "m"
     folder.mkdir(parents=True)

@@ -158,7 +158,9 @@ def _totals(log: Log) -> Iterator[StatedTotal]:
         report = small_document(file) if file.peek.has(*REPORT) else {}
         for metric in as_objects(report.get("metrics")):
             name = as_text(metric.get("name")) or ""
-            own = SAME_METRIC.get(name) or (name.removeprefix("mean_") if "mean_" in name else None)
+            own = SAME_METRIC.get(name) or (
+                name.removeprefix("mean_") if name.startswith("mean_") else None
+            )
             for category in as_objects(metric.get("categories")):
                 for subset in as_objects(category.get("subsets")):
                     mean = number(subset.get("score"))
@@ -201,11 +203,12 @@ def _stamp(file: LogFile) -> str | None:
 
 def _failed(log: Log, problems: Problems) -> dict[int | None, str]:
     """Return the errors of failed requests by index; EvalScope scores their empty answers."""
-    errors: dict[int | None, str] = {}
+    errors: dict[int | None, str] = {}  # never None, which is looked up for a review without index
     for file in log.files[1:]:
         if file.peek.has(*PREDICTED):
             for _, row in rows(file, problems):
                 error = as_text(as_mapping(row.get("model_output")).get("error"))
-                if error:
-                    errors[as_count(row.get("index"))] = error
+                index = as_count(row.get("index"))
+                if error and index is not None:
+                    errors[index] = error
     return errors
