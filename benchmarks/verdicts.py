@@ -600,9 +600,10 @@ ROWS: list[Row] = [
         )
     ),
     *(
-        of("own", f"tasks of 2,000, 200 and 15 items, {lost:.0%} lost",
+        of("own", f"tasks of 2,000, 200 and 15 items, {lost:.0%} lost: {claims}",
            more(worlds.sizes_apart, lost=lost), judge)
-        for lost in (0.0, 0.02, 0.05) for judge in (judge_total, judge_tasks)
+        for lost in (0.0, 0.02, 0.05)
+        for claims, judge in (("the total", judge_total), ("each task", judge_tasks))
     ),
     *(
         of("own", f"refuses 30% of what it does not know, {kind}, {lost:.0%} lost",

@@ -32,6 +32,12 @@ def test_worlds_share_no_code_with_the_estimators() -> None:
     assert names <= {"__future__", "collections.abc", "dataclasses", "typing", "numpy"}
 
 
+def test_every_row_has_its_own_name(verdicts: Any) -> None:
+    # Saved results are read by name: rows with the same name would show the same numbers.
+    names = [(row.id, row.world) for row in verdicts.ROWS]
+    assert len(names) == len(set(names))
+
+
 @pytest.mark.parametrize(
     "world",
     [
