@@ -216,8 +216,8 @@ def _what_to_do(group: GroupResult, loss: float) -> str:
         )
     if group.headline.estimator == "bracket" and group.matched.forgetting.reason is not None:
         return (
-            "record which option was chosen (k of 3 or more), or answer every item twice with "
-            "each model; more items do not narrow the range."
+            "record which option was chosen (three or more options), or answer every item twice "
+            "with each model; more items do not narrow the range."
         )
     if decides is None or decides.items is None:
         return "use items that the model before knows; it knows too few of these to lose any."

@@ -318,7 +318,7 @@ def decided_sentence(
         return f"no loss beyond {accepted}: {high} of {noun}"
     low = f"lost at least {limit(loss.low, margin)}"
     if verdict == "small_loss":
-        return f"{low}, {high} of {noun}: within the margin of {accepted}"
+        return f"{low}, {high} of {noun}, within the margin of {accepted}"
     more = f", more than the margin of {accepted}" if (loss.low or 0.0) > margin else ""
     value = "" if loss.value is None else f"estimate {share(loss.value)}, "
     return f"{low} of {noun}{more} ({value}{high})"

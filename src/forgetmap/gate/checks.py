@@ -357,7 +357,7 @@ def _drift_words(verdict: Verdict, loss: Estimate, margin: float, name: str) -> 
         return f"cannot tell: {name} drifted by an effect of {low} to {high}"
     if verdict == "small_loss":
         limits = f"at least {low}, at most {high}"
-        return f"{name} drifted by an effect of {limits}: within the margin of {margin:g}"
+        return f"{name} drifted by an effect of {limits}, within the margin of {margin:g}"
     more = f", more than the margin of {margin:g}" if (loss.low or 0.0) > margin else ""
     estimate = f"estimate {effect(loss.value)}, at most {high}"
     return f"{name} drifted by an effect of at least {low}{more} ({estimate})"

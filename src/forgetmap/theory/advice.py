@@ -161,7 +161,7 @@ def kl_strength(
         values,
         (
             "rewards and KL are summed over whole completions and on the same scale",
-            "rewards are flat on old behaviour; a slope there moves it, ungated by overlap (TT3)",
+            "rewards are flat on old behaviour; a slope there moves it even without overlap (TT3)",
             "training runs to its optimum",
         ),
         (
@@ -203,8 +203,8 @@ def oapl_refreshes(
             "rewards are flat on each behaviour",
         ),
         (
-            "unequal temperatures: a small second one wipes out lower rewards in one round (OA2)",
-            "rounds of few gradient steps, which protect the old beyond this budget",
+            "unequal temperatures: a small second one removes lower rewards in one round (OA2)",
+            "rounds of few gradient steps, which keep more old behaviour than this",
             "old behaviour that the lagged policy no longer writes: it does not come back (OA4)",
         ),
         ("OA1", "OA2", "OA4"),
@@ -239,8 +239,8 @@ def sdft_anchor(shown: int, tried: int, keep: float, level: float = 0.95) -> Tra
             "completions were sampled on old prompts, at temperature 1",
         ),
         (
-            "demonstrations of new behaviour only, mixed into the teacher: that forgets (SD4)",
-            "few updates: the student is then still near where it started",
+            "a teacher mixed with demonstrations of new behaviour only, which forgets (SD4)",
+            "few updates: the student is then still close to its start",
         ),
         ("SD1", "SD3", "SD4"),
     )

@@ -96,10 +96,12 @@ class ConditionReport:
 
 
 ASSUMES: Final = (
-    "two Gaussian behaviours of one covariance, and training that runs to its end",
-    "the old component is right before; weights stay between where they start and end",
+    "two Gaussian behaviours with the same covariance, and training until convergence",
+    "the old component is correct before; weights stay between their first and last values",
 )
-FLAT: Final = "rewards step where old and new are equally likely, and else have the slope given"
+FLAT: Final = (
+    "rewards jump where old and new are equally likely, and have the given slope elsewhere"
+)
 ASSUMES_OF: Final[dict[ConditionMethod, tuple[str, ...]]] = {
     "sft": ("replayed data are old behaviour alone",),
     "rl": (FLAT,),

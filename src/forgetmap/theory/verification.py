@@ -20,26 +20,27 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 LIMITS = (
     (
         "Formulas are derived here from first principles. Of arXiv 2603.12163 only the abstract "
-        "was known: where a result fits its wording that is said, and no theorem of it is quoted."
+        "was available: results that agree with it are marked, and no theorem of it is quoted."
     ),
     (
-        "That forward KL drives the old weight to 0 holds for an old component that is fixed or "
-        "well separated; one that is trained and overlaps merges with the new one instead (F4)."
+        "Forward KL drives the old weight to 0 only if the old component is fixed or well "
+        "separated; if it is trained and overlaps with the new one, the two merge instead (F4)."
     ),
     (
-        "That reverse KL converges is local: it can stay in a collapsed state for exponentially "
-        "long (L1), and it needs the old mode in its target (L2). Exchanged labels look like a "
-        "huge drift; drift is therefore measured after matching components to modes."
+        "Reverse KL converges only from nearby starts, otherwise it can stay in a collapsed state "
+        "for exponentially long (L1); its target must contain the old mode (L2). Drift is measured "
+        "after matching components to modes, because swapped components would look like drift."
     ),
     (
         "One context, two Gaussian modes of one covariance, no prompts and no shared network. Most "
-        "forgetting of real models is interference between prompts, which is not in here: use the "
-        "estimators on real models, and take the dynamics as checks of mechanisms."
+        "forgetting of real models is interference between prompts, which this model does not "
+        "include: measure real models with the estimators, and use the dynamics to understand "
+        "mechanisms."
     ),
     (
-        "Not examined: adaptive optimisers, claims and conditions of more than two modes (which "
-        "simulations follow from batches), trained covariances, targets that "
-        "cannot be fitted (but for P2), factorisation into tokens."
+        "Not examined: adaptive optimisers, claims and conditions for more than two modes (only "
+        "simulations on batches support them), trained covariances, targets that cannot be fitted "
+        "(except in P2), factorisation into tokens."
     ),
 )
 """Limitations of the theory; printed with all of its results."""
