@@ -470,6 +470,21 @@ def test_one_folder_with_two_models_names_the_command_that_compares_them(tmp_pat
     type_next(f"`forgetmap {error.split(': forgetmap ')[1].strip().removesuffix('.')}`")
 
 
+def test_an_empty_path_is_not_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = write_scores(tmp_path / "a.csv", [1])
+    assert "the path of a run is empty" in refused("compare", "", run)
+
+
+def test_a_single_source_has_one_run(tmp_path: Path) -> None:
+    run = write_scores(tmp_path / "a.csv", [1])
+    error = refused("records", "show", run, "--run", "a", "--run", "b c")
+    assert "--run is given 2 times" in error
+    assert "choose one run: --run 'b c'." in error
+
+
 def test_one_run_is_no_comparison(tmp_path: Path) -> None:
     error = refused("compare", write_scores(tmp_path / "a.csv", [1]))
     assert "there is nothing to compare" in error

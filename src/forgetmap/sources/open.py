@@ -15,6 +15,7 @@ from forgetmap.errors import (
     MissingInputError,
     UnknownFormatError,
     UnreadableError,
+    UsageError,
 )
 from forgetmap.records import (
     MANIFEST,
@@ -91,6 +92,10 @@ def open_run(
             column_map=column_map,
             task=task,
             score_range=reading.score_range,
+        )
+    if not os.fspath(source):  # as a path, this would be the current folder
+        raise UsageError(
+            "the path of a run is empty", hint="check the variable or argument that should name it."
         )
     if is_remote(source):
         return _open_remote(str(source), name, column_map or {}, task, reading or Reading())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forgetmap.cli.options import Command, with_options
+from forgetmap.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -160,9 +162,17 @@ def single_reading(options: Mapping[str, Any], status: Status, **more: Any) -> R
         options: values of the options.
         status: status line with the progress.
         more: further fields.
+
+    Raises:
+        UsageError: several runs are chosen.
     """
     from forgetmap.sources import Reading
 
+    if len(options["run"]) > 1:
+        raise UsageError(
+            f"--run is given {len(options['run'])} times, but there is a single source",
+            hint=f"choose one run: --run {shlex.quote(options['run'][-1])}.",
+        )
     names = ("strict", "cached", "processes", "score_range", "mapping", "scores")
     return Reading(
         run=options["run"][0] if options["run"] else None,
