@@ -489,3 +489,6 @@ def test_one_run_is_no_comparison(tmp_path: Path) -> None:
     error = refused("compare", write_scores(tmp_path / "a.csv", [1]))
     assert "there is nothing to compare" in error
     assert f"forgetmap compare {tmp_path / 'a.csv'} AFTER" in error
+    error = refused("compare", "https://me:password@host/a.csv?sig=password")
+    assert "forgetmap compare https://host/a.csv AFTER" in error
+    assert "password" not in error

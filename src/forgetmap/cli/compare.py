@@ -119,7 +119,7 @@ def command(before: str, after: tuple[str, ...], **options: Any) -> None:
 
 def _single_source_error(source: str) -> UsageError:
     """Name the models of a folder of logs: both may be in it."""
-    from forgetmap.sources import recognise
+    from forgetmap.sources import is_remote, recognise, without_secrets
 
     path = Path(source)
     try:
@@ -128,6 +128,7 @@ def _single_source_error(source: str) -> UsageError:
         logs = []
     models = sorted({log.info.model.name for log in logs if log.info.model.name})
     if len(models) < 2:
+        source = without_secrets(source) if is_remote(source) else source
         return UsageError(
             f"there is nothing to compare {source} with",
             hint=f"give the runs before and after: forgetmap compare {shlex.quote(source)} AFTER.",
