@@ -358,6 +358,13 @@ def test_words_are_not_told_of_a_range(tmp_path: Path) -> None:
     assert "2 results" in call("records", "show", path, "--task", "t").out
 
 
+def test_an_object_as_score_is_told_of_a_path(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", [{"item": n, "score": {"my acc": n}} for n in range(2)])
+    text = refused("records", "show", path, "--task", "t")
+    assert "such as --columns 'score=COLUMN.my acc'." in text
+    assert call("records", "show", path, "--task", "t", "--columns", "score=score.my acc").code == 0
+
+
 def write_scores(path: Path, scores: list[int]) -> Path:
     rows = [f"{number},{score}\n" for number, score in enumerate(scores)]
     path.write_text("".join(["q,ok\n", *rows]), encoding="utf-8")

@@ -7,6 +7,7 @@ The sums show in one pass *whether* anything is wrong; only then are rows read o
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -167,8 +168,7 @@ def row_fault(row: Mapping[str, Any], info: RunInfo) -> Fault | None:
     score, fault = _number(row.get("score"))
     metric = info.metrics.get(str(row.get("metric")), MetricInfo())
     if fault or (score is not None and not _within(score, metric)):
-        hint = WORD_HINT if fault and isinstance(row["score"], str) else SCORE_HINT
-        return "score", f"score is {_short_repr(row['score'])}", hint
+        return "score", f"score is {_short_repr(row['score'])}", _score_hint(row["score"])
     return (
         _key_fault(row)
         or _k_fault(row)
@@ -176,6 +176,14 @@ def row_fault(row: Mapping[str, Any], info: RunInfo) -> Fault | None:
         or _options_fault(row)
         or _number_fault(row)
     )
+
+
+def _score_hint(score: object) -> str:
+    if isinstance(score, Mapping) and score:
+        path = shlex.quote(f"score=COLUMN.{next(iter(score))}")
+        return f"a score must be a number; choose one of the object, such as --columns {path}."
+    is_word = isinstance(score, str) and _number(score)[1]
+    return WORD_HINT if is_word else SCORE_HINT
 
 
 def _raw(run: Run) -> Iterable[tuple[int, Mapping[str, Any]]]:
