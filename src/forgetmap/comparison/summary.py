@@ -356,7 +356,7 @@ def _noise(total: GroupResult) -> str:
         return words
     least = f"at least {share(both.low)} and " if both.low > 0 else ""
     return (
-        f"{words} For noise of any size that flips as many either way: {least}at most "
+        f"{words} For noise that flips equally many answers either way: {least}at most "
         f"{share(both.high)} lost."
     )
 

@@ -53,7 +53,7 @@ PROMPT = (
     "base models answer without reasoning and tuned models with it."
 )
 FAILED_FORM = (
-    "unreadable answers count as forgotten; the authors name OpenCodeReasoning and "
+    "unreadable answers count as forgotten; the authors report this for OpenCodeReasoning and "
     "Qwen2.5-Math-Instruct."
 )
 MISLABELLED = (
@@ -136,7 +136,7 @@ def _pretraining(table: StudyTable, level: float) -> StudyFinding:
             ("forgetting", TOTAL, LOW, MODERATE),
             ("backward_transfer", TOTAL, 0.0, MODERATE),
         ],
-        confounds=["four of five are one recipe (Coder) of one family.", NO_ITEMS],
+        confounds=["four of the five pairs are one recipe (Coder) of one family.", NO_ITEMS],
     )  # fmt: skip
 
 

@@ -73,7 +73,7 @@ def methods(*, as_json: bool) -> None:
     for method in found:
         slow = "; slow, skipped unless named" if method.is_slow else ""
         tried = _strengths(method.strength_of, method.strengths)
-        console.print(Text(method.name, style="bold"), Text(method.title), soft_wrap=True)
+        console.print(Text(f"{method.name}:", style="bold"), Text(method.title), soft_wrap=True)
         facts = f"    needs {_NEEDS[method.needs]}{tried}{slow}"
         console.print(Text(facts, style="dim"), soft_wrap=True)
 
