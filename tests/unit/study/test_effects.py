@@ -128,4 +128,5 @@ def test_a_mean_below_0_keeps_its_interval() -> None:
         contrast = Contrast(value, 0.05, low, high, 5.0, 4)
         estimate = as_share(contrast)
         assert (estimate.low, estimate.high) == limits
-        assert interval(contrast).endswith(f"({100 * limits[0]:.1f} to {100 * limits[1]:.1f})")
+        shown = f"({100 * limits[0]:.1f} to {100 * limits[1]:.1f})".replace("-", "\N{MINUS SIGN}")
+        assert interval(contrast).endswith(shown)
