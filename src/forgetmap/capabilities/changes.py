@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
+import narwhals as nw
 import pyarrow as pa
 
 from forgetmap.capabilities.api import DriftWithRuns
@@ -18,7 +19,15 @@ from forgetmap.capabilities.result import MetricCell
 from forgetmap.capabilities.taxonomy import Metric
 from forgetmap.capabilities.values import TaskPairs, TaxonomyRun, pair_items, relation_of, sql
 from forgetmap.pairing import Measure
-from forgetmap.records import Run, connection, fill_scores, fill_texts, literal, reading
+from forgetmap.records import (
+    Run,
+    connection,
+    fill_scores,
+    fill_texts,
+    literal,
+    reading,
+    sort_items,
+)
 from forgetmap.stats import fair_cap
 
 EXAMPLES = 20
@@ -26,7 +35,6 @@ EXAMPLES = 20
 _SIDE = ("task", "item", "repeat", "score", "outcome", "answer", "choice", "category", "k", "gold")
 _AGREEMENT = "agreement"
 _ANSWER_TEXTS = ("prompt", "response", "error")
-_ORDER = [(name, "ascending") for name in ("task", "item", "repeat", "metric")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +88,8 @@ def _of_model(
     changes = changes.drop_columns(["total", "others", "nr", "most", "far"])
     if texts:
         changes = _with_texts(changes, before, after)
-    return ChangedItems(total, changes.drop_columns(["own_before", "own_after"]).sort_by(_ORDER))
+    rows = nw.from_native(changes.drop_columns(["own_before", "own_after"])).lazy()
+    return ChangedItems(total, sort_items(rows, "repeat", "metric").collect().to_arrow())
 
 
 def _item_limits(drifted: DriftWithRuns, index: int, limit: int) -> list[tuple[Metric, int]]:

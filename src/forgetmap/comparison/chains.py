@@ -21,7 +21,7 @@ from forgetmap.comparison.result import ComparisonResult, PathKind, PathResult, 
 from forgetmap.comparison.side_counts import count_side
 from forgetmap.errors import LineageError
 from forgetmap.pairing import RIGHT, SIDES, WRONG, Pairs, Side, both_sides, scored_pair, side_value
-from forgetmap.records import CONTENT_HASHES, Frame, Run, reading
+from forgetmap.records import CONTENT_HASHES, Frame, Run, reading, sort_items
 from forgetmap.results import Presentable
 
 ITEM_COLUMNS = ("task", "item", "repeat", "path", "first_loss", "kind")
@@ -59,7 +59,7 @@ class Chain(Presentable):
 
     def histories(self) -> Any:
         """Return one row per item: path, first stage at which it was forgotten, and final state."""
-        return to_library(self.items.sort("task", "item", "repeat"), self.comparisons[0].before)
+        return to_library(sort_items(self.items, "repeat"), self.comparisons[0].before)
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return all numbers and texts as JSON; the schema is in docs/schemas."""

@@ -16,7 +16,7 @@ from forgetmap.comparison.comparison import Comparison
 from forgetmap.comparison.flips import select_unpaired
 from forgetmap.comparison.frames import flat_table
 from forgetmap.comparison.result import GroupResult
-from forgetmap.records import complete_folder, quote_formulas
+from forgetmap.records import complete_folder, quote_formulas, sort_items
 
 
 def write_result(
@@ -58,7 +58,7 @@ def _write_chain(chain: Chain, folder: Path) -> None:
     paths = [path.model_dump() for path in chain.paths]
     schema = pa.schema([("path", pa.string()), ("n", pa.int64()), ("kind", pa.string())])
     _write_table(pa.Table.from_pylist(paths, schema), folder, "paths")
-    histories = chain.items.sort("task", "item", "repeat").collect().to_arrow()
+    histories = sort_items(chain.items, "repeat").collect().to_arrow()
     pq.write_table(histories, folder / "histories.parquet")
 
 

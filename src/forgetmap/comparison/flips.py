@@ -18,7 +18,7 @@ from forgetmap.pairing import (
     scored_pair,
     side_value,
 )
-from forgetmap.records import KEY, Frame, Run
+from forgetmap.records import KEY, Frame, Run, sort_items
 
 KINDS: dict[str, tuple[int, int]] = {
     "forgotten": (RIGHT, WRONG),
@@ -52,9 +52,10 @@ def select_flips(pairs: Pairs, kind: str) -> Frame:
         if f"{name}_{side}" in pairs.columns
     ]
     rows = pairs.frame.filter(is_transition(*KINDS[kind]))
-    return rows.select(
+    flips = rows.select(
         "task", nw.col("item_before").alias("item"), "item_after", "repeat", *shared, *both
-    ).sort("task", "item", "repeat", "item_after")
+    )
+    return sort_items(flips, "repeat", "item_after")
 
 
 def with_texts(flips: Frame, before: Run, after: Run) -> Frame:
@@ -71,7 +72,7 @@ def with_texts(flips: Frame, before: Run, after: Run) -> Frame:
     present = flips.collect_schema().names()
     first = [*columns, *(name for name in QUESTION_COLUMNS if name in present)]
     rest = (name for name in present if name not in first)
-    return flips.select(*first, *rest).sort(*KEY, "item_after")
+    return sort_items(flips.select(*first, *rest), "repeat", "item_after")
 
 
 def select_unpaired(pairs: Pairs) -> Frame:
@@ -88,7 +89,7 @@ def select_unpaired(pairs: Pairs) -> Frame:
         parts["same id, other content"] = clashes
     parts["unscored"] = unscored
     rows = [rows.select(*key, why=nw.lit(why)) for why, rows in parts.items()]
-    return nw.concat(rows).sort(*key, "why")
+    return sort_items(nw.concat(rows), "repeat", "why")
 
 
 def _select_keys(pairs: Pairs, side: str, which: nw.Expr) -> Frame:

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from forgetmap.comparison import CELL_NAMES, KINDS, Comparison, ComparisonResult
 from forgetmap.errors import UsageError
 from forgetmap.export.card import card_section
-from forgetmap.records import complete_folder, reading
+from forgetmap.records import complete_folder, reading, sort_items
 from forgetmap.text import counted, escape_markdown
 
 TRANSITIONS, UNPAIRED = "data/transitions.parquet", "data/unpaired.parquet"
@@ -126,7 +126,7 @@ def _transitions(comparison: Comparison, *, texts: bool) -> pa.Table:
     names = [column for column in table.column_names if column not in left_out]
     first = ["task", "item", "item_after", "repeat", "transition"]
     table = table.select([*first, *(column for column in names if column not in first)])
-    return table.sort_by([(column, "ascending") for column in ("task", "item", "repeat")])
+    return sort_items(nw.from_native(table).lazy(), "repeat").collect().to_arrow()
 
 
 def _unpaired(comparison: Comparison) -> pa.Table:

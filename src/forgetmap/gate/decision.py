@@ -46,7 +46,7 @@ from forgetmap.gate.waivers import (
     read_waivers,
     waiver_notices,
 )
-from forgetmap.records import reading
+from forgetmap.records import reading, sort_items
 from forgetmap.results import Notice
 from forgetmap.sources import Progress
 from forgetmap.text import counted
@@ -219,7 +219,7 @@ def _first_forgotten(comparison: Comparison) -> list[ForgottenItem]:
     """Return the first forgotten items of a failed gate; a report has all of them."""
     with reading(comparison.before, comparison.after):
         flips = comparison.flip_frame("forgotten").select("task", "item").unique()
-        rows = flips.sort("task", "item").head(MOST_ITEMS).collect()
+        rows = sort_items(flips).head(MOST_ITEMS).collect()
     return [ForgottenItem(task=task, item=item) for task, item in rows.rows()]
 
 

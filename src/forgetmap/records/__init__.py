@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         parse_options,
         text_hash,
     )
+    from forgetmap.records.item_order import item_order_sql, sort_items
     from forgetmap.records.manifest import (
         HarnessInfo,
         MetricInfo,
@@ -172,6 +173,7 @@ __all__ = [
     "is_run_folder",
     "is_spark",
     "is_undamaged",
+    "item_order_sql",
     "json_schema",
     "kept_frames",
     "listed",
@@ -201,6 +203,7 @@ __all__ = [
     "scan",
     "scores_schema",
     "signed_hashes",
+    "sort_items",
     "spark_error",
     "spark_errors",
     "spark_failures",

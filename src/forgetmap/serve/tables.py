@@ -14,7 +14,7 @@ import narwhals as nw
 
 from forgetmap.comparison import KINDS, REASONS, SHARED_COLUMNS, SIDE_COLUMNS
 from forgetmap.pairing import SIDES, Pairs
-from forgetmap.records import Frame, fill_texts, literal
+from forgetmap.records import Frame, fill_texts, item_order_sql, literal
 
 MAX_CHARACTERS = 500
 """Maximum length of a question or an answer in a list; the item itself has all of it."""
@@ -92,7 +92,8 @@ def listed_sql(pairs: str, columns: Sequence[str]) -> str:
         "SELECT * EXCLUDE (asked_before, asked_after, length_before), "
         "coalesce(asked_before = asked_after, false) AS asked_alike, "
         f"lower(concat_ws(chr(10), {', '.join(texts)})) AS searched "
-        f"FROM (SELECT * FROM {pairs} ORDER BY transition, task, item, repeat)"
+        f"FROM (SELECT * FROM {pairs} ORDER BY transition, task, {item_order_sql('item')}, "
+        "repeat)"
     )
 
 

@@ -24,7 +24,7 @@ from forgetmap.comparison import (
     summarize,
 )
 from forgetmap.errors import UnknownFormatError, UnreadableError
-from forgetmap.records import Frame, Run, connection, readable, scan
+from forgetmap.records import Frame, Run, connection, readable, scan, sort_items
 from forgetmap.report.choices import MAX_ITEMS
 from forgetmap.report.payloads.items import columns_of, count_flips, items_of, shares
 from forgetmap.report.payloads.packing import packed_size
@@ -144,7 +144,7 @@ def _results(result: Comparison | FanOut | Chain) -> list[ComparisonResult]:
 def histories_of(items: Frame, stages: Sequence[str]) -> Histories:
     """Return the history of every item of a chain; if too many, of the first that changed."""
     columns = ["task", "item", "path", "kind"]
-    followed = items.select(*columns, "repeat").sort("task", "item", "repeat").collect()
+    followed = sort_items(items.select(*columns, "repeat"), "repeat").collect()
     rows = sorted(followed.select(*columns).rows(), key=lambda row: row[3] in ("kept", "never"))
     lists = {
         name: [row[index] for row in rows[:MAX_HISTORIES]] for index, name in enumerate(columns)
