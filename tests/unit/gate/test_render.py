@@ -9,8 +9,8 @@ from forgetmap.text import blocks_to_text
 from releases import BAD, CLOSE, GOOD, one_task, release
 
 
-def text(result: GateResult, **options: bool) -> str:
-    return blocks_to_text(tell_gate(result, **options), 80)
+def text(result: GateResult, *, explain: bool = False) -> str:
+    return blocks_to_text(tell_gate(result, explain=explain), 80)
 
 
 def test_the_status_comes_first_and_the_sentence_next() -> None:
