@@ -124,7 +124,7 @@ def test_show_lists_both_answers_and_stops_at_the_limit(demo: Path) -> None:
 
 def test_nothing_to_show(pair: tuple[Path, Path]) -> None:
     out = call("compare", pair[0], copy_of(pair[0]), "--show", "forgotten", columns=200).out
-    assert out.splitlines()[-1].endswith(": 0 of 0")
+    assert out.splitlines()[-1].endswith(": no items")
 
 
 def test_fan_out_shows_all_models_side_by_side_and_then_each(
