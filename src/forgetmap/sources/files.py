@@ -37,7 +37,7 @@ from forgetmap.sources.sniff import (
 )
 
 HEAD_BYTES = 1 << 17
-BLOCK_BYTES = 1 << 19
+BLOCK_BYTES = 1 << 17
 """Bytes of lines read at a time; small enough for the cache of a core."""
 MAX_FILES = 20_000
 MAX_DEPTH = 12

@@ -18,7 +18,7 @@ from forgetmap.sources.decode import UNDECODABLE
 from forgetmap.sources.fields import MAX_COUNT
 from forgetmap.sources.files import MAX_BLANK_LINES, LineBlock, LogFile
 
-ROWS_AT_A_TIME = 512
+ROWS_AT_A_TIME = 256
 """Rows per block: enough to amortise calls on columns, few enough for the cache of a core."""
 Decode = Callable[[bytes], Any]
 _OF_OPTIONS = ("options", "gold_index", "choice")

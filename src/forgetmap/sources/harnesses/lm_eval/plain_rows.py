@@ -130,34 +130,33 @@ class PlainRows:
 
     def _lines(self, block: LineBlock, number: int) -> list[_Line]:
         """Return all lines of a block, with the decoded fields of those that may be plain."""
-        data, lines, offset = block.data, [], block.offset
-        decode_row, by_length, texts = self._layout.decode, self._layout.by_length, self._texts
+        data, offset = block.data, block.offset
+        by_length, texts = self._layout.by_length, self._texts
         find, rfind = data.find, data.rfind
         kept = RESPONSES if texts else FILTERED
+        lines: list[_Line] = []
+        candidates: list[_Line] = []
+        fields: list[bytes] = []
         for start, end in block.lines():
             number += 1
             line = _Line(number, (offset or 0) + start, end - start)
             lines.append(line)
             requests_start, requests_end = find(ARGUMENTS, start, end), rfind(RESPONSES, start, end)
             after = find(kept, requests_end, end) if start < requests_start < requests_end else -1
-            if after < 0:
+            prompt = _prompt(data, requests_start, requests_end) if texts and after >= 0 else None
+            if after < 0 or (texts and prompt is None):
                 line.raw = data[start:end]
                 continue
-            fields = data[start:requests_start] + data[after + 1 : end]
-            try:
-                if not fields.isascii():
-                    fields.decode()
-                if texts:
-                    line.prompt = _prompt(data, requests_start, requests_end)
-                line.row = decode_row(fields)
-            except UNDECODABLE:
-                line.raw = data[start:end]
-                continue
+            line.prompt = prompt
+            candidates.append(line)
+            fields.append(data[start:requests_start] + data[after + 1 : end])
             if offset is None:
                 line.raw = data[start:end]
             if by_length:
                 label = ENDS_IN_LABEL.search(data, requests_end + 1 - LABEL_BYTES, requests_end + 1)
                 line.is_label = label is not None
+        for line, row in zip(candidates, self._layout.decode_rows(fields), strict=True):
+            line.row = row
         return lines
 
     def _plain(self, lines: list[_Line]) -> Iterator[Sample | SampleColumns]:
@@ -226,16 +225,35 @@ class Layout(msgspec.Struct):
     Attributes:
         metrics: names of the metrics, in order.
         weighs: whether rows have log-likelihoods of options instead of a generated answer.
-        decode: decodes the JSON of a row into a struct.
+        decoder: decodes the JSON of rows into structs.
         value_fields: names of the fields of this struct that hold the metrics.
         by_length: metrics that divide by the lengths of options.
     """
 
     metrics: list[str]
     weighs: bool
-    decode: Any
+    decoder: Any
     value_fields: list[str]
     by_length: frozenset[str]
+
+    def decode_rows(self, fields: Sequence[bytes]) -> Sequence[Any]:
+        """Decode the fields of several rows at once; None for each one that is not plain."""
+        together = b"".join(fields)
+        try:
+            if not together.isascii():
+                together.decode()
+            rows: list[Any] = self.decoder.decode_lines(together)
+        except UNDECODABLE:
+            rows = []
+        return rows if len(rows) == len(fields) else [self._decode_row(each) for each in fields]
+
+    def _decode_row(self, fields: bytes) -> Any:
+        try:
+            if not fields.isascii():
+                fields.decode()
+            return self.decoder.decode(fields)
+        except UNDECODABLE:
+            return None
 
 
 def find_layout(file: LogFile, *, texts: bool) -> Layout | None:
@@ -268,9 +286,9 @@ def find_layout(file: LogFile, *, texts: bool) -> Layout | None:
         rename=dict(zip(value_fields, metrics, strict=True)),
         gc=False,
     )
-    decode_row = msgspec.json.Decoder(row).decode
     by_length = BY_LENGTH & set(metrics)
-    return Layout(metrics, answers != list[str], decode_row, value_fields, by_length)
+    weighs = answers != list[str]
+    return Layout(metrics, weighs, msgspec.json.Decoder(row), value_fields, by_length)
 
 
 def _has_row(line: _Line) -> bool:
@@ -347,11 +365,14 @@ def _stretches(flags: Flags) -> Iterator[slice]:
         yield slice(start, end)
 
 
-def _prompt(data: bytes, requests_start: int, requests_end: int) -> str:
-    """Return the prompt of the first request."""
+def _prompt(data: bytes, requests_start: int, requests_end: int) -> str | None:
+    """Return the prompt of the first request; None if it is not a text."""
     start, end = requests_start + len(ARGUMENTS), requests_end + 1
     after = data.find(CONTINUATION, start, end)
-    return _decode_text(data[start : after if after > 0 else end - 2])
+    try:
+        return _decode_text(data[start : after if after > 0 else end - 2])
+    except UNDECODABLE:
+        return None
 
 
 def _add_answers(columns: SampleColumns, rows: Sequence[Any], items: ItemColumns) -> None:
