@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
-from click.core import ParameterSource
 
 from forgetmap.cli.groups import CommandGroup
 from forgetmap.cli.options import (
@@ -25,6 +24,7 @@ from forgetmap.cli.options.logs import (
     reading_progress,
     table_options,
 )
+from forgetmap.cli.typed_options import typed_words
 from forgetmap.export import (
     CARD_ROWS,
     MIN_SIMILARITY,
@@ -325,9 +325,7 @@ def _typed(before: str, after: str) -> str:
     """Return the command of the comparison, with paths shortened to their names."""
     context = click.get_current_context()
     words = ["forgetmap", "compare", Path(before).name, Path(after).name]
-    for name in _SETTINGS:
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            words += [f"--{name.replace('_', '-')}", str(context.params[name])]
+    words += typed_words(_SETTINGS)
     if context.params.get("noise"):
         words += ["--noise", Path(context.params["noise"]).name]
     return shlex.join(words)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import click
-from click.core import ParameterSource
+
+from forgetmap.cli.typed_options import typed_options, typed_words
 
 _OF_OUTPUT = frozenset({"out", "overwrite", "as_json", "show", "limit"})
 """Options for the output, which is another one with each command."""
@@ -43,15 +44,11 @@ class NextCommand:
 
     def line(self, name: str) -> str | None:
         """Return the whole line that calls it by this name; None if it would not work."""
-        context = click.get_current_context()
-        typed = list(_typed_options(context))
         needed = _OF_SOURCES if len(self.sources) == 1 else _OF_SOURCES | _OF_COMPARISON
-        if not needed & {option.name for option in typed} <= self.option_names:
+        if not needed & {option.name for option in typed_options()} <= self.option_names:
             return None
         words = [*name.split(), *(_as_argument(source) for source in self.sources)]
-        for option in typed:
-            if option.name in self.option_names:
-                words += _option_words(option, context.params[option.name], len(self.sources))
+        words += typed_words(self.option_names, len(self.sources))
         words += self.more
         return shlex.join(["forgetmap", *words]) if all(map(is_typable, words)) else None
 
@@ -88,38 +85,9 @@ def _after_comparison(sources: Sequence[str]) -> dict[str, NextCommand]:
     return commands
 
 
-def _typed_options(context: click.Context) -> Iterator[click.Option]:
-    for param in context.command.params:
-        source = context.get_parameter_source(param.name or "")
-        if isinstance(param, click.Option) and source is ParameterSource.COMMANDLINE:
-            yield param
-
-
 def _as_argument(source: str) -> str:
     """Return a path so that it is not mistaken for an option."""
     return f"./{source}" if source.startswith("-") else source
-
-
-def _option_words(option: click.Option, value: object, sources: int) -> Iterator[str]:
-    if option.is_flag:
-        yield (option.opts if value else option.secondary_opts)[0]
-        return
-    values = list(value) if option.multiple and isinstance(value, Sequence) else [value]
-    # Of an option for each source, such as --run, a single source has the last one.
-    for each in values[-1:] if sources == 1 else values:
-        yield option.opts[0]
-        yield _text(each)
-
-
-def _text(value: object) -> str:
-    """Return the value of an option as it is typed."""
-    if isinstance(value, Mapping):
-        return ",".join(f"{field}={column}" for field, column in value.items())
-    if isinstance(value, tuple):
-        return ":".join(map(_text, value))
-    if isinstance(value, float):
-        return short if float(short := f"{value:g}") == value else repr(value)
-    return str(value)
 
 
 def is_typable(word: str) -> bool:
