@@ -180,6 +180,7 @@ def measure(run: Run, taxonomy: Taxonomy, how: Measuring | None = None) -> Run:
         format=run.format,
         problems=run.problems,
         problem_count=run.problem_count,
+        contradictions=run.contradictions,
     )
 
 

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     )
     from forgetmap.records.only_task import name_only_task
     from forgetmap.records.outcome import FAILED, MISSING, Outcome
-    from forgetmap.records.problem import Problem
+    from forgetmap.records.problem import Contradiction, Problem
     from forgetmap.records.repeats import as_repeats, count_repeats
     from forgetmap.records.run import Frame, Run
     from forgetmap.records.schema import (
@@ -134,6 +134,7 @@ __all__ = [
     "TEXTS",
     "TEXT_NAMES",
     "ColumnMap",
+    "Contradiction",
     "FileRow",
     "FileStatus",
     "Frame",

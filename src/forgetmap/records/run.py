@@ -9,7 +9,7 @@ from typing import Any, Literal
 import narwhals as nw
 
 from forgetmap.records.manifest import RunInfo
-from forgetmap.records.problem import Problem
+from forgetmap.records.problem import Contradiction, Problem
 
 Frame = nw.LazyFrame[Any]
 """A lazy table of any dataframe library."""
@@ -35,6 +35,7 @@ class Run:
         notices: cautions about how it was read.
         problems: rows that could not be used; at most a limited number is kept.
         problem_count: total number of problems.
+        contradictions: statements of the log that its records contradict.
     """
 
     info: RunInfo
@@ -50,6 +51,7 @@ class Run:
     notices: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     problem_count: int = 0
+    contradictions: tuple[Contradiction, ...] = ()
 
     @property
     def columns(self) -> frozenset[str]:

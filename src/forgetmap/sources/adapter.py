@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import msgspec
 
 from forgetmap.errors import FieldError
-from forgetmap.records import Outcome, Problem
+from forgetmap.records import Contradiction, Outcome, Problem
 from forgetmap.sources.files import LogFile
 
 if TYPE_CHECKING:  # workers that read ranges do not import pydantic
@@ -118,6 +118,7 @@ class Problems:
         count: number of problems.
         kept: the first problems.
         totals: totals that the logs state.
+        contradictions: other statements of the logs that the samples contradict.
         graded: tasks whose answers forgetmap graded because the log has no scores.
     """
 
@@ -126,6 +127,7 @@ class Problems:
         self.count = 0
         self.kept: list[Problem] = []
         self.totals: list[StatedTotal] = []
+        self.contradictions: list[Contradiction] = []
         self.graded: set[str] = set()
 
     def add(
@@ -149,6 +151,7 @@ class Problems:
         self.count += others.count
         self.kept = (self.kept + others.kept)[:MAX_PROBLEMS]
         self.totals += others.totals
+        self.contradictions += others.contradictions
         self.graded |= others.graded
 
 

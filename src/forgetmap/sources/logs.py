@@ -18,6 +18,7 @@ from forgetmap._disk import stamp_of
 from forgetmap.errors import EmptyInputError, UnknownFormatError, UsageError
 from forgetmap.records import (
     SCORES,
+    Contradiction,
     Problem,
     Run,
     complete_folder,
@@ -32,13 +33,13 @@ from forgetmap.sources.parts import PartOptions, read_parts, share_out, whole
 from forgetmap.sources.registry import adapters
 from forgetmap.sources.run_info import describe
 from forgetmap.sources.table_map import ScoreRange
-from forgetmap.sources.totals import graded_notices, total_notices
+from forgetmap.sources.totals import compare_totals, graded_notices, total_notices
 from forgetmap.sources.unknown import map_command
 
-FORMAT = 7
+FORMAT = 8
 """Increased when the same log is read in a different way, so that cached runs are not used."""
 READING = "reading.json"
-"""Notices and problems of a cached run."""
+"""Notices, problems and contradictions of a cached run."""
 MAX_NAMES = 6
 PROGRESS_SAMPLES = 2_000
 DATED = re.compile(r"\d{4}-?\d\d-?\d\d[T_]\d\d")
@@ -129,6 +130,7 @@ def open_logs(path: Path, logs: Sequence[Log], reading: Reading) -> Run:
         format=known["format"],
         problems=tuple(Problem(**problem) for problem in known["problems"]),
         problem_count=known["problem_count"],
+        contradictions=tuple(Contradiction(**one) for one in known["contradictions"]),
     )
 
 
@@ -165,13 +167,15 @@ def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> 
             _read(path, logs, writer, problems, reading)
         if not writer.samples:
             raise _empty_error(path, logs, problems)
-        notices = total_notices(partial / SCORES, problems.totals)
+        differences = compare_totals(partial / SCORES, problems.totals)
+        notices = total_notices(differences)
         notices += graded_notices(problems.graded if reading.scores is None else ())
         known = {
             "notices": notices,
             "format": ", ".join(sorted({log.format or log.adapter for log in logs})),
             "problem_count": problems.count,
             "problems": [asdict(problem) for problem in problems.kept],
+            "contradictions": [asdict(one) for one in (*differences, *problems.contradictions)],
         }
         (partial / READING).write_text(json.dumps(known), encoding="utf-8")
         describe_folder(partial, describe(logs, writer))

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from forgetmap.sources.adapter import StatedTotal
+from forgetmap.records import Contradiction
+from forgetmap.sources.adapter import OWN_SCORER, StatedTotal
 from forgetmap.sources.fields import replace_surrogates
 from forgetmap.text import counted, listed
 
@@ -30,15 +31,23 @@ _COLUMNS = ("task", "metric", "scorer", "category", "repeat", "score")
 
 @dataclass(frozen=True, slots=True)
 class _ScoreSums:
-    """Number of results, number of scored results, and the sum of their scores."""
+    """Results behind a total.
+
+    Attributes:
+        rows: number of results.
+        scored: of them, results with a score.
+        total: sum of the scores.
+        is_own: whether forgetmap graded some of them.
+    """
 
     rows: int
     scored: int
     total: float
+    is_own: bool
 
 
-def total_notices(scores: Path, stated: Sequence[StatedTotal]) -> list[str]:
-    """Return a notice for each total of the logs that differs from the records.
+def compare_totals(scores: Path, stated: Sequence[StatedTotal]) -> list[Contradiction]:
+    """Return the totals of the logs that differ from the records.
 
     Args:
         scores: the table of scores.
@@ -47,9 +56,14 @@ def total_notices(scores: Path, stated: Sequence[StatedTotal]) -> list[str]:
     if not stated:
         return []
     table = pq.read_table(scores, columns=list(_COLUMNS))
-    notices = [*filter(None, (_difference(table, total) for total in dict.fromkeys(stated)))]
-    more = len(notices) - MAX_NOTICES
-    return notices[:MAX_NOTICES] + ([f"{more:,} more totals differ."] if more > 0 else [])
+    return [*filter(None, (_difference(table, total) for total in dict.fromkeys(stated)))]
+
+
+def total_notices(differences: Sequence[Contradiction]) -> list[str]:
+    """Return a notice for each of the first totals that differ, and the number of the others."""
+    more = len(differences) - MAX_NOTICES
+    notices = [one.message for one in differences[:MAX_NOTICES]]
+    return notices + ([f"{more:,} more totals differ."] if more > 0 else [])
 
 
 def graded_notices(tasks: Collection[str]) -> list[str]:
@@ -61,7 +75,7 @@ def graded_notices(tasks: Collection[str]) -> list[str]:
     return [f"{named}: {what} (--scores log leaves them unscored)."]
 
 
-def _difference(table: pa.Table, total: StatedTotal) -> str | None:
+def _difference(table: pa.Table, total: StatedTotal) -> Contradiction | None:
     sums = _sums(table, total)
     if not sums.rows:
         return None
@@ -72,9 +86,21 @@ def _difference(table: pa.Table, total: StatedTotal) -> str | None:
     part += "" if total.repeat is None else f", repetition {total.repeat + 1}"
     missing = sums.rows - sums.scored
     without = f", {missing:,} of them without score" if missing else ""
-    return (
-        f"{total.task}{part}: the log states {total.field} {_number(total.value)}, but these "
-        f"records give {_number(ours)} ({counted(sums.rows, 'result')}{without})."
+    return Contradiction(
+        "total_contradicted",
+        total.task,
+        total.field,
+        stated=total.value,
+        found=ours,
+        message=(
+            f"{total.task}{part}: the log states {total.field} {_number(total.value)}, but these "
+            f"records give {_number(ours)} ({counted(sums.rows, 'result')}{without})."
+        ),
+        metric=total.metric,
+        scorer=total.scorer,
+        results=sums.rows,
+        unscored=missing,
+        is_own_grading=sums.is_own,
     )
 
 
@@ -86,8 +112,14 @@ def _sums(table: pa.Table, total: StatedTotal) -> _ScoreSums:
             chosen = pc.and_(chosen, pc.equal(table[name], replace_surrogates(value)))
     if total.repeat is not None:
         chosen = pc.and_(chosen, pc.equal(table["repeat"], total.repeat))
-    scores = table.filter(chosen)["score"]
-    return _ScoreSums(len(scores), len(scores) - scores.null_count, pc.sum(scores).as_py() or 0.0)
+    results = table.filter(chosen)
+    scores = results["score"]
+    return _ScoreSums(
+        rows=len(scores),
+        scored=len(scores) - scores.null_count,
+        total=pc.sum(scores).as_py() or 0.0,
+        is_own=bool(pc.any(pc.equal(results["scorer"], OWN_SCORER)).as_py()),
+    )
 
 
 def _agrees(total: StatedTotal, ours: float) -> bool:

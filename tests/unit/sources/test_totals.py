@@ -60,6 +60,11 @@ def test_a_benchmark_that_counts_otherwise_is_named_with_both_numbers(tmp_path: 
     differs, anew = run.notices
     assert "MATH500: the log states num_solved 1, but these records give 2" in differs
     assert "graded by forgetmap (--scores log leaves them unscored)" in anew
+    (fact,) = run.contradictions
+    assert (fact.kind, fact.task, fact.field) == ("total_contradicted", "MATH500", "num_solved")
+    assert (fact.stated, fact.found, fact.results, fact.unscored) == (1, 2, 3, 0)
+    assert fact.message == differs
+    assert fact.is_own_grading
     assert run.problems == ()
 
 
@@ -124,9 +129,23 @@ def test_many_differences_are_counted_after_the_first(tmp_path: Path) -> None:
         write_lm_eval(tmp_path, [lm_eval_row(0, 1.0)], task=f"sums{number}")
         stated[f"sums{number}"] = {"exact_match,none": 0.25}
     write_lm_eval_results(tmp_path, results=stated, configs={task: {} for task in stated})
-    notices = opened(tmp_path).notices
-    assert len(notices) == 6
-    assert notices[-1] == "3 more totals differ."
+    run = opened(tmp_path)
+    assert len(run.notices) == 6
+    assert run.notices[-1] == "3 more totals differ."
+    assert {fact.task for fact in run.contradictions} == stated.keys()
+    assert {(fact.stated, fact.found) for fact in run.contradictions} == {(0.25, 1.0)}
+    assert {(fact.metric, fact.scorer) for fact in run.contradictions} == {("exact_match", "none")}
+    assert not any(fact.is_own_grading for fact in run.contradictions)
+
+
+def test_contradictions_are_kept_in_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORGETMAP_CACHE", str(tmp_path / "cache"))
+    path = evalchemy(tmp_path / "x.json", num_solved=1)
+    first, again = (open_run(path, reading=Reading()) for _ in range(2))
+    assert len(first.contradictions) == 1
+    assert again.contradictions == first.contradictions
 
 
 def test_accuracy_of_inspect_is_checked(tmp_path: Path) -> None:
