@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,13 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from command_line import results, write
+from command_line import SCRIPT, results, write
 from node_tools import faults_of_action, lint_workflow
 
 ROOT = Path(__file__).parents[2]
 ACTION = ROOT / "action.yml"
 EXAMPLE = ROOT / "examples" / "github" / "forgetmap-gate.yml"
+PAGE = ROOT / "docs" / "gate-ci.md"
 MARKER = "<!-- forgetmap-gate -->"
 GITHUB = """#!{python}
 import json, os, sys
@@ -63,6 +65,10 @@ case $after in
 esac
 printf '<!-- forgetmap-gate -->\\n\\n## forgetmap gate: %s\\n' $status >"$markdown"
 exit $code
+"""
+PLANTED = """import os
+with open({ran!r}, "a") as ran:
+    ran.write(__name__ + " with the token " + os.environ.get("GH_TOKEN", "") + "\\n")
 """
 
 
@@ -146,6 +152,19 @@ def test_the_example_gives_the_action_what_it_takes() -> None:
     assert faults_of_use(workflow, action) == ["unknown befor", "missing before"]
 
 
+def write_workflow_of_page(path: Path) -> Path:
+    """Write the workflow of the docs for authors that are not trusted, with this action."""
+    (text,) = re.findall(r"```yaml\n(name: .*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    path.write_text(text.replace("OWNER/forgetmap@COMMIT", "./"), "utf-8")
+    return path
+
+
+def test_nothing_is_wrong_with_the_workflow_of_the_docs(tmp_path: Path) -> None:
+    path = write_workflow_of_page(tmp_path / "workflow.yml")
+    assert lint_workflow(path) == []
+    assert faults_of_use(load(path), load(ACTION)) == []
+
+
 def test_the_example_asks_for_no_more_rights_than_it_needs() -> None:
     assert load(EXAMPLE)["permissions"] == {"contents": "read", "pull-requests": "write"}
 
@@ -174,19 +193,29 @@ class Runner:
     folder: Path
     given: dict[str, str] = field(default_factory=dict)
     outputs: dict[str, str] = field(default_factory=dict)
+    job: dict[str, str] = field(default_factory=dict)
+    """Environment of the job."""
     log: str = ""
 
     def __post_init__(self) -> None:
         tools = self.folder / "tools"
         tools.mkdir()
+        (self.folder / "temporary").mkdir()
         fake = tools / "gh"
         fake.write_text(GITHUB.format(python=sys.executable, folder=str(self.folder)), "utf-8")
         fake.chmod(0o755)
-        program = tools / "forgetmap"
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m forgetmap "$@"\n', "utf-8")
-        program.chmod(0o755)
-        (tools / "python").symlink_to(sys.executable)
+        for name, real in (("forgetmap", SCRIPT), ("python", sys.executable)):
+            program = tools / name
+            program.write_text(f'#!/bin/sh\nexec "{real}" "$@"\n', "utf-8")
+            program.chmod(0o755)
         self.set_comments([])
+
+    def install(self, version: str) -> Path:
+        """Install a package as the action does; return the folder with what it contains."""
+        self.given, target = {"version": version}, self.folder / "installed"
+        self.job |= {"PIP_TARGET": str(target), "PIP_NO_INDEX": "1"}
+        assert self._step("Install forgetmap") == 0, self.log
+        return target
 
     def run(self, after: str, **given: str) -> int:
         """The exit code of the job."""
@@ -205,9 +234,11 @@ class Runner:
         path = f"{self.folder / 'tools'}{os.pathsep}{os.environ['PATH']}"
         environment = {
             **os.environ,
+            **self.job,
             **{key: self._value(value) for key, value in step["env"].items()},
             "PATH": path,
-            "RUNNER_TEMP": str(self.folder),
+            "RUNNER_TEMP": str(self.folder / "temporary"),
+            "GITHUB_WORKSPACE": str(self.folder),
             "GITHUB_OUTPUT": str(written),
             "GITHUB_STEP_SUMMARY": str(self.folder / "summary"),
         }
@@ -224,7 +255,9 @@ class Runner:
         """Of an expression, what the workflow gave, a step put out, or GitHub knows."""
         known = {"github.repository": "a/b", "github.event.pull_request.number": "7"}
         match = re.fullmatch(r"\$\{\{ (.*) \}\}", expression)
-        assert match is not None, expression
+        if match is None:
+            assert "${{" not in expression
+            return expression
         kind, _, name = match[1].rpartition(".")
         if kind == "inputs":
             default: str = load(ACTION)["inputs"][name].get("default", "")
@@ -343,6 +376,68 @@ def test_options_and_files_arrive_as_they_are(runner: Runner) -> None:
 def test_names_are_neither_commands_nor_options(runner: Runner, name: str) -> None:
     assert runner.run(name) == 2
     assert not (runner.folder / "pwned").exists()
+
+
+def test_the_workflow_of_the_docs_takes_no_policy_of_the_author(runner: Runner) -> None:
+    path = write_workflow_of_page(runner.folder / "workflow.yml")
+    base, candidate, gate = [step["with"] for step in load(path)["jobs"]["gate"]["steps"]]
+    assert base["ref"] == "${{ github.base_ref }}"
+    for checkout, margin in ((base["path"], 0.02), (candidate["path"], 0.5)):
+        folder = runner.folder / checkout
+        folder.mkdir()
+        (folder / "forgetmap-policy.toml").write_text(f"[[rule]]\nmargin = {margin}\n", "utf-8")
+        (folder / "forgetmap-waivers.toml").touch()
+    for run, scores in (("before", [1.0] * 1000), ("after", [1.0] * 800 + [0.0] * 200)):
+        folder = runner.folder / gate[run]
+        folder.mkdir(parents=True)
+        write(folder / "results.jsonl", results(scores))
+    assert runner.run(**gate) == 1, runner.log
+    assert runner.run(**gate | {"policy": f"{candidate['path']}/forgetmap-policy.toml"}) == 0
+
+
+def plant(checkout: Path) -> Path:
+    """Write modules that Python would find first in the checkout; return what they write to."""
+    ran = checkout / "ran"
+    for name in ("forgetmap", "json", "pip", "sitecustomize"):
+        (checkout / f"{name}.py").write_text(PLANTED.format(ran=str(ran)), "utf-8")
+    return ran
+
+
+def write_wheel(folder: Path) -> Path:
+    """Write a package with one module."""
+    folder.mkdir()
+    path = folder / "probe-1-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr("probe.py", "")
+        wheel.writestr(
+            "probe-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: probe\nVersion: 1\n"
+        )
+        wheel.writestr("probe-1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        wheel.writestr("probe-1.dist-info/RECORD", "")
+    return path
+
+
+@pytest.mark.parametrize("searched", [False, True], ids=["usual", "PYTHONPATH"])
+def test_modules_of_the_checkout_are_not_run(runner: Runner, *, searched: bool) -> None:
+    wheel, ran = write_wheel(runner.folder / "dist"), plant(runner.folder)
+    if searched:
+        runner.job["PYTHONPATH"] = str(runner.folder)
+    found = runner.install(str(wheel))
+    codes = [runner.run(after, token="secret") for after in ("same.jsonl", "worse.jsonl")]
+    assert not ran.exists(), ran.read_text("utf-8")
+    assert (found / "probe.py").exists()
+    assert codes == [0, 1], runner.log
+    (comment,) = runner.comments
+    assert "forgetmap gate: FAIL" in comment
+    assert (runner.folder / "summary").read_text("utf-8").endswith(comment)
+
+
+@pytest.mark.parametrize(
+    "version", ["dist/probe-1-py3-none-any.whl", "./dist/probe-1-py3-none-any.whl"]
+)
+def test_a_path_of_the_checkout_can_be_installed(quick: Runner, version: str) -> None:
+    write_wheel(quick.folder / "dist")
+    assert (quick.install(version) / "probe.py").exists()
 
 
 def test_a_program_that_is_missing_blocks(quick: Runner) -> None:
