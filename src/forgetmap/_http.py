@@ -23,8 +23,14 @@ MAX_REPLY_BYTES = 64 << 20
 """Maximum size of a decompressed reply; log-probabilities of a very long text take about 10 MB."""
 MAX_REPLY_VALUES = 4_000_000
 """Maximum number of values in a reply: an empty list takes two bytes as text, and 60 in memory."""
-ACCEPTED = {"Accept-Encoding": "gzip"}
-"""Header of every request: accepted compressions of the reply."""
+REQUEST_HEADERS = {"Accept-Encoding": "gzip", "Connection": "close"}
+"""Headers of every request: the accepted compression, and that its connection serves no other one.
+
+HTTP/1.1 matches replies to requests by their order alone. If a server or proxy sends a reply twice,
+or one after it reported an error, the next request on that connection gets it. Only a connection of
+its own proves that a reply answers a request: the stray reply may arrive after the next request was
+sent, when nothing tells the two apart.
+"""
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 _MIN_SECRET_LENGTH = 8
 

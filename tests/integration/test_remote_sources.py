@@ -19,6 +19,7 @@ from s3fs import S3FileSystem
 
 import forgetmap as fm
 from command_line import SCRIPT, call, four_items, results, write
+from fault_proxy import fault_proxy
 from forgetmap.errors import (
     ForbiddenError,
     ForgetmapError,
@@ -98,6 +99,21 @@ def test_a_second_call_downloads_nothing(web: tuple[str, list[str]]) -> None:
     assert (first.downloaded, got) == (1, ["/base.jsonl"])
     second = fetch(f"{address}/base.jsonl")
     assert (second.path, second.downloaded, got) == (first.path, 0, ["/base.jsonl"])
+
+
+def test_a_file_that_is_sent_twice_does_not_become_another_file(
+    web: tuple[str, list[str]], site: Path
+) -> None:
+    names = [f"{number}.jsonl" for number in range(10, 40)]
+    (site / "many").mkdir()
+    for name in names:
+        (site / "many" / name).write_text(name, "utf-8")
+    with fault_proxy(web[0], share=0.3, faults=("twice",), delay=0.0, again=0.001) as proxy:
+        found = fetch(f"{proxy.url}/many/").path
+    assert proxy.did["twice"]
+    assert {path.name: path.read_text("utf-8") for path in found.iterdir()} == {
+        name: name for name in names
+    }
 
 
 def test_what_changed_is_fetched_again_even_at_the_same_size(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
 import time
 from collections.abc import Iterator
@@ -11,15 +13,23 @@ from typing import Any
 import pytest
 
 import forgetmap as fm
+from enumerable_models import lettered_model
 from fault_proxy import FAULTS, fault_proxy
 from forgetmap.errors import NetworkError
 from forgetmap.evaluation.backends.servers.connection import Traffic
+from forgetmap.overlap.models.server import ServerModel
+from forgetmap.scoring.llm_judge.judge import open_judge
+from forgetmap.scoring.scorer import JudgeQuestion
+from judge_server import Answer, judge_server
 from killed_runner import SETTINGS, ask, run_and_kill, words_suite
 from llama_server import NAME, llama_server
+from logprob_server import Dialect, serving
 from tiny_gguf import ascii_tokenizer, served_model, write_gguf
 
 ITEMS = 60
 QUICK = Traffic(pause=0.02, concurrency=8)
+AGAIN = (0.0, 0.001, 0.01)
+"""Seconds until a reply is sent a second time: with the first one, and during the next request."""
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +87,45 @@ def test_faults_leave_no_trace_in_the_records(
         assert service.retries
         assert service.requests == ITEMS + service.retries
     assert proxy.most_at_once <= QUICK.concurrency
+
+
+@pytest.mark.parametrize("again", AGAIN)
+def test_a_second_reply_is_no_answer_to_another_item(
+    llama: str, undisturbed: Path, tmp_path: Path, again: float
+) -> None:
+    with fault_proxy(llama, share=1.0, faults=("twice",), delay=0.0, again=again) as proxy:
+        fm.evaluate(
+            f"{proxy.url}#{NAME}", words_suite(ITEMS), tmp_path / "run",
+            settings=SETTINGS, traffic=QUICK, salt="",
+        )  # fmt: skip
+    assert records(tmp_path / "run") == records(undisturbed)
+    service = fm.open_run(tmp_path / "run").info.service
+    assert service is not None
+    assert (service.requests, service.retries) == (ITEMS, 0)
+
+
+@pytest.mark.parametrize("again", AGAIN)
+def test_a_second_reply_of_a_judge_is_no_answer_to_another_question(again: float) -> None:
+    questions = [JudgeQuestion("You are a judge.", f"Question {place}?") for place in range(ITEMS)]
+    with (
+        judge_server(lambda asked: Answer(f"reply to {asked.user}")) as judge,
+        fault_proxy(judge.url, share=1.0, faults=("twice",), delay=0.0, again=again) as proxy,
+    ):
+        replies = asyncio.run(open_judge(proxy.url, "m").ask_all(questions))
+    assert replies == [f"reply to {question.user}" for question in questions]
+    assert len(judge.asked) == ITEMS
+
+
+@pytest.mark.parametrize("again", AGAIN)
+def test_a_second_reply_is_no_measurement_of_another_text(again: float) -> None:
+    texts = ["".join(letters) for letters in itertools.product("abc", repeat=4)][:ITEMS]
+    with (
+        serving(Dialect(lettered_model(1))) as server,
+        fault_proxy(server, share=1.0, faults=("twice",), delay=0.0, again=again) as proxy,
+        ServerModel(proxy.url) as model,
+    ):
+        found = model.encode(texts)
+    assert found == [tuple("abc".index(letter) for letter in text) for text in texts]
 
 
 def test_replies_that_take_too_long_are_asked_for_again(

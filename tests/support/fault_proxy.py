@@ -54,12 +54,18 @@ def fault_proxy(
     delay: float = 0.05,
     seed: int = 0,
     wait: str = "0",
+    again: float = 0.0,
 ) -> Iterator[Proxy]:
-    """Start a proxy that fails a share of requests, in turn with each fault, and delays all."""
+    """Start a proxy that fails a share of requests, in turn with each fault, and delays all.
+
+    The fault `twice` sends a reply once more after `again` seconds; without a pause, both are one
+    write.
+    """
     with _Server(("127.0.0.1", 0), _Handler) as answering:
         answering.upstream = urlsplit(server)
         answering.draw, answering.coming = random.Random(seed), itertools.cycle(faults)
         answering.share, answering.delay, answering.wait = share, delay, wait
+        answering.again = again
         url = f"http://127.0.0.1:{answering.server_port}{answering.upstream.path}"
         answering.proxy = proxy = Proxy(url)
         thread = threading.Thread(target=answering.serve_forever, args=(0.02,))
@@ -80,6 +86,7 @@ class _Server(ThreadingHTTPServer):
     share: float
     delay: float
     wait: str
+    again: float
     proxy: Proxy
 
     def __init__(self, *given: Any) -> None:
@@ -111,9 +118,13 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # a reply is one write
     server: _Server
 
     def do_GET(self) -> None:
+        self._pass("GET", b"")
+
+    def do_HEAD(self) -> None:
         self._pass("GET", b"")
 
     def do_POST(self) -> None:
@@ -133,9 +144,15 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(*REPLIES[fault])
         else:
             time.sleep(self.server.delay * (20 if fault == "delay" else 1))
-            self._reply(*self._ask(method, body), cut=fault == "cut")
+            answer = self._ask(method, body)
+            self._reply(*answer, cut=fault == "cut")
+            if fault == "twice":
+                if self.server.again:
+                    self.wfile.flush()
+                    time.sleep(self.server.again)
+                self._reply(*answer)
 
-    def _ask(self, method: str, body: bytes) -> tuple[int, bytes]:
+    def _ask(self, method: str, body: bytes) -> tuple[int, bytes, str]:
         upstream = self.server.upstream
         line = http.client.HTTPConnection(upstream.hostname or "", upstream.port)
         passed = {
@@ -147,16 +164,19 @@ class _Handler(BaseHTTPRequestHandler):
         answer = line.getresponse()
         content = answer.read()
         line.close()
-        return answer.status, content
+        return answer.status, content, answer.headers.get("Content-Type", "")
 
-    def _reply(self, status: int, content: bytes, *, cut: bool = False) -> None:
+    def _reply(self, status: int, content: bytes, kind: str = "", *, cut: bool = False) -> None:
         self.send_response(status)
+        if kind:
+            self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
         if status == 429:
             self.send_header("Retry-After", self.server.wait)
         self.end_headers()
         self.close_connection = cut
-        self.wfile.write(content[: len(content) // 2] if cut else content)
+        if self.command != "HEAD":
+            self.wfile.write(content[: len(content) // 2] if cut else content)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # named so upstream
         pass

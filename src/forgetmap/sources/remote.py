@@ -38,9 +38,22 @@ NEEDED = {
     "abfss": "adlfs",
 }
 """Scheme -> package that fsspec needs for it."""
+
+
+async def _open_session(**options: Any) -> Any:
+    """Open a session with a connection for each request: see `REQUEST_HEADERS` of `_http`."""
+    import aiohttp  # slow to load
+
+    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True), **options)
+
+
 OPTIONS: dict[str, dict[str, Any]] = {
     # Use proxies and ~/.netrc; without compression, so that sizes are those of the file.
-    scheme: {"client_kwargs": {"trust_env": True}, "headers": {"Accept-Encoding": "identity"}}
+    scheme: {
+        "client_kwargs": {"trust_env": True},
+        "headers": {"Accept-Encoding": "identity"},
+        "get_client": _open_session,
+    }
     for scheme in ("https", "http")
 }
 OURS = frozenset({"s3fs", "gcsfs", "huggingface_hub", "aiohttp"})

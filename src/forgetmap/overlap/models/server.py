@@ -16,7 +16,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self
 
 from forgetmap._http import (
-    ACCEPTED,
+    REQUEST_HEADERS,
     RefusedError,
     ReplyBody,
     TransientError,
@@ -204,7 +204,7 @@ class ServerModel:
 
     def _ask_once(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
         url, key = f"{self._base}/{path}", read_key(KEY)
-        headers = ACCEPTED | ({"Authorization": f"Bearer {key}"} if key else {})
+        headers = REQUEST_HEADERS | ({"Authorization": f"Bearer {key}"} if key else {})
         try:
             with self._client.stream(method, url, json=body, headers=headers) as answer:
                 text = redact_key(_content(answer).decode("utf-8", "replace"), key)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from forgetmap._http import (
-    ACCEPTED,
+    REQUEST_HEADERS,
     RefusedError,
     ReplyBody,
     TransientError,
@@ -309,7 +309,7 @@ async def send(
     import httpx  # slow to load
 
     key = read_key(key_variable)
-    headers = ACCEPTED | ({"Authorization": f"Bearer {key}"} if key else {})
+    headers = REQUEST_HEADERS | ({"Authorization": f"Bearer {key}"} if key else {})
     try:
         async with (
             asyncio.timeout(seconds),

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from forgetmap._http import (
-    ACCEPTED,
     REDACTED,
+    REQUEST_HEADERS,
     RefusedError,
     ReplyBody,
     TransientError,
@@ -156,10 +156,13 @@ class Client:
                 group.create_task(work(session, key))
 
     def _session(self, key: str) -> aiohttp.ClientSession:
-        headers = {"Content-Type": "application/json", **ACCEPTED}
+        headers = {"Content-Type": "application/json", **REQUEST_HEADERS}
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=self.traffic.concurrency,
+                # The header of the request is not enough: aiohttp reuses a connection unless the
+                # reply has it too.
+                force_close=True,
                 # Created here: the default of aiohttp ignores later changes of SSL_CERT_FILE.
                 ssl=ssl.create_default_context() if self.base.startswith("https") else True,
             ),
