@@ -6,6 +6,7 @@ With --check nothing is written; the exit code is 1 if a page is out of date.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -251,7 +252,7 @@ def _context(command: click.Command, name: str, parent: click.Context | None) ->
 def _manifest_table() -> str:
     rows = ["| entry | type | meaning |", "|---|---|---|"]
     for name, field in RunInfo.model_fields.items():
-        kind = str(field.annotation).replace("|", "or").replace("forgetmap.records.manifest.", "")
+        kind = re.sub(r"forgetmap\.records\.\w+\.", "", str(field.annotation)).replace("|", "or")
         kind = kind.removeprefix("<class '").removesuffix("'>")
         rows.append(f"| `{name}` | {kind} | {field.description or ''} |")
     return "\n".join(rows)

@@ -194,6 +194,9 @@ def _rename(side: Side, names: Names, *, notice: str | None = None) -> Side:
             update={"tasks": {names.get(t, t): i for t, i in side.run.info.tasks.items()}}
         ),
         notices=(*side.run.notices, *([notice] if notice else [])),
+        contradictions=tuple(
+            replace(one, task=names.get(one.task, one.task)) for one in side.run.contradictions
+        ),
     )
     totals = None if side.totals is None else side.totals.renamed(names)
     return replace(side, run=run, measured=_rename_measures(measured, names), totals=totals)

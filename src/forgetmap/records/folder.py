@@ -95,13 +95,15 @@ def read_run(path: Path, *, check_texts: bool = True) -> Run:
     _require_unchanged((path / SCORES, *(texts if check_texts else ())), info)
     scores = _read_parquet(path / SCORES, needed=("task", "item", "score"))
     return Run(
-        info=info.model_copy(update={"files": {}}),  # of this folder, not of the run
+        # The files are those of this folder, not of the run.
+        info=info.model_copy(update={"files": {}, "contradictions": []}),
         scores=scores,
         texts=_read_parquet(*texts, needed=KEY) if texts else None,
         name=info.run_id or path.name,
         origin=str(path),
         rows=lambda: _raw_rows(path, scores.collect_schema().names()),
         notices=(*info.notes, *(() if is_unchanged(manifest, info) else (CHANGED,))),
+        contradictions=tuple(info.contradictions),
     )
 
 
@@ -183,7 +185,8 @@ def write_run(run: Run, path: str | Path, *, overwrite: bool = False) -> Path:
         if run.texts is not None:
             texts = batches_of(fill_texts(run.texts), texts_schema(), run)
             write_parquet(partial / TEXTS, texts, texts_schema())
-        describe_folder(partial, run.info)
+        known = {"contradictions": list(run.contradictions)}
+        describe_folder(partial, run.info.model_copy(update=known))
     return path
 
 

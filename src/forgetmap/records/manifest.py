@@ -13,6 +13,7 @@ from xxhash import xxh3_128_hexdigest
 
 from forgetmap._disk import CHECKSUM
 from forgetmap.errors import ManifestError
+from forgetmap.records.problem import Contradiction
 from forgetmap.records.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -130,6 +131,10 @@ class RunInfo(_Part):
         default=None, description="For a model evaluated during its training."
     )
     simulated: bool = Field(default=False, description="Made by the simulator, not by a model.")
+    contradictions: list[Contradiction] = Field(
+        default_factory=list,
+        description="Statements of the log of the run that its records contradict.",
+    )
     files: dict[str, FileInfo] = Field(
         default_factory=dict, description="Checksums of the files of a run folder."
     )
@@ -144,7 +149,8 @@ class RunInfo(_Part):
 def write_manifest(path: Path, info: RunInfo) -> None:
     """Write a manifest that ends in a checksum of itself."""
     # Left out if empty, as in manifests of older versions.
-    empty = {name for name in ("left_out", "notes", "training", "files") if not getattr(info, name)}
+    optional = ("left_out", "notes", "training", "contradictions", "files")
+    empty = {name for name in optional if not getattr(info, name)}
     try:
         dumped = info.model_dump_json(indent=2, exclude=empty)
     except PydanticSerializationError:  # a lone surrogate, as in file names that are not UTF-8

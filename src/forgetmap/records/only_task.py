@@ -38,4 +38,5 @@ def name_only_task(run: Run, name: str) -> Run:
         scores=named(run.scores),
         texts=None if run.texts is None else named(run.texts),
         info=run.info.model_copy(update={"tasks": {name: infos[0]} if infos else {}}),
+        contradictions=tuple(replace(one, task=name) for one in run.contradictions),
     )

@@ -35,11 +35,12 @@ class Contradiction:
         stated: the total, or the number of verdicts.
         found: the total of the records, or the number of verdicts that belong to an answer.
         message: one sentence with both numbers.
-        metric: metric of a total; None for the only one of the task.
-        scorer: scorer of a total; None for the only one of the metric.
+        metric: metric of a total; None for every one of the task.
+        scorer: scorer of a total; None for every one of the metric.
         results: number of results behind a total.
         unscored: of them, results without a score.
         is_own_grading: forgetmap graded the answers, so its total may differ from that of the log.
+        is_explained: results without a score, or guesses of the harness, may be the difference.
     """
 
     kind: ContradictionKind
@@ -53,3 +54,4 @@ class Contradiction:
     results: int = 0
     unscored: int = 0
     is_own_grading: bool = False
+    is_explained: bool = False

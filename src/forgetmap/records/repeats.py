@@ -50,6 +50,7 @@ def as_repeats(runs: Sequence[Run], *, origin: str) -> Run:
         name=first.info.run_id or origin.rstrip("/").rsplit("/", 1)[-1],
         origin=origin,
         rows=rows,
+        contradictions=tuple(chain.from_iterable(run.contradictions for run in runs)),
     )
 
 
