@@ -98,6 +98,8 @@ class StatedTotal:
         category: the category; None for all.
         repeat: the repeat; None for all.
         scale: the value that stands for a mean of 1, such as 100.
+        may_be_percent: whether the scale may be 1 or 100.
+        guesses: whether the harness guesses in place of an answer that cannot be read.
     """
 
     task: str
@@ -109,6 +111,8 @@ class StatedTotal:
     category: str | None = None
     repeat: int | None = None
     scale: float = 1.0
+    may_be_percent: bool = False
+    guesses: bool = False
 
 
 class Problems:

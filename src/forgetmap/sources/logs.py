@@ -18,7 +18,6 @@ from forgetmap._disk import stamp_of
 from forgetmap.errors import EmptyInputError, UnknownFormatError, UsageError
 from forgetmap.records import (
     SCORES,
-    Contradiction,
     Problem,
     Run,
     complete_folder,
@@ -36,10 +35,10 @@ from forgetmap.sources.table_map import ScoreRange
 from forgetmap.sources.totals import compare_totals, graded_notices, total_notices
 from forgetmap.sources.unknown import map_command
 
-FORMAT = 8
+FORMAT = 9
 """Increased when the same log is read in a different way, so that cached runs are not used."""
 READING = "reading.json"
-"""Notices, problems and contradictions of a cached run."""
+"""Notices and problems of a cached run."""
 MAX_NAMES = 6
 PROGRESS_SAMPLES = 2_000
 DATED = re.compile(r"\d{4}-?\d\d-?\d\d[T_]\d\d")
@@ -130,7 +129,6 @@ def open_logs(path: Path, logs: Sequence[Log], reading: Reading) -> Run:
         format=known["format"],
         problems=tuple(Problem(**problem) for problem in known["problems"]),
         problem_count=known["problem_count"],
-        contradictions=tuple(Contradiction(**one) for one in known["contradictions"]),
     )
 
 
@@ -167,7 +165,8 @@ def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> 
             _read(path, logs, writer, problems, reading)
         if not writer.samples:
             raise _empty_error(path, logs, problems)
-        differences = compare_totals(partial / SCORES, problems.totals)
+        info = describe(logs, writer)
+        differences = compare_totals(partial / SCORES, problems.totals, info.metrics)
         notices = total_notices(differences)
         notices += graded_notices(problems.graded if reading.scores is None else ())
         known = {
@@ -175,10 +174,10 @@ def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> 
             "format": ", ".join(sorted({log.format or log.adapter for log in logs})),
             "problem_count": problems.count,
             "problems": [asdict(problem) for problem in problems.kept],
-            "contradictions": [asdict(one) for one in (*differences, *problems.contradictions)],
         }
         (partial / READING).write_text(json.dumps(known), encoding="utf-8")
-        describe_folder(partial, describe(logs, writer))
+        contradicted = {"contradictions": [*differences, *problems.contradictions]}
+        describe_folder(partial, info.model_copy(update=contradicted))
 
 
 def _read(

@@ -7,26 +7,28 @@ with both numbers and never corrected silently.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from forgetmap.records import Contradiction
+from forgetmap.records import FAILED, Contradiction, MetricInfo
 from forgetmap.sources.adapter import OWN_SCORER, StatedTotal
 from forgetmap.sources.fields import replace_surrogates
 from forgetmap.text import counted, listed
 
 MIN_DIGITS = 2
-"""Minimum number of decimals of a mean: 0.5 means 0.50, not 0.45 to 0.55."""
+"""Minimum number of decimals of a share: 0.5 means 0.50, not 0.45 to 0.55."""
 MAX_NOTICES = 5
 """Differences with a notice of their own; a harness that counts differently does so everywhere."""
+SCALES = (1.0, 100.0)
+"""Value of a mean of 1 in a share and in percent."""
 SLACK = 1e-6
 """Tolerance for sums of floating-point numbers."""
-_COLUMNS = ("task", "metric", "scorer", "category", "repeat", "score")
+_COLUMNS = ("task", "metric", "scorer", "category", "repeat", "score", "outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +39,39 @@ class _ScoreSums:
         rows: number of results.
         scored: of them, results with a score.
         total: sum of the scores.
-        is_own: whether forgetmap graded some of them.
+        failed: results that are wrong because their answer cannot be read.
+        metrics: their metrics.
+        scorers: their scorers.
     """
 
     rows: int
     scored: int
     total: float
-    is_own: bool
+    failed: int
+    metrics: Sequence[str]
+    scorers: Sequence[str]
+
+    @property
+    def missing(self) -> int:
+        """Number of results without a score."""
+        return self.rows - self.scored
 
 
-def compare_totals(scores: Path, stated: Sequence[StatedTotal]) -> list[Contradiction]:
+def compare_totals(
+    scores: Path, stated: Sequence[StatedTotal], metrics: Mapping[str, MetricInfo]
+) -> list[Contradiction]:
     """Return the totals of the logs that differ from the records.
 
     Args:
         scores: the table of scores.
         stated: totals stated by the logs.
+        metrics: range of the metrics whose scores are not shares.
     """
     if not stated:
         return []
     table = pq.read_table(scores, columns=list(_COLUMNS))
-    return [*filter(None, (_difference(table, total) for total in dict.fromkeys(stated)))]
+    differences = (_difference(table, total, metrics) for total in dict.fromkeys(stated))
+    return [*filter(None, differences)]
 
 
 def total_notices(differences: Sequence[Contradiction]) -> list[str]:
@@ -75,20 +90,27 @@ def graded_notices(tasks: Collection[str]) -> list[str]:
     return [f"{named}: {what} (--scores log leaves them unscored)."]
 
 
-def _difference(table: pa.Table, total: StatedTotal) -> Contradiction | None:
+def _difference(
+    table: pa.Table, total: StatedTotal, metrics: Mapping[str, MetricInfo]
+) -> Contradiction | None:
     sums = _sums(table, total)
     if not sums.rows:
         return None
-    ours = sums.total if total.kind == "sum" else sums.total / max(sums.scored, 1) * total.scale
-    if _agrees(total, ours):
+    mean = sums.total / max(sums.scored, 1)
+    if total.may_be_percent:
+        # A share or in percent, whichever is closer.
+        scale = min(SCALES, key=lambda one: abs(total.value - mean * one))
+        total = replace(total, scale=scale)
+    ours = sums.total if total.kind == "sum" else mean * total.scale
+    if _agrees(total, ours, ours):
         return None
     part = f", {total.category}" if total.category else ""
     part += "" if total.repeat is None else f", repetition {total.repeat + 1}"
-    missing = sums.rows - sums.scored
-    without = f", {missing:,} of them without score" if missing else ""
+    without = f", {sums.missing:,} of them without score" if sums.missing else ""
+    metric = sums.metrics[0] if len(sums.metrics) == 1 else total.metric
     return Contradiction(
         "total_contradicted",
-        total.task,
+        replace_surrogates(total.task),
         total.field,
         stated=total.value,
         found=ours,
@@ -96,11 +118,12 @@ def _difference(table: pa.Table, total: StatedTotal) -> Contradiction | None:
             f"{total.task}{part}: the log states {total.field} {_number(total.value)}, but these "
             f"records give {_number(ours)} ({counted(sums.rows, 'result')}{without})."
         ),
-        metric=total.metric,
-        scorer=total.scorer,
+        metric=metric,
+        scorer=sums.scorers[0] if len(sums.scorers) == 1 else total.scorer,
         results=sums.rows,
-        unscored=missing,
-        is_own_grading=sums.is_own,
+        unscored=sums.missing,
+        is_own_grading=OWN_SCORER in sums.scorers,
+        is_explained=_agrees(total, *_reach(total, sums, metrics.get(metric or "", MetricInfo()))),
     )
 
 
@@ -118,17 +141,33 @@ def _sums(table: pa.Table, total: StatedTotal) -> _ScoreSums:
         rows=len(scores),
         scored=len(scores) - scores.null_count,
         total=pc.sum(scores).as_py() or 0.0,
-        is_own=bool(pc.any(pc.equal(results["scorer"], OWN_SCORER)).as_py()),
+        failed=pc.sum(pc.is_in(results["outcome"], pa.array(FAILED))).as_py() or 0,
+        metrics=results["metric"].unique().to_pylist(),
+        scorers=results["scorer"].unique().to_pylist(),
     )
 
 
-def _agrees(total: StatedTotal, ours: float) -> bool:
-    """Whether both are equal up to the rounding of the log."""
+def _reach(total: StatedTotal, sums: _ScoreSums, metric: MetricInfo) -> tuple[float, float]:
+    """Return the least and the greatest total that missing scores and guesses allow."""
+    low, high = (
+        0.0 if not sums.missing else end if bound is None else bound * sums.missing
+        for bound, end in ((metric.low, -math.inf), (metric.high, math.inf))
+    )
+    high += sums.failed if total.guesses else 0
+    # A mean over the scored results alone lies in between.
+    unit = 1.0 if total.kind == "sum" else total.scale / sums.rows
+    return (sums.total + low) * unit, (sums.total + high) * unit
+
+
+def _agrees(total: StatedTotal, low: float, high: float) -> bool:
+    """Whether a total lies between two others, up to the rounding of the log."""
     if total.kind == "sum":
-        return math.isclose(total.value, ours, abs_tol=0.01)
-    digits = max(len(repr(total.value).partition(".")[2]), MIN_DIGITS)
-    rounding = 0.5 * math.pow(10, -digits)
-    return abs(total.value - ours) <= rounding + SLACK * total.scale
+        slack = max(0.01, 1e-9 * abs(total.value))
+    else:
+        decimals = len(repr(total.value).partition(".")[2].rstrip("0"))
+        digits = max(decimals, MIN_DIGITS - math.log10(total.scale))
+        slack = 0.5 * math.pow(10, -digits) + SLACK * total.scale
+    return low - slack <= total.value <= high + slack
 
 
 def _number(value: float) -> str:

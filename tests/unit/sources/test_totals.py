@@ -15,6 +15,7 @@ from forgetmap.sources.logs import Reading
 from forgetmap.sources.open import open_run
 from forgetmap.sources.totals import _agrees
 from log_writers import (
+    STAMP,
     lm_eval_row,
     opened,
     write_inspect,
@@ -42,7 +43,18 @@ def scores(run: Run) -> dict[str, float | None]:
 def test_means_agree_as_far_as_they_are_written_out(
     stated: float, ours: float, agrees: bool
 ) -> None:
-    assert _agrees(StatedTotal("t", "acc", stated, "mean"), ours) is agrees
+    assert _agrees(StatedTotal("t", "acc", stated, "mean"), ours, ours) is agrees
+
+
+@pytest.mark.parametrize(
+    ("stated", "ours", "agrees"),
+    [(66.7, 200 / 3, True), (67, 200 / 3, True), (66, 200 / 3, False), (66.6, 200 / 3, False)],
+)
+def test_percent_agree_as_far_as_they_are_written_out(
+    stated: float, ours: float, agrees: bool
+) -> None:
+    total = StatedTotal("t", "acc", float(stated), "mean", scale=100.0)
+    assert _agrees(total, ours, ours) is agrees
 
 
 def evalchemy(path: Path, **other: Any) -> Path:
@@ -146,6 +158,21 @@ def test_contradictions_are_kept_in_the_cache(
     first, again = (open_run(path, reading=Reading()) for _ in range(2))
     assert len(first.contradictions) == 1
     assert again.contradictions == first.contradictions
+
+
+def test_results_of_another_time_state_nothing_about_samples(tmp_path: Path) -> None:
+    write_lm_eval(tmp_path, [lm_eval_row(n, float(n > 0)) for n in range(4)])
+    for stamp, count in (("2026-02-02T00-00-00.000000", 0), (STAMP, 1)):
+        stated = {"sums": {"exact_match,none": 0.25}}
+        write_lm_eval_results(tmp_path, stamp=stamp, results=stated, configs={"sums": {}})
+        assert len(opened(tmp_path).contradictions) == count
+    assert [one.stated for one in opened(tmp_path).contradictions] == [0.25]
+
+
+def test_a_fact_names_the_only_metric_of_its_task(tmp_path: Path) -> None:
+    (fact,) = opened(evalchemy(tmp_path / "x.json", num_solved=1)).contradictions
+    row = opened(tmp_path / "x.json").scores.collect().rows(named=True)[0]
+    assert (fact.metric, fact.scorer) == (row["metric"], row["scorer"])
 
 
 def test_accuracy_of_inspect_is_checked(tmp_path: Path) -> None:

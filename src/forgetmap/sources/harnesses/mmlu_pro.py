@@ -73,7 +73,7 @@ def _totals(summary: Mapping[str, Any]) -> Iterator[StatedTotal]:
     for subject, counts in summary.items():
         right = number(as_mapping(counts).get("corr"))
         if right is not None and subject != "total":
-            yield StatedTotal(TASK, "corr", right, category=subject)
+            yield StatedTotal(TASK, "corr", right, category=subject, guesses=True)
 
 
 def _log(file: LogFile, names: Counter[str], summaries: Sequence[LogFile]) -> Log:

@@ -126,12 +126,19 @@ def _log(file: LogFile, predicted: Sequence[LogFile]) -> Log:
 
 
 def _totals(task: str, result: Mapping[str, Any]) -> Iterator[StatedTotal]:
-    """Yield the share of right answers, which most evaluators write in percent."""
+    """Yield the share of right answers, which most evaluators write in percent, others do not."""
     for name in result:
         value = number(result[name]) if _ACCURACY.fullmatch(name) else None
         if value is not None:
-            scale = 1.0 if value <= 1 else 100.0
-            yield StatedTotal(task, name, value, "mean", "accuracy", scale=scale)
+            yield StatedTotal(
+                task,
+                name,
+                value,
+                "mean",
+                "accuracy",
+                scale=100.0,
+                may_be_percent=value <= 1,
+            )
 
 
 def _shard(file: LogFile, task: str, model: str) -> int | None:

@@ -11,7 +11,8 @@ import pytest
 
 from forgetmap.records.run import Run
 from forgetmap.sources.harnesses.evalscope.templates import split_question
-from forgetmap.sources.logs import recognise
+from forgetmap.sources.logs import Reading, recognise
+from forgetmap.sources.open import open_run
 from log_writers import opened, write_lines
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "logs" / "evalscope"
@@ -103,6 +104,45 @@ def test_letters_in_an_open_question_are_no_options(tmp_path: Path) -> None:
     row["target"] = "seven"
     run = opened(write_lines(tmp_path / "a.jsonl", [row]))
     assert run.scores.collect()["k"].to_list() == [None]
+
+
+def write_reported(folder: Path, model: str, right: int, *, reported: float | None = None) -> None:
+    """Write ten reviews of a model, and a report with their mean."""
+    rows = []
+    for place in range(10):
+        row = lines(STONES)[0]
+        row["index"] = row["sample_score"]["group_id"] = place
+        row["messages"][0]["content"] = f"Which stone has number {place}?"
+        row["messages"][-1]["model"] = model
+        row["sample_score"]["score"]["value"] = {"acc": float(place < right)}
+        rows.append(row)
+    write_lines(folder / f"reviews/{model}/stones_default.jsonl", rows)
+    subset = {"name": "default", "score": right / 10 if reported is None else reported}
+    metric = {"name": "mean_acc", "categories": [{"name": ["all"], "subsets": [subset]}]}
+    report = {"dataset_name": "stones", "model_name": model, "score": 0.5, "metrics": [metric]}
+    path = folder / f"reports/{model}/stones.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(report))
+
+
+@pytest.mark.parametrize("folders", [("", ""), ("one", "two")])
+def test_a_report_is_about_its_own_model(tmp_path: Path, folders: tuple[str, str]) -> None:
+    for folder, model, right in zip(folders, ("acme-1", "acme-2"), (3, 9), strict=True):
+        write_reported(tmp_path / folder, model, right)
+    for model in ("acme-1", "acme-2"):
+        run = open_run(tmp_path, reading=Reading(cached=False, run=model))
+        assert (run.info.model.name, run.contradictions) == (model, ())
+    write_reported(tmp_path / folders[1], "acme-2", 9, reported=0.3)
+    run = open_run(tmp_path, reading=Reading(cached=False, run="acme-2"))
+    assert [(one.stated, one.found) for one in run.contradictions] == [(0.3, 0.9)]
+
+
+def test_a_report_is_about_its_own_run(tmp_path: Path) -> None:
+    for stamp, right in (("20260101_120000", 3), ("20260102_120000", 9)):
+        write_reported(tmp_path / stamp, "acme-1", right)
+    for stamp in ("20260101_120000", "20260102_120000"):
+        run = open_run(tmp_path, reading=Reading(cached=False, run=stamp))
+        assert run.contradictions == ()
 
 
 @pytest.mark.parametrize(

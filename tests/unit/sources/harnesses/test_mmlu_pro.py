@@ -123,3 +123,16 @@ def test_questions_that_share_question_and_gold_pair_by_options_then_id(tmp_path
     before = write(tmp_path / "before.json", rows)
     total = fm.compare(before, write(tmp_path / "after.json", after)).result.total
     assert (total.n11, total.n10, total.n01, total.n00) == (1, 1, 1, 0)
+
+
+@pytest.mark.parametrize(("stated", "is_explained"), [(2, True), (4, True), (5, False), (0, False)])
+def test_guesses_of_the_script_explain_its_total(
+    tmp_path: Path, stated: int, is_explained: bool
+) -> None:
+    """One answer is right, one wrong, and for three without an answer the script guesses."""
+    rows = [question(n, letter) for n, letter in enumerate(["A", "B", None, None, None])]
+    write(tmp_path / "math_result.json", rows)
+    counts = {"corr": float(stated), "wrong": 5.0 - stated, "acc": stated / 5}
+    (tmp_path / "math_summary.json").write_text(json.dumps({"math": counts, "total": counts}))
+    (fact,) = opened(tmp_path).contradictions
+    assert (fact.stated, fact.found, fact.is_explained) == (stated, 1, is_explained)

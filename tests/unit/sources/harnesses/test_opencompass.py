@@ -63,6 +63,19 @@ def test_numbered_replicas_follow_each_other(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("accuracy", "differences"), [(0.5, 0), (0.005, 0), (1, 0), (0.8, 1), (2, 1)]
+)
+def test_up_to_1_may_be_percent_or_a_share(
+    tmp_path: Path, accuracy: float, differences: int
+) -> None:
+    details = {
+        str(n): {"predictions": "x", "references": "y", "correct": not n} for n in range(200)
+    }
+    path = put(tmp_path / "a.json", {"accuracy": accuracy, "details": details})
+    assert len(opened(path).contradictions) == differences
+
+
 def test_parts_of_a_data_set_are_told_apart(tmp_path: Path) -> None:
     details = [
         {"example_abbr": name, "correct": [flag]}

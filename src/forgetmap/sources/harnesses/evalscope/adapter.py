@@ -138,7 +138,7 @@ def _log(file: LogFile, predicted: Sequence[LogFile], reports: Sequence[LogFile]
     main = _main_metric(file.peek.first)
     return Log(
         "evalscope",
-        (file, *own, *[report for report in reports if _is_about(report, task)]),
+        (file, *own, *[report for report in reports if _is_about(report, file, task, model)]),
         RunInfo(
             model=ModelInfo(name=model),
             harness=HarnessInfo(name="evalscope"),
@@ -169,8 +169,21 @@ def _totals(log: Log) -> Iterator[StatedTotal]:
                         yield StatedTotal(task, f"report.{name}", mean, "mean", own)
 
 
-def _is_about(report: LogFile, task: str) -> bool:
-    return task.startswith(str(report.peek.first.get("dataset_name")))
+def _is_about(report: LogFile, file: LogFile, task: str, model: str | None) -> bool:
+    """Whether a report is about a task of a model, in the run of its file of reviews."""
+    about = report.peek.first
+    runs = {_run(report, "reports"), _run(file, "reviews")} - {None}
+    return (
+        task.startswith(str(about.get("dataset_name")))
+        and about.get("model_name") in (model, PurePosixPath(file.name).parent.name)
+        and len(runs) < 2
+    )
+
+
+def _run(file: LogFile, kind: str) -> PurePosixPath | None:
+    """Return the folder RUN of `RUN/KIND/MODEL/FILE`; None for a file elsewhere."""
+    is_placed = PurePosixPath(file.name).parent.parent.name == kind
+    return run_folder(file) if is_placed else None
 
 
 def _model(file: LogFile, predicted: Sequence[LogFile], reports: Sequence[LogFile]) -> str | None:

@@ -92,8 +92,11 @@ class SamplesInfo:
 
     @property
     def totals(self) -> list[StatedTotal]:
-        """Totals that the results state for the task."""
-        return [] if self.results is None or self.task is None else self.results.totals(self.task)
+        """Totals that the results state for the task; none if they are of another time."""
+        if self.results is None or self.task is None:
+            return []
+        is_of_this_run = _stamp(self.results.file) in (None, self.stamp)
+        return self.results.totals(self.task) if is_of_this_run else []
 
     def info(
         self, task: str, *, main: tuple[str, str] | None, generation: Mapping[str, Any]
