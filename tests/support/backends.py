@@ -80,7 +80,7 @@ def counted(comparison: Comparison, kinds: Sequence[str] = tuple(KINDS)) -> dict
     result = comparison.result
     groups = {name: getattr(result, name) for name in ("tasks", "categories", "tags")}
     return {
-        "pairing": result.pairing.model_dump(exclude={"warnings", "share"}),
+        "pairing": result.pairing.model_dump(exclude={"contradictions", "warnings", "share"}),
         "total": _counts(result.total),
         "flips": {kind: _flips(comparison, kind) for kind in kinds},
         "unpaired": Counter(tuple(row.values()) for row in rows_of(comparison.unpaired())),

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Wish,
     )
     from forgetmap.comparison.comparison import Comparison
+    from forgetmap.comparison.contradictions import first_contradiction
     from forgetmap.comparison.estimators import (
         ADDED_ESTIMATORS,
         BUILT_IN_NAMES,
@@ -156,6 +157,7 @@ __all__ = [
     "estimator_names",
     "estimator_table",
     "find_estimator",
+    "first_contradiction",
     "flat_table",
     "group_evidence",
     "items_that_decide",

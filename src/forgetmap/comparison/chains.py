@@ -12,6 +12,7 @@ import narwhals as nw
 from forgetmap.comparison.cells import count_cells
 from forgetmap.comparison.clustered import has_shared_content
 from forgetmap.comparison.comparison import Comparison
+from forgetmap.comparison.contradictions import contradictions
 from forgetmap.comparison.evidence import gather_evidence
 from forgetmap.comparison.frames import to_library
 from forgetmap.comparison.group_results import group_result
@@ -275,7 +276,8 @@ def _stage(
             level=rule.level,
             shared_content=shared_content,
         ).total()
-        policy = make_policy(rule, sides[earlier].run, sides[stage].run, pairs)
+        found = contradictions(sides[earlier], sides[stage])
+        policy = make_policy(rule, sides[earlier].run, sides[stage].run, pairs, found)
         against[name] = group_result(name, evidence, policy)
     return StageResult(
         name=comparison.after.name,

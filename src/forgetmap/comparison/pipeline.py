@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from forgetmap.comparison.cells import Cells, Label, count_cells
 from forgetmap.comparison.clustered import has_shared_content
 from forgetmap.comparison.comparison import Comparison, Grounds
+from forgetmap.comparison.contradictions import contradictions, first_contradiction
 from forgetmap.comparison.coverage import (
     PairingCoverage,
     is_one_to_one,
@@ -91,7 +92,9 @@ def compare_sides(
         total = Cells.total(cells.values())
         coverage = measure_coverage(counted_pairs, total, before, after)
         names = (before.run.name, after.run.name)
-        require_enough(coverage, cells, rule.min_paired, names)
+        against = contradictions(before, after, *([noise] if noise else []))
+        if not against:  # it is the reason for missing scores, too
+            require_enough(coverage, cells, rule.min_paired, names)
         again = None if noise is None else pair_noise(before, noise, pairs, rule)
         evidence = gather_evidence(
             counted_pairs,
@@ -122,9 +125,9 @@ def compare_sides(
         *seed_warnings(seeds),
         *sanity_warnings(all_items, by_task, failures),
     ]
-    policy = make_policy(rule, before.run, after.run, pairs)
+    policy = make_policy(rule, before.run, after.run, pairs, against)
     repeats = _shared_repeats(before, after)
-    paired = _pairing(coverage, warnings)
+    paired = _pairing(coverage, warnings, against)
     result = _result(before.run, after.run, rule, evidence, paired, policy)
     worst = worst_case_warnings(result.total, warnings, strict=rule.strict)
     added = {
@@ -304,8 +307,18 @@ def _result(
     )
 
 
-def make_policy(rule: Rule, before: Run, after: Run, pairs: Pairs) -> Policy:
-    """Build the verdict rules of a comparison."""
+def make_policy(
+    rule: Rule, before: Run, after: Run, pairs: Pairs, against: Sequence[Notice]
+) -> Policy:
+    """Build the verdict rules of a comparison.
+
+    Args:
+        rule: rule of the comparison.
+        before: the model before.
+        after: the model after.
+        pairs: their results.
+        against: what contradicts the results.
+    """
     return Policy(
         estimator=rule.estimator,
         sampled=_sampled(before, after),
@@ -313,6 +326,7 @@ def make_policy(rule: Rule, before: Run, after: Run, pairs: Pairs) -> Policy:
         margin=rule.margin,
         noise_floor=rule.noise_floor,
         level=rule.level,
+        contradiction=first_contradiction(against) if against else None,
     )
 
 
@@ -332,8 +346,11 @@ def _rolled_up(pairs: Pairs, rows: Sequence[SeedRow]) -> dict[str, object]:
     return {"rolled_up": rolled, "consensus": agreed or None}
 
 
-def _pairing(coverage: PairingCoverage, warnings: list[Notice]) -> PairingResult:
-    return PairingResult(**asdict(coverage), share=coverage.share, warnings=warnings)
+def _pairing(
+    coverage: PairingCoverage, warnings: list[Notice], against: list[Notice]
+) -> PairingResult:
+    counts = {**asdict(coverage), "share": coverage.share}
+    return PairingResult(**counts, contradictions=against, warnings=warnings)
 
 
 def _run(run: Run) -> RunResult:

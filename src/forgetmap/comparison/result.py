@@ -220,6 +220,11 @@ class PairingResult(Value):
     scored_after: float | None = Field(
         default=None, description="Share of what was scored after that is also scored before."
     )
+    contradictions: list[Notice] = Field(
+        default_factory=list,
+        description="What the logs state about themselves and the results contradict; then nothing "
+        "is decided.",
+    )
     warnings: list[Notice]
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from forgetmap.comparison.contradictions import first_contradiction
 from forgetmap.comparison.estimators import find_estimator, number_estimators
 from forgetmap.comparison.result import (
     ComparisonResult,
@@ -84,15 +85,20 @@ def summarize(result: ComparisonResult) -> Summary:
     """Return the first screen of a comparison."""
     total, level = result.total, f"{100 * result.rule.level:g}% interval"
     figure, limits = loss_figure(total), _limits(total)
+    against = result.pairing.contradictions
+    number, note = _number(total, level), _sentence(total.headline.note or "")
+    if against:  # before any number
+        figure, limits, number = percent(None), "", f"{first_contradiction(against)}."
+        note = ""
     return Summary(
         badge=badge_of(total),
         tone=TONES[total.verdict],
         figure=figure,
         limits=f"{limits} of {_noun(total)} ({level})" if limits else "",
-        number=_number(total, level),
+        number=number,
         parts=_parts(total),
         by_task=_by_task(result),
-        note=_sentence(total.headline.note or ""),
+        note=note,
         rests_on=f"Based on {total.headline.rests_on}.",
         gained=_gained(total),
         what_next=f"{either(list_steps(result))}.",
@@ -242,6 +248,8 @@ def list_steps(result: ComparisonResult, commands: Commands = NO_COMMANDS) -> li
             shown if omitted.
     """
     total = result.total
+    if result.pairing.contradictions:
+        return ["see what the log states and contains (`forgetmap records show LOG`)"]
     if total.verdict == "cannot_tell":
         return [_what_decides(total, commands)]
     if total.verdict == "lost":

@@ -54,6 +54,7 @@ class Policy:
         margin: largest acceptable loss.
         noise_floor: assumed noise floor, if the data do not show it.
         level: confidence level of the intervals.
+        contradiction: what a log states and its results contradict; then nothing is concluded.
     """
 
     estimator: str = AUTO
@@ -62,6 +63,7 @@ class Policy:
     margin: float = MARGIN
     noise_floor: float = NOISE_FLOOR
     level: float = LEVEL
+    contradiction: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ def make_claim(group: GroupResult, evidence: Evidence, policy: Policy) -> Claim:
     name = policy.estimator if policy.estimator != AUTO else choose(evidence, _has_value(group))
     row = find_estimator(name)
     lacking = row.lacks(evidence)
-    reason = _blocked(group, row, lacking, policy)
+    reason = policy.contradiction or _blocked(group, row, lacking, policy)
     if lacking is not None:
         missing = Estimate.missing(name, lacking)
         return Claim(row, evidence, Loss(missing, missing, missing), reason)
