@@ -12,6 +12,7 @@
     │   ├── ColumnError             a column is missing, duplicated or of the wrong kind
     │   ├── FieldError              one value is wrong
     │   ├── DuplicateKeyError       two rows have the same key
+    │   ├── ContradictionError      the results contradict what their log states
     │   └── ManifestError           the manifest of a run folder is wrong
     ├── PairingError            the two sides cannot be compared
     │   ├── TooFewPairedError       too few items occur on both sides
@@ -145,6 +146,10 @@ class FieldError(InputError):
 
 class DuplicateKeyError(InputError):
     """Two rows have the same key."""
+
+
+class ContradictionError(InputError):
+    """The results contradict what their log states about them."""
 
 
 class ManifestError(InputError):

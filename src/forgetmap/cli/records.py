@@ -126,7 +126,7 @@ def _print_problems(console: Console, run: Run) -> None:
 
     from forgetmap.text import counted, printable
 
-    for notice in run.notices:
+    for notice in dict.fromkeys((*run.notices, *(one.message for one in run.contradictions))):
         console.print(Text(printable(f"! {notice}"), style="yellow"))
     if run.problem_count:
         count = f"\n{counted(run.problem_count, 'problem')}; everything else was read."
@@ -229,7 +229,10 @@ METRIC_WIDTH, EXAMPLE_WIDTH = 20, 28
     help="Number of results to list.",
 )
 def show(path: str, *, as_json: bool, limit: int, **options: Any) -> None:
-    """Show what PATH contains: format, model, tasks, items, repeats, metrics and problems."""
+    """Show what PATH contains: format, model, tasks, items, repeats, metrics and problems.
+
+    Also lists statements of a log that its results contradict, such as totals.
+    """
     from rich.console import Console
 
     from forgetmap.records import survey
@@ -241,9 +244,10 @@ def show(path: str, *, as_json: bool, limit: int, **options: Any) -> None:
             **content.as_dict(),
             "format": run.format,
             "notices": run.notices,
+            "contradictions": [asdict(one) for one in run.contradictions],
             "problem_count": run.problem_count,
             "problems": [asdict(problem) for problem in run.problems],
-            "manifest": run.info.model_dump(mode="json"),
+            "manifest": run.info.model_dump(mode="json", exclude={"contradictions"}),
         }
         click.echo(json.dumps(facts, indent=2))
         return

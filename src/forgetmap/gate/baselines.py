@@ -162,6 +162,15 @@ def is_baseline(source: Any) -> bool:
     return isinstance(source, str) and source.startswith(PREFIX)
 
 
+def place_of(baseline: Baseline, store: str | Path) -> str:
+    """Return the address of the run folder of a baseline."""
+    return f"{BaselineStore(str(store)).shown}/{_folder_of(baseline)}"
+
+
+def _folder_of(baseline: Baseline) -> str:
+    return f"baselines/{baseline.name}/{baseline.version}"
+
+
 @contextmanager
 def opened_baseline(
     before: Any, after: Any, store: str | Path
@@ -177,7 +186,7 @@ def opened_baseline(
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / baseline.version
         target.mkdir()
-        path = f"baselines/{baseline.name}/{baseline.version}"
+        path = _folder_of(baseline)
         BaselineStore(str(store)).get_folder(path, baseline.files, target)
         if not isinstance(after, str | os.PathLike):
             run = open_run(after, name="after")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
@@ -16,18 +18,20 @@ from forgetmap.comparison import (
     GroupResult,
     Options,
     compare,
+    first_contradiction,
     make_readings,
     open_all,
 )
 from forgetmap.errors import (
     BackendError,
+    ContradictionError,
     ForgetmapError,
     MetricError,
     OutputError,
     PairingError,
     UsageError,
 )
-from forgetmap.gate.baselines import PREFIX, is_baseline, opened_baseline
+from forgetmap.gate.baselines import PREFIX, is_baseline, opened_baseline, place_of
 from forgetmap.gate.checks import close_check, open_checks, refused_checks, reject
 from forgetmap.gate.history import count_looks, record_result
 from forgetmap.gate.policy import GatePolicy, make_default_policy, read_policy
@@ -48,7 +52,7 @@ from forgetmap.gate.waivers import (
 )
 from forgetmap.records import reading, sort_items
 from forgetmap.results import Notice
-from forgetmap.sources import Progress
+from forgetmap.sources import Progress, is_remote, without_secrets
 from forgetmap.text import counted
 
 MOST_ITEMS = 20
@@ -107,6 +111,9 @@ def run_gate(  # noqa: PLR0913  # all but the runs by name
     Returns:
         PASS, FAIL or INCONCLUSIVE, with all checks.
 
+    Raises:
+        ContradictionError: the results contradict what their logs state about them.
+
     Example:
         >>> import forgetmap as fm
         >>> fm.run_gate("runs/main", "runs/candidate", policy="policy.toml").status
@@ -126,7 +133,8 @@ def run_gate(  # noqa: PLR0913  # all but the runs by name
             "the same run is both before and after", hint="give the run of another model."
         )
     with opened_baseline(before, after, store or "") as (first, second, baseline):
-        decide_at = _compare_once(first, second, gate_policy, waiver_list, day, options)
+        typed = (before if baseline is None else place_of(baseline, store or ""), after)
+        decide_at = _compare_once((first, second), typed, gate_policy, waiver_list, day, options)
         result = decide_at(1 if look is None else look)
         if look is None and store is not None and gate_policy.looks != 1:
             result = decide_at(count_looks(store, result) + 1)
@@ -150,25 +158,69 @@ def _keep(result: GateResult, store: str | Path) -> None:
 
 
 def _compare_once(
-    before: Any,
-    after: Any,
+    sources: tuple[Any, Any],
+    typed: tuple[Any, Any],
     policy: GatePolicy,
     waivers: Sequence[Waiver],
     today: date,
     options: GateOptions,
 ) -> Callable[[int], GateResult]:
-    """Compare both runs, and return a function that decides at a given look."""
+    """Compare both runs, and return a function that decides at a given look.
+
+    Args:
+        sources: the runs.
+        typed: what a user can type for them.
+        policy: the policy.
+        waivers: accepted losses.
+        today: the date for waivers.
+        options: how runs are read.
+
+    Raises:
+        ContradictionError: the results contradict what their logs state.
+    """
+    compared = _compare_options(policy, options)
     try:
-        comparison = compare(before, after, **_compare_options(policy, options))
+        comparison = compare(*sources, **compared)
     except MetricError as error:
         hint = 'set it in a policy (--policy FILE): metric = "..." below [compare].'
         raise MetricError(error.message, hint=hint) from None
     except BackendError:
         raise
     except PairingError as error:
-        missing = _missing_tasks(before, after, policy, options)
+        missing = _missing_tasks(*sources, policy, options)
         return partial(_refused, policy, error, missing, waivers, today)
+    if comparison.result.pairing.contradictions:
+        raise _contradiction(comparison, typed, compared)
     return partial(_decide, comparison, policy, waivers, today)
+
+
+def _contradiction(
+    comparison: Comparison, typed: tuple[Any, Any], options: Options
+) -> ContradictionError:
+    """Return the error for results that contradict their logs: neither PASS nor FAIL is known."""
+    found, noise = comparison.result.pairing.contradictions, options.get("noise")
+    before, after = (reading.run for reading in make_readings(options, len(typed)))
+    shown = {
+        comparison.before.name: _look_at(typed[0], before),
+        comparison.after.name: _look_at(typed[1], after),
+        "noise": _look_at(noise, before),
+    }
+    # A message begins with the name of its run.
+    first = next(name for name in shown if found[0].message.startswith(f"{name}: "))
+    return ContradictionError(
+        first_contradiction(found),
+        hint=f"{shown[first]} shows what it states and contains; give complete logs, each of one "
+        "run.",
+    )
+
+
+def _look_at(source: Any, run: str | None) -> str:
+    """Return the command that shows a run, or the attribute of a run in Python."""
+    if not isinstance(source, str | os.PathLike):
+        return "`contradictions` of the run"
+    path = os.fspath(source)
+    command = ["forgetmap", "records", "show", without_secrets(path) if is_remote(path) else path]
+    return f"`{shlex.join([*command, *(['--run', run] if run else [])])}`"
 
 
 def _decide(
