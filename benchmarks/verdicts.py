@@ -152,7 +152,7 @@ def compare_many(cases: Sequence[Case]) -> list[Json]:
         sides = count_positions(before, after, rule.correct_at)
         is_graded = any(task["graded"] for task in before.measured.recorded.values())
         evidence = gather_evidence(pairs, cells, sides=sides, level=rule.level, graded=is_graded)
-    policy = make_policy(rule, before.run, after.run, pairs)
+    policy = make_policy(rule, before.run, after.run, pairs, [])
     tasks, (first, second) = evidence.tasks(), map(by_task_total, sides)
     together = trust_tasks(first, second)
     results: list[Json] = []
