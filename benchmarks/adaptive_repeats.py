@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from rich.progress import track
 
-from forgetmap.stats.sequential import StoppingRule
+from forgetmap.map import Auto
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
@@ -29,8 +29,9 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 from repeated_answers import Truth, ask, full_budget, spend  # noqa: E402  # lives with the tests
 
 QUIET = Truth()
-JUST = replace(QUIET, known=1.0, wavering=0.0, lost=0.03167)
-"""Forgotten items go from .98 to .25: an excess of .02, exactly the margin."""
+MARGIN = 0.02
+JUST = replace(QUIET, known=1.0, wavering=0.0, lost=MARGIN / 0.73)
+"""Forgotten items go from .98 to .25: a loss of exactly the margin."""
 LOSSES, NO_LOSSES = ("lost", "small_loss"), ("no_material_loss", "small_loss")
 SCENARIOS: dict[str, list[Truth]] = {
     "nothing lost, 6 x 200 items": [QUIET] * 6,
@@ -48,7 +49,6 @@ SCENARIOS: dict[str, list[Truth]] = {
     "BREAKS: repeats have moods (.5)": [replace(QUIET, mood=0.5)] * 6,
     "BREAKS: clusters of 10 items": [replace(QUIET, cluster=10)] * 6,
     "BREAKS: clusters of 10, 5 % lost": [replace(QUIET, cluster=10, lost=0.05)] * 6,
-    "BREAKS: frozen guesses of each": [replace(QUIET, habit=0.3)] * 6,
 }
 
 
@@ -66,19 +66,17 @@ class Line:
     spent: float
 
 
-def measure(
-    name: str, truths: list[Truth], rule: StoppingRule, repetitions: int, seed: int
-) -> Line:
+def measure(name: str, truths: list[Truth], rule: Auto, repetitions: int, seed: int) -> Line:
     """Repeat one scenario."""
     source = np.random.default_rng([seed, *name.encode()])
     lost = {str(place) for place, truth in enumerate(truths) if truth.lost > 0}
-    material = {str(place) for place, truth in enumerate(truths) if truth.lost >= JUST.lost}
+    material = {str(place) for place, truth in enumerate(truths) if truth.loss >= MARGIN - 1e-9}
     wrong = wrong_by_all = peace = agree = spent = 0.0
     found = by_all = 0
     for _ in range(repetitions):
         asked = {str(place): ask(truth, rule.most, source) for place, truth in enumerate(truths)}
         outcome, full = spend(asked, rule), full_budget(asked, rule)
-        verdicts = {group: each.verdict for group, each in outcome.decisions.items()}
+        verdicts = {group: each.verdict for group, each in outcome.groups.items()}
         wrong += any(verdicts[group] in LOSSES for group in verdicts.keys() - lost)
         wrong_by_all += any(full[group].verdict in LOSSES for group in full.keys() - lost)
         peace += sum(verdicts[group] in NO_LOSSES for group in material)
@@ -106,7 +104,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    rule = StoppingRule(most=given.most)
+    rule = Auto(most=given.most)
     lines = [
         measure(name, truths, rule, given.repetitions, given.seed)
         for name, truths in track(SCENARIOS.items(), description="scenarios")

@@ -4,6 +4,7 @@
     .venv/bin/python benchmarks/compare_speed.py --rows 1000000 --rounds 3
     .venv/bin/python benchmarks/compare_speed.py --growth --huge    also 100 thousand to 100 million
     .venv/bin/python benchmarks/compare_speed.py --estimators       what all estimators cost
+    .venv/bin/python benchmarks/compare_speed.py --repeats 3         what limits of repeats cost
 
 Every contender runs in a separate process, in turn, on the same two Parquet files with string ids
 and 100 tasks. Seconds are from the call to the result, imports excluded on all sides; the time of
@@ -62,6 +63,27 @@ def run_forgetmap(before: Path, after: Path) -> Callable[[], Cells]:
     return call
 
 
+def run_counts(before: Path, after: Path) -> Callable[[], Cells]:
+    """Run forgetmap up to its counts: the same opening, checks and query, no limits or verdicts."""
+    import forgetmap as fm
+    from forgetmap.comparison.pipeline import pair_and_count_rows
+    from forgetmap.comparison.result import Rule
+    from forgetmap.comparison.side_counts import side_facts
+    from forgetmap.pairing import align, prepare_all
+
+    def call() -> Cells:
+        runs = [fm.open_run(path) for path in (before, after)]
+        rule = Rule()
+        sides = align(prepare_all(runs, rule.metric, side_facts(rule.correct_at)))
+        _, counts = pair_and_count_rows(sides[0], sides[1], rule)
+        # One label a task: these tables have no categories.
+        return {
+            label.task: (one.n11, one.n10, one.n01, one.n00) for label, one in counts[0].items()
+        }
+
+    return call
+
+
 def run_pandas(before: Path, after: Path) -> Callable[[], Cells]:
     """Run the usual merge in pandas, on Arrow strings, which are faster here."""
     import pandas as pd
@@ -85,25 +107,30 @@ def run_pandas(before: Path, after: Path) -> Callable[[], Cells]:
     return call
 
 
-CONTENDERS = {"bare SQL": run_bare_sql, "forgetmap": run_forgetmap, "pandas": run_pandas}
+CONTENDERS = {
+    "bare SQL": run_bare_sql, "counts alone": run_counts, "forgetmap": run_forgetmap,
+    "pandas": run_pandas,
+}  # fmt: skip
 COUNTS, ALL = "counts", "estimators"
 """The same results without and with the columns for `matched`: k, choices, gold positions."""
 
 
-def make_data(rows: int) -> tuple[Path, Path]:
+def make_data(rows: int, repeats: int = 1) -> tuple[Path, Path]:
     """Write two shuffled tables of the same items with string ids, once."""
     import duckdb
 
     DATA.mkdir(exist_ok=True)
-    paths = (DATA / f"{rows}-before.parquet", DATA / f"{rows}-after.parquet")
+    name = f"{rows}" if repeats == 1 else f"{rows}-of-{repeats}"
+    item, repeat = (f"i // {repeats}", f", i % {repeats} AS repeat") if repeats > 1 else ("i", "")
+    paths = (DATA / f"{name}-before.parquet", DATA / f"{name}-after.parquet")
     for seed, path in enumerate(paths, start=1):
         if not path.exists():
             print(f"making {path.name} ...", flush=True)
             partial = path.with_suffix(".partial")
             duckdb.connect().execute(
-                f"COPY (SELECT 'task_' || lpad((i % {TASKS})::VARCHAR, 3, '0') AS task, "
-                "'item-' || (hash(i) % 1000000000000)::VARCHAR || '-' || i AS item, "
-                f"(hash(i * 7 + {seed}) % 100 < 60)::INT::DOUBLE AS score "
+                f"COPY (SELECT 'task_' || lpad(({item} % {TASKS})::VARCHAR, 3, '0') AS task, "
+                f"'item-' || (hash({item}) % 1000000000000)::VARCHAR || '-' || {item} AS item, "
+                f"(hash(i * 7 + {seed}) % 100 < 60)::INT::DOUBLE AS score{repeat} "
                 f"FROM range({rows}) t(i) ORDER BY hash(i + {seed})) "
                 f"TO '{partial}' (FORMAT parquet)"
             )
@@ -184,9 +211,11 @@ def measure(name: str, before: Path, after: Path) -> dict[str, Any]:
     return measured | {"process_seconds": time.perf_counter() - start}
 
 
-def compare_all(rows: int, rounds: int, names: list[str]) -> dict[str, dict[str, float]]:
+def compare_all(
+    rows: int, rounds: int, names: list[str], repeats: int = 1
+) -> dict[str, dict[str, float]]:
     """Return the medians of several rounds in which the contenders take turns."""
-    before, after = make_data(rows)
+    before, after = make_data(rows, repeats)
     measured: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     for place in range(rounds):
         for name in names:
@@ -208,9 +237,9 @@ def report(rows: int, medians: dict[str, dict[str, float]], base: str = "bare SQ
     least = medians[base]
     heads = ("seconds", "ratio", "peak GiB", "ratio", "process s", "ratio")
     print(f"\n{rows:,} rows a side, {TASKS} tasks, string ids, Parquet; median")
-    print(f"{'':<12}" + "".join(f"{head:>10}" for head in heads))
+    print(f"{'':<14}" + "".join(f"{head:>10}" for head in heads))
     for name, each in medians.items():
-        line = f"{name:<12}"
+        line = f"{name:<14}"
         for key in ("seconds", "peak_gib", "process_seconds"):
             line += f"{each[key]:>10.2f}{each[key] / least[key]:>9.2f}x"
         print(line)
@@ -227,7 +256,7 @@ def plot_growth(growth: dict[int, dict[str, dict[str, float]]], path: Path) -> N
     for axis, key, label in zip(
         axes, ("seconds", "peak_gib"), ("seconds", "peak GiB"), strict=True
     ):
-        for name, mark in zip(CONTENDERS, "os^", strict=True):
+        for name, mark in zip(CONTENDERS, "o*s^", strict=True):
             points = [(rows, each[name][key]) for rows, each in growth.items() if name in each]
             axis.plot(*zip(*points, strict=True), marker=mark, label=name)
         axis.set(xscale="log", yscale="log", xlabel="rows a side", ylabel=label)
@@ -249,6 +278,7 @@ def main() -> None:
     parser.add_argument(
         "--estimators", action="store_true", help="all estimators against the counts alone"
     )
+    parser.add_argument("--repeats", type=int, help="answers per item: limits against the counts")
     parser.add_argument("--child", nargs=3, metavar=("NAME", "BEFORE", "AFTER"))
     options = parser.parse_args()
     if options.child:
@@ -257,6 +287,11 @@ def main() -> None:
         return
     if options.estimators:
         compare_estimators(options.rows, options.rounds)
+        return
+    if options.repeats:
+        names = ["counts alone", "forgetmap"]
+        medians = compare_all(options.rows, options.rounds, names, options.repeats)
+        report(options.rows, medians, base="counts alone")
         return
     print(f"bare SQL:{BARE_SQL}")
     sizes = sorted({options.rows, *((100_000, 1_000_000) if options.growth else ())})

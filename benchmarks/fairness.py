@@ -3,21 +3,19 @@
     make demo && .venv/bin/python benchmarks/fairness.py --runs 1000
 
 The model of the demo answers 300 open-ended items of `world` at temperature 1, twice as the model
-before and twice as the model after, repeatedly with other seeds: how often does the interval of
-`excess` contain 0?
+before and twice as the model after, repeatedly with other seeds: how often is a loss claimed?
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 from rich.progress import track
 
-from forgetmap.comparison.repeated import ItemCounts, ItemSums, excess, noise_floor
 from forgetmap.evaluation.api import open_model
 from forgetmap.evaluation.backends.base import Backend, Failure, Prompt
 from forgetmap.evaluation.items import Suite
@@ -26,9 +24,12 @@ from forgetmap.evaluation.prompts import full_response
 from forgetmap.evaluation.settings import ResolvedSettings, Settings, resolve
 from forgetmap.evaluation.suites.catalogue import load_suite
 from forgetmap.scoring.grading import grade_response
+from forgetmap.stats.limits import ItemSample, PairedAnswers
+from forgetmap.stats.verdicts import decide, measure_limits, offered_bounds
 
 ROOT = Path(__file__).parent.parent
 ITEMS, REPEATS = 300, 2
+MARGIN, ALPHA = 0.02, 0.025
 TOGETHER = 5
 """Comparisons sampled in one call; samples do not depend on their batch."""
 
@@ -69,40 +70,38 @@ def count_right(
     return right
 
 
-def item_sums(
+def count_answers(
     number: int, asked: Sequence[Asked], right: Counter[tuple[int, str, str, str]]
-) -> ItemSums:
-    """Return the counts of `compare` for one comparison."""
-    counts: Counter[ItemCounts] = Counter()
-    for task, item in {(job.task.name, job.item.id) for _, _, job in asked}:
-        before, after = (right[number, side, task, item] for side in ("before", "after"))
-        wrong = REPEATS - before, REPEATS - after
-        counts[ItemCounts(math.inf, before, 0, 0, wrong[0], after, 0, 0, wrong[1], 0, 0, 0)] += 1
-    return ItemSums(dict(counts))
+) -> PairedAnswers:
+    """Return the answers of one comparison."""
+    keys = sorted({(job.task.name, job.item.id) for _, _, job in asked})
+    before, after = (
+        np.array([right[number, side, *key] for key in keys], float) for side in ("before", "after")
+    )
+    repeats = np.full(len(keys), float(REPEATS))
+    return PairedAnswers(before, repeats, after, repeats, ItemSample(np.ones(len(keys))))
 
 
 def main() -> None:
-    """Sample, count, and print how many intervals contain 0."""
+    """ItemSample, count, and print the verdicts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default=str(ROOT / "demo" / "models" / "before"))
+    parser.add_argument("--model", default=str(ROOT / "demo" / "models" / "start"))
     parser.add_argument("--runs", type=int, default=1000)
     options = parser.parse_args()
     backend, _ = open_model(options.model)
     tasks = tuple(task for task in load_suite("world").tasks if task.kind == "text")
     resolved = resolve(Settings(temperature=1.0, repeats=REPEATS, max_new_tokens=8), backend)
-    inside, floors = 0, []
+    verdicts: Counter[str] = Counter()
     for first in track(range(0, options.runs, TOGETHER), description="sampling"):
         numbers = range(first, min(first + TOGETHER, options.runs))
         asked = make_asked(backend, Suite("world", tasks), resolved, numbers)
         right = count_right(backend, asked, resolved)
         for number in numbers:
-            sums = item_sums(number, asked, right)
-            interval = excess(sums)
-            inside += bool(interval is not None and interval.contains(0.0))
-            floors.append(noise_floor(sums, "before") or 0.0)
-    share = inside / options.runs
-    print(f"noise floor {sum(floors) / len(floors):.3f} of {ITEMS} items")
-    print(f"{inside:,} of {options.runs:,} intervals of excess contain 0: {share:.3f}")
+            answers = count_answers(number, asked, right)
+            limits = measure_limits(answers, offered_bounds(answers), ALPHA)
+            verdicts[decide(limits, MARGIN)] += 1
+    for verdict, count in verdicts.most_common():
+        print(f"{verdict}: {count:,} of {options.runs:,}, {count / options.runs:.3f}")
 
 
 if __name__ == "__main__":

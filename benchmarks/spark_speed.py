@@ -143,7 +143,7 @@ def _equals_duckdb(frames: list[Any], rows: int) -> bool:
     import forgetmap as fm
 
     def result(*sides: Any) -> dict[str, Any]:
-        plain = fm.compare(*sides).result.model_dump(mode="json")
+        plain = fm.compare(*sides).result.to_dict()
         for side in ("before", "after"):
             plain[side] = None
         text = json.dumps(plain)

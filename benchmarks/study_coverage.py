@@ -40,12 +40,13 @@ class World:
 
     Attributes:
         pairs: number of pairs.
-        families: number of families; each has up to four sizes.
+        families: number of families; each has up to `sizes` sizes, two if possible.
         lineage: spread between lineages of the probability of losing a known item.
         slope: change of that probability per doubling of size.
         items: number of items of each of two tasks.
         pair: spread between pairs of one lineage.
         data: reduction of the loss with little data.
+        sizes: maximum number of sizes; with one, a family is one lineage.
     """
 
     pairs: int
@@ -55,6 +56,7 @@ class World:
     items: int = 200
     pair: float = 0.04
     data: float = 0.0
+    sizes: int = SIZES
 
     @property
     def name(self) -> str:
@@ -62,20 +64,28 @@ class World:
         return ", ".join(f"{name} {value:g}" for name, value in asdict(self).items())
 
 
-WORLDS = [
-    World(pairs, families, lineage, slope)
-    for pairs, families in ((5, 2), (10, 2), (10, 3), (20, 3), (20, 6), (40, 2), (40, 6))
-    for lineage, slope in ((0.0, 0.0), (0.05, 0.0), (0.05, -0.02))
-] + [
-    World(20, 3, 0.02, items=50),
-    World(20, 3, 0.02, items=2000),
-    World(20, 3, 0.05, data=-0.05),
-]
+WORLDS = (
+    [
+        World(pairs, families, lineage, slope)
+        for pairs, families in ((5, 2), (10, 2), (10, 3), (20, 3), (20, 6), (40, 2), (40, 6))
+        for lineage, slope in ((0.0, 0.0), (0.05, 0.0), (0.05, -0.02))
+    ]
+    + [
+        World(20, 3, 0.02, items=50),
+        World(20, 3, 0.02, items=2000),
+        World(20, 3, 0.05, data=-0.05),
+    ]
+    + [
+        World(pairs, lineages, spread, items=items, sizes=1)
+        for lineages, pairs in ((2, 2), (2, 8), (3, 3), (3, 12))
+        for spread, items in ((0.0, 400), (0.02, 200), (0.05, 50))
+    ]
+)
 
 
 def draw_design(world: World) -> list[PairFacts]:
     """Return the pairs of a study: all lineages in a first stage, then in the next."""
-    sizes = min(SIZES, max(2, -(-world.pairs // world.families)))
+    sizes = min(world.sizes, max(2, -(-world.pairs // world.families)))
     roots = [(family, size) for size in range(sizes) for family in range(world.families)]
     pairs = []
     for number in range(world.pairs):

@@ -84,7 +84,7 @@ def check(world: str, sweeps: int, items: int, seed: int = 0) -> dict[str, float
     chosen = false = sure = 0
     for _ in range(sweeps):
         pair = analyse_pair(
-            draw(world, items, source), SPOTS, names=("t", "t"), headlines={}, drift=None
+            draw(world, items, source), SPOTS, names=("t", "t"), compared={}, drift=None
         )
         claimed = [p for p in pair.points if p.within == "surely"]
         at = {point.weight: n for n, point in enumerate(pair.points[1:-1])}

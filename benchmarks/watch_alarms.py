@@ -20,10 +20,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 
-from forgetmap.train.alarm import AlarmRule, Key, judge_look
+from forgetmap.train.alarm import AlarmRule, Key, WatchedItems, judge_look
 
 FACTS, PROBE, OPTIONS, WIDTH = 3000, 300, 4, 48
-RULE = AlarmRule(margin=0.02, noise_floor=0.005, alpha=0.05)
+RULE = AlarmRule(margin=0.02, noise_floor=None, alpha=0.05)
 CATEGORIES = {"red": "red", "blue": "blue", "green": "green"}
 
 
@@ -103,12 +103,12 @@ def watch(
     alarms, false, losses = [], False, []
     for number, now in enumerate(train(kind, seed, start, answers, looks), 1):
         found = {key: bool(now[fact]) for key, fact in zip(keys, drawn, strict=True)}
-        judged = judge_look(number, known, found, CATEGORIES, RULE)
+        judged = judge_look(number, known, found, WatchedItems(CATEGORIES, {}), RULE)
         lost = before & ~now
         losses.append(float(lost.mean()))
         alarms.append(any(group.alarm for group in judged.values()))
         false |= any(
-            group.alarm and lost[groups[name]].mean() <= RULE.margin + RULE.noise_floor
+            group.alarm and lost[groups[name]].mean() <= RULE.margin
             for name, group in judged.items()
         )
     peak = int(np.argmax(losses))

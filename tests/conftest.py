@@ -34,7 +34,7 @@ LONG_FILES = (
     "test_installations.py", "test_serve.py", "test_properties.py", "test_backends.py",
     "test_harness_drivers.py", "test_server_faults.py", "test_estimators_everywhere.py",
     "test_page.py", "test_merge_killed.py", "test_doctor.py", "test_cli_capability_run.py",
-    "test_sequential.py", "test_cli.py", "test_served_page.py", "test_capability_suites.py",
+    "test_adaptive.py", "test_cli.py", "test_served_page.py", "test_capability_suites.py",
     "test_hostile_logs.py", "test_adaptive_map.py", "test_cli_terminal.py", "test_decode.py",
     "test_watch.py", "test_site.py", "test_probing.py",
 )  # fmt: skip
@@ -118,7 +118,7 @@ def spark(spark_cluster: Any) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with two simulated runs."""
+    """A folder with two simulated runs and a rerun of each."""
     return simulated_runs(tmp_path_factory.mktemp("runs"))
 
 

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from forgetmap.comparison.cells import Cells
-from forgetmap.comparison.rollups import SeedRow, roll_up, row_values
-from forgetmap.stats.repeats import consensus
+from forgetmap.comparison.rollups import SeedRow, consensus, roll_up, row_values
 
 PER_ROW = 1e-12
 ROUNDED = {"": 5.1e-9, "_std": 5.1e-11}

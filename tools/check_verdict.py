@@ -98,8 +98,8 @@ def check(pair: Mapping[str, Any], before: Path, after: Path, folder: Path) -> l
         write_bundle(read_outputs(path), folder / side, side)
         for side, path in (("before", before), ("after", after))
     ]
-    headline = logs["total"]["headline"]
-    print(f"{pair['name']}: {headline['verdict']}: {headline['words']}")
+    total = logs["total"]
+    print(f"{pair['name']}: {total['verdict']}: {total['loss']['low']} to {total['loss']['high']}")
     return list(differences(logs, group_values(bundles[0], bundles[1])))
 
 

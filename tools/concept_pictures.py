@@ -18,16 +18,16 @@ from forgetmap.simulation import Habits
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 MARGIN = 0.02
-COLOURS = {"raw": "#8c8c8c", "adjusted": "#d55e00", "truth": "#009e73", "verdict": "#0072b2"}
+COLOURS = {"counted": "#8c8c8c", "proven": "#d55e00", "truth": "#009e73", "verdict": "#0072b2"}
 
 
 @dataclass(frozen=True)
 class Line:
-    """A value with its interval, or the true value, which has none."""
+    """A value with its interval, limits alone, or the true value, which has none."""
 
     label: str
     kind: str
-    value: float
+    value: float | None
     low: float | None = None
     high: float | None = None
 
@@ -39,8 +39,14 @@ def intervals(name: str, lines: Sequence[Line], *, margin: float | None = None) 
          "high": line.high}
         for line in lines
     ]  # fmt: skip
-    alt = "; ".join(f"{line.label}: {line.value:.1%}" for line in lines)
+    alt = "; ".join(_words(line) for line in lines)
     return Figure(name, name, "", alt, as_table(records), _spec(records, lines, margin))
+
+
+def _words(line: Line) -> str:
+    if line.value is not None:
+        return f"{line.label}: {line.value:.1%}"
+    return f"{line.label}: {line.low:.1%} to {line.high:.1%}"
 
 
 def _spec(records: list[Record], lines: Sequence[Line], margin: float | None) -> Spec:
@@ -86,11 +92,16 @@ def compared(
 
 def line_of(comparison: fm.Comparison, estimator: str, label: str, kind: str) -> Line:
     """Return one estimator of all items."""
-    total = comparison.result.total
-    estimates = total if estimator == "raw" else getattr(total, estimator)
-    estimate = estimates.forgetting
+    estimate = comparison.result.total.estimators[estimator].forgetting
     assert estimate.value is not None
     return Line(label, kind, estimate.value, estimate.low, estimate.high)
+
+
+def proven(comparison: fm.Comparison, label: str) -> Line:
+    """Return the limits of the loss."""
+    loss = comparison.result.total.loss
+    assert loss.low is not None
+    return Line(label, "proven", None, max(loss.low, 0.0), loss.high)
 
 
 def flips(folder: Path) -> None:
@@ -111,8 +122,9 @@ def luck() -> Figure:
     return intervals(
         "luck",
         [
-            line_of(comparison, "raw", "raw count of flips", "raw"),
-            line_of(comparison, "matched", "adjusted for luck", "adjusted"),
+            line_of(comparison, "flips", "counted: flips", "counted"),
+            line_of(comparison, "matched", "if guesses are blind", "verdict"),
+            proven(comparison, "proven: the loss is in this range"),
             Line("truth", "truth", truth),
         ],
     )
@@ -126,22 +138,24 @@ def noise() -> Figure:
     return intervals(
         "noise",
         [
-            line_of(once, "raw", "one answer per item", "raw"),
-            line_of(often, "excess", "three answers, noise taken off", "adjusted"),
+            line_of(once, "flips", "counted: flips", "counted"),
+            proven(once, "proven by one answer per item"),
+            proven(often, "proven by three answers"),
             Line("truth, as a share of answers", "truth", truth * 0.9),
         ],
     )
 
 
 def margins() -> Figure:
-    """Draw the four verdicts."""
+    """Draw the five verdicts."""
     return intervals(
         "margins",
         [
-            Line("no material loss: PASS", "verdict", 0.003, -0.004, 0.012),
-            Line("small loss: PASS", "verdict", 0.010, 0.004, 0.017),
-            Line("lost: FAIL", "adjusted", 0.045, 0.031, 0.059),
-            Line("cannot tell: INCONCLUSIVE", "raw", 0.014, -0.006, 0.036),
+            Line("no material loss: PASS", "verdict", None, 0.0, 0.012),
+            Line("small loss: PASS", "verdict", None, 0.004, 0.017),
+            Line("lost: FAIL", "proven", None, 0.031, 0.059),
+            Line("no net loss: INCONCLUSIVE", "counted", None, 0.0, 0.048),
+            Line("cannot tell: INCONCLUSIVE", "counted", None, 0.0, 0.036),
         ],
         margin=MARGIN,
     )

@@ -6,7 +6,8 @@
 DIR has a `truth.json`: a list of {name, before, after, ...} with paths below DIR; the first pair of
 outputs of MMLU-Pro's own scripts is used. Each release is written in the format of NeMo Evaluator,
 so that `nel compare` and `nel gate` (nemo-evaluator 0.3.0, Python 3.12) can be run on the same
-files. Exits with 1 if forgetmap is wrong about any of them.
+files. Each is decided twice, with accept = "items" and "net". Exits with 1 if forgetmap is wrong
+about any of them.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from check_verdict import bundle_row, read_outputs, write_bundle
-from forgetmap.gate import run_gate
+from forgetmap.gate import Accept, run_gate
 
 Row = dict[str, Any]
 FAILURES, MISSING = 48, 258
@@ -42,9 +43,10 @@ class Trap:
     Attributes:
         name: how it was made.
         truth: the true change.
-        right: right decisions.
+        right: right decisions with accept = "items", and with "net" after a slash.
         before: rows of the bundle before.
         after: rows of the bundle after.
+        options: options of the gate.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Trap:
     right: tuple[str, ...]
     before: Sequence[Row]
     after: Sequence[Row]
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def make_traps(before: Sequence[Row], after: Sequence[Row], seed: int = 0) -> Iterator[Trap]:
@@ -66,11 +69,11 @@ def make_traps(before: Sequence[Row], after: Sequence[Row], seed: int = 0) -> It
     rows = [bundle_row(*row) for row in enumerate(before)]
     order = random.permutation(len(before))
     moved = [bundle_row(place, before[index]) for place, index in enumerate(order)]
-    yield Trap("rows in another order", "nothing lost", ("PASS",), rows, moved)
+    yield Trap("rows in another order", "nothing lost", ("PASS / PASS",), rows, moved)
     yield Trap(
         f"{FAILURES} infrastructure failures",
         "nothing lost",
-        ("PASS", "INCONCLUSIVE"),
+        ("PASS / PASS", "INCONCLUSIVE / INCONCLUSIVE"),
         rows,
         _fail(rows, random),
     )
@@ -80,21 +83,33 @@ def make_traps(before: Sequence[Row], after: Sequence[Row], seed: int = 0) -> It
     yield Trap(
         f"{MISSING} items it would fail are missing",
         f"{len(gone) / len(rows):.1%} unknown",
-        ("INCONCLUSIVE",),
+        ("INCONCLUSIVE / INCONCLUSIVE",),
         rows,
         left,
     )
-    yield Trap("noise, two repeats", "nothing lost", ("PASS",), *_noise(rows, random))
+    yield Trap(
+        "noise, two repeats",
+        "nothing lost",
+        ("PASS / PASS", "INCONCLUSIVE / PASS"),
+        *_noise(rows, random),
+    )
     judged = [_judge(row, 0.9) for row in rows]
     low = random.random(len(rows)) < 0.3
     fallen = [_judge(row, 0.3 if is_low else 0.9) for row, is_low in zip(rows, low, strict=True)]
-    yield Trap("judge scores .9 to .3 on 30 %", "30 % lost", ("FAIL",), judged, fallen)
+    yield Trap(
+        "judge scores .9 to .3 on 30 %",
+        "30 % lost",
+        ("FAIL / FAIL",),
+        judged,
+        fallen,
+        {"selected": False},  # all are right before, though nobody chose them
+    )
     later = [bundle_row(*row) for row in enumerate(after)]
     cells = _cells(before, after)
     yield Trap(
         "forgetting under a larger gain",
         f"{cells[1, 0]:,} wrong after, {cells[0, 1]:,} gained",
-        ("FAIL",),
+        ("INCONCLUSIVE / PASS",),
         rows,
         later,
     )
@@ -219,14 +234,16 @@ def judge_traps(
     for number, trap in enumerate(traps):
         place = folder / str(number)
         before, after = write_release(trap, place)
-        result = run_gate(before, after)
+        kinds: tuple[Accept, ...] = get_args(Accept)
+        results = [run_gate(before, after, accept=kind, **trap.options) for kind in kinds]
         answer = None if nel is None else ask_nel(nel, before, after, place)
-        yield trap, result.status, result.headline, answer
+        status = " / ".join(result.status for result in results)
+        yield trap, status, results[0].headline, answer
 
 
 def make_table(rows: Sequence[tuple[Trap, str, str, str | None]]) -> str:
     """Return all decisions as a Markdown table."""
-    heads = ["release", "truth", "forgetmap gate", "nel compare, nel gate"]
+    heads = ["release", "truth", "forgetmap gate, items / net", "nel compare, nel gate"]
     columns = heads if rows[0][3] is not None else heads[:-1]
     lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
     for trap, status, _, nel in rows:

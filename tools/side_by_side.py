@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import forgetmap as fm
-from forgetmap.comparison import estimator_table, number_estimators
+from forgetmap.comparison import all_estimators, estimator_table, sentence
 from forgetmap.results import Estimate
 from forgetmap.simulation.answers import Habits
 from forgetmap.text import percent
@@ -52,7 +52,8 @@ def side_by_side_page() -> str:
     heads = (
         "what happened",
         "truth: lost",
-        *(row.name for row in number_estimators()),
+        *(row.name for row in all_estimators()),
+        "published",
         "noise floor",
     )
     table = [
@@ -69,9 +70,10 @@ def _row(scene: Scene) -> tuple[list[str], str]:
     total = fm.compare(simulation.before, simulation.after).result.total
     classes = simulation.truth["class"].to_pylist()
     lost = classes.count("lost") / len(classes)
-    shown = [_shown(total.estimates(row.name).forgetting) for row in number_estimators()]
+    names = [*(row.name for row in all_estimators()), "published"]
+    shown = [_shown(total.estimators[name].forgetting) for name in names]
     floor = percent(total.noise_floor.value)
-    return [scene.title, percent(lost), *shown, floor], total.headline.words
+    return [scene.title, percent(lost), *shown, floor], sentence(total)
 
 
 def _shown(estimate: Estimate) -> str:
@@ -84,12 +86,17 @@ def _shown(estimate: Estimate) -> str:
 
 _HEAD = """# The estimators
 
-k is the number of options of an item, c = k/(k-1); n11, n10, n01, n00 count items right or wrong
-before and after, P11 ... their shares of n; a and b are the accuracies before and after; m of r
-answers to an item are right, p_b and p_a are these shares. For backward transfer exchange before
-and after. Background: [Statistics](statistics.md). A package adds a row of its own
-under the entry point `forgetmap.estimators`: see
-[`examples/plugins/estimator`](../examples/plugins/estimator).
+Three numbers decide ([Verdicts](verdicts.md)): flips, the drop in accuracy, and leave-one-out
+flips. The others are shown beside them with `--details`. They are about knowledge, and hold if
+guesses are blind, which one run cannot check. `--estimator matched` adds its lower limit to the
+others; the sentence then begins with "If guesses are blind".
+
+k is the number of options of an item, c = k/(k-1); P[1→w] is the share of pairs of answers that are
+right before and wrong after, P[w→0] that of a wrong answer before and none after; p_b and p_a are
+the shares of right answers to an item. For gains exchange before and after. `published` is the
+chance adjustment of Harmon et al. (2026): max(F - C, 0), C = (1-a)(1-b)/(k-1), a and b the
+accuracies; it is not 0 if nothing is lost. A package adds a row of its own under the entry point
+`forgetmap.estimators`: see [`examples/plugins/estimator`](../examples/plugins/estimator).
 """
 _SIDE_BY_SIDE = f"""
 ## All of them on the same data
@@ -97,11 +104,8 @@ _SIDE_BY_SIDE = f"""
 The same {ITEMS:,} simulated items in every row, except that the models behave differently. `truth:
 lost` is the share of all items known before and not after. Every other number is what an
 estimator makes of the answers alone, as a share of all items, with its 95 % interval. 60 % of the
-items are known before. What each one means and when it misleads: [Statistics](statistics.md). How
-often intervals contain the truth over many thousand data sets: [Simulations with known
-truth](truth.md).
+items are known before.
 """
 _BELOW = """
-`excess` is a lower bound where mastery is partial; `net` is on the scale of knowledge. What
-`compare` says of each:
+What `compare` says of each:
 """

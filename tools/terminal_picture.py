@@ -16,7 +16,7 @@ import forgetmap as fm
 from forgetmap.cli.compare import command as compare
 from forgetmap.cli.main import cli
 from forgetmap.cli.next_commands import next_commands
-from forgetmap.comparison.render import print_comparison
+from forgetmap.comparison.render import View, print_comparison
 
 # The template of rich loads fonts from the network; any monospace font will do.
 FORMAT = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
@@ -32,9 +32,7 @@ def main() -> None:
         console = Console(record=True, width=88, file=io.StringIO(), force_terminal=True)
         runs = ["demo/before", "demo/after"]
         with click.Context(compare):
-            print_comparison(
-                console, comparison.result, by="category", commands=next_commands(runs)
-            )
+            print_comparison(console, comparison.result, View(commands=next_commands(runs)))
     drawn = console.export_svg(title="forgetmap compare demo/before demo/after", code_format=FORMAT)
     PICTURE.parent.mkdir(exist_ok=True)
     PICTURE.write_text(drawn, encoding="utf-8")

@@ -27,6 +27,7 @@ from forgetmap._lazy import load_on_use
 if TYPE_CHECKING:
     from forgetmap.capabilities import DriftResult, drift
     from forgetmap.comparison import Chain, Comparison, FanOut, chain, compare
+    from forgetmap.confirmation import Confirmation, confirm
     from forgetmap.errors import ForgetmapError
     from forgetmap.evaluation import Settings, evaluate, load_suite
     from forgetmap.gate import GateResult, run_gate
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Chain",
     "Comparison",
+    "Confirmation",
     "DriftResult",
     "FanOut",
     "ForgetmapError",
@@ -60,6 +62,7 @@ __all__ = [
     "as_markdown",
     "chain",
     "compare",
+    "confirm",
     "drift",
     "evaluate",
     "load_suite",

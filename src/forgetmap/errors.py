@@ -38,6 +38,7 @@ exits with code 2, without a traceback.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 TRUNCATED_HINT = "The file looks truncated: copy it again."
 """What to do about a file that ends too early or whose bytes are damaged."""
@@ -51,8 +52,13 @@ class ForgetmapError(Exception):
         self.message = message
         self.hint = hint
 
+    @property
+    def located(self) -> str:
+        """The message, with the location of the problem if there is one."""
+        return self.message
+
     def __str__(self) -> str:
-        return f"{self.message}\nHint: {self.hint}"
+        return f"{self.located}\nHint: {self.hint}"
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.message, self.hint, self.__dict__))
@@ -95,7 +101,9 @@ class InputError(ForgetmapError, ValueError):
         self.line = line
         self.field = field
 
-    def __str__(self) -> str:
+    @property
+    def located(self) -> str:
+        """The message after file, line and field."""
         location = ", ".join(
             part
             for part in (
@@ -105,7 +113,7 @@ class InputError(ForgetmapError, ValueError):
             )
             if part
         )
-        return f"{location}: {super().__str__()}" if location else super().__str__()
+        return f"{location}: {self.message}" if location else self.message
 
 
 class MissingInputError(InputError, FileNotFoundError):
@@ -217,7 +225,15 @@ class TaskTimeoutError(WorkerError, TimeoutError):
 
 
 class OutputError(ForgetmapError, OSError):
-    """The result cannot be written to the given path."""
+    """The result cannot be written to the given path.
+
+    Attributes:
+        occupied: the file or folder whose content is in the way, if that is the reason.
+    """
+
+    def __init__(self, message: str, *, hint: str, occupied: Path | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.occupied = occupied
 
 
 class UsageError(ForgetmapError, ValueError):

@@ -37,17 +37,20 @@ if os.environ.get(BASELINE):
 
 def verdict_of(baseline: str, logs: list[str]) -> str:
     """Return the verdict and commands for details, or the reason why there is none."""
-    from forgetmap.comparison import compare
+    from forgetmap.comparison import compare, counts_sentence, step_texts
     from forgetmap.errors import ForgetmapError
 
     after = common_path(logs)
     both = f"{shlex.quote(baseline)} {shlex.quote(after)}"
     try:
-        headline = compare(baseline, after).headline
+        result = compare(baseline, after).result
     except ForgetmapError as error:
         return f"forgetmap: {error}"
+    step, *_ = step_texts(result, {"confirm": f"forgetmap confirm {both}"})
     return (
-        f"forgetmap: {headline}\n"
+        f"forgetmap: {result.headline}\n"
+        f"  {counts_sentence(result.total)}\n"
+        f"  next:    {step}\n"
         f"  items:   forgetmap compare {both} --show forgotten\n"
         f"  report:  forgetmap report {both} --out report.html\n"
         f"  samples: inspect view --log-dir {shlex.quote(str(Path(after).parent))}"

@@ -59,7 +59,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         if "forgetmap.gate" in sys.modules:
             from forgetmap.gate import take_results
 
-            item.user_properties += [(PROPERTY, result.headline) for result in take_results()]
+            item.user_properties += [
+                (PROPERTY, f"{result.headline} {result.counts}".rstrip())
+                for result in take_results()
+            ]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

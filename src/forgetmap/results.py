@@ -6,9 +6,9 @@ import json
 import re
 import sys
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 _UNUSUAL = re.compile(r"[^\n\x20-\x7e]")
 
@@ -60,60 +60,76 @@ def _escape(match: re.Match[str]) -> str:
     return match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1]
 
 
-class Estimate(Value):
+class Plain:
+    """A plain result: pydantic is imported only when it is written or read as JSON."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[dict[str, Any]] = {
+        "use_attribute_docstrings": True,
+        "extra": "forbid",
+    }
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Return JSON that is safe to print: control characters are escaped, letters are not."""
+        text: bytes = _adapter(type(self)).dump_json(self, indent=indent)
+        return _UNUSUAL.sub(_escape, text.decode())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values of the JSON."""
+        values: dict[str, Any] = _adapter(type(self)).dump_python(self, mode="json")
+        return values
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValidationError: the text is something else.
+        """
+        value: Self = _adapter(cls).validate_json(text)
+        return value
+
+
+_ADAPTERS: dict[type[Any], Any] = {}
+
+
+def _adapter(kind: type[Any]) -> Any:
+    from pydantic import TypeAdapter
+
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate(Plain):
     """A number with its interval and its method. An unknown value is null, never 0."""
 
     value: float | None
     low: float | None = None
     high: float | None = None
     method: str
-    reason: str | None = Field(default=None, description="Why there is no value.")
+    reason: str | None = None
+    """Why there is no value."""
 
     @classmethod
     def missing(cls, method: str, reason: str) -> Estimate:
         """Return an estimate without a value, with the reason."""
-        return cls(value=None, method=method, reason=reason)
+        return Estimate(value=None, method=method, reason=reason)
 
 
-class Estimates(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimates(Plain):
     """One estimator in both directions, as shares of all items."""
 
     forgetting: Estimate
     backward_transfer: Estimate
 
     @classmethod
-    def missing(cls, method: str, reason: str) -> Self:
+    def missing(cls, method: str, reason: str) -> Estimates:
         """Return estimates without values, with the reason."""
-        return cls(**dict.fromkeys(cls.model_fields, Estimate.missing(method, reason)))
-
-
-def outer_ends(low: Estimates, high: Estimates) -> Estimates:
-    """Combine the estimates at both ends of a range, with their uncertainty."""
-    return Estimates(
-        forgetting=outer_end(low.forgetting, high.forgetting),
-        backward_transfer=outer_end(low.backward_transfer, high.backward_transfer),
-    )
-
-
-def outer_end(low: Estimate, high: Estimate) -> Estimate:
-    """Return the range from the lower bound of one estimate to the upper bound of the other."""
-    reason = (
-        low.reason or "guesses may be redrawn or repeated: the data allow a range, not one value"
-    )
-    return Estimate(
-        value=None,
-        low=low.low,
-        high=high.high,
-        method=f"from {low.method} to {high.method}",
-        reason=reason,
-    )
-
-
-class PublishedResult(Estimates):
-    """The published chance adjustment with its ceilings."""
-
-    forgetting_max: Estimate
-    backward_transfer_max: Estimate
+        missing = Estimate.missing(method, reason)
+        return Estimates(forgetting=missing, backward_transfer=missing)
 
 
 @dataclass(frozen=True, slots=True)

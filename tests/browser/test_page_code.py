@@ -153,7 +153,7 @@ def test_numbers_and_gaps_survive_csv(code: Page) -> None:
 
 
 def test_an_address_says_the_state(code: Page) -> None:
-    change = {"comparison": 2, "q": "a&b=c #% ü", "item": "a%2Fb/c/0", "estimator": "raw"}
+    change = {"comparison": 2, "q": "a&b=c #% ü", "item": "a%2Fb/c/0", "estimator": "upper"}
     found = code.evaluate("change => stateFrom(hashOf({...FIRST_STATE, ...change}))", change)
     first = code.evaluate("() => FIRST_STATE")
     assert found == {**first, **change}
@@ -265,16 +265,3 @@ def test_a_formula_says_what_it_said(code: Page, latex: str, words: str) -> None
 )
 def test_a_formula_that_cannot_be_read_is_none(code: Page, latex: str) -> None:
     assert code.evaluate("latex => mathNode(latex)", latex) is None
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [(0.1, "as said"), (None, "of all items (plausible range with its 95% interval)")],
-)
-def test_a_range_is_its_own_interval_and_is_said_once(
-    code: Page, value: float | None, words: str
-) -> None:
-    headline = {"estimator": "bracket", "forgetting": {"value": value}}
-    result = {"total": {"headline": headline}, "rule": {"level": 0.95}}
-    shown = code.evaluate("result => limitsBeside(result, {limits: 'as said'})", result)
-    assert shown == words

@@ -294,9 +294,9 @@ def quick(tmp_path: Path) -> Runner:
 @pytest.fixture
 def runner(tmp_path: Path) -> Runner:
     """A runner with forgetmap, and runs."""
-    write(tmp_path / "main.jsonl", results([1.0] * 1000))
-    write(tmp_path / "same.jsonl", results([1.0] * 1000))
-    write(tmp_path / "worse.jsonl", results([1.0] * 800 + [0.0] * 200))
+    write(tmp_path / "main.jsonl", results([1.0] * 900 + [0.0] * 100))
+    write(tmp_path / "same.jsonl", results([1.0] * 900 + [0.0] * 100))
+    write(tmp_path / "worse.jsonl", results([1.0] * 700 + [0.0] * 300))
     write(tmp_path / "half.jsonl", results([1.0] * 500))
     return Runner(tmp_path)
 
@@ -387,10 +387,10 @@ def test_the_workflow_of_the_docs_takes_no_policy_of_the_author(runner: Runner) 
         folder.mkdir()
         (folder / "forgetmap-policy.toml").write_text(f"[[rule]]\nmargin = {margin}\n", "utf-8")
         (folder / "forgetmap-waivers.toml").touch()
-    for run, scores in (("before", [1.0] * 1000), ("after", [1.0] * 800 + [0.0] * 200)):
+    for run, right in (("before", 900), ("after", 700)):
         folder = runner.folder / gate[run]
         folder.mkdir(parents=True)
-        write(folder / "results.jsonl", results(scores))
+        write(folder / "results.jsonl", results([float(n < right) for n in range(1000)]))
     assert runner.run(**gate) == 1, runner.log
     assert runner.run(**gate | {"policy": f"{candidate['path']}/forgetmap-policy.toml"}) == 0
 

@@ -12,8 +12,8 @@ import pytest
 from command_line import call, json_of, results, write
 from forgetmap.stats import mcnemar_p
 
-THOUSAND = [1.0] * 1000
-WORSE = [1.0] * 800 + [0.0] * 200
+THOUSAND = [1.0] * 900 + [0.0] * 100
+WORSE = [1.0] * 700 + [0.0] * 300
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_lm_eval_3831_the_test_is_paired(runs: Path) -> None:
 
 def test_mcpjam_4371_a_waived_gate_is_never_silent(runs: Path) -> None:
     waiver = (
-        '[[waiver]]\nrule = "forgetting"\nowner = "Ada"\nreason = "new tokenizer"\n'
+        '[[waiver]]\nrule = "loss"\nowner = "Ada"\nreason = "new tokenizer"\n'
         "ceiling = 0.3\nexpires = 2030-01-31\n"
     )
     (runs / "waivers.toml").write_text(waiver, "utf-8")
@@ -91,27 +91,27 @@ def test_deepeval_2870_one_comment_says_it_all(runs: Path) -> None:
     assert call("gate", "main.jsonl", "worse.jsonl", "--markdown", "gate.md").code == 1
     text = (runs / "gate.md").read_text("utf-8")
     assert text.startswith("<!-- forgetmap-gate -->\n\n## ❌ forgetmap gate: FAIL")
-    assert "| forgetting | ❌ FAIL | 20.0% |" in text
+    assert "| loss | ❌ FAIL | 17.5% to 22.6% | 2% |" in text
     assert "Forgotten items (20 of 200)" in text
-    assert "- t: `i800`" in text
+    assert "- t: `i700`" in text
 
 
 def test_gemini_cli_23937_noise_blocks_nothing(runs: Path) -> None:
     """What also a second run of the model before gets wrong is no regression of the one after."""
     draw = random.Random(1)
     for name in ("main", "candidate", "repeat"):
-        scores = [float(n >= 60 or draw.random() < 0.5) for n in range(3000)]
+        scores = [float(n >= 300 or draw.random() < 0.5) for n in range(3000)]
         write(runs / f"{name}.jsonl", results(scores))
     gate = ("gate", "main.jsonl", "candidate.jsonl", "--noise", "repeat.jsonl")
-    assert call(*gate).code == 0
-    write(runs / "candidate.jsonl", results([0.0] * 300 + [1.0] * 2700))
-    assert call(*gate).code == 1
+    assert [call(*gate, "--accept", accept).code for accept in ("items", "net")] == [3, 0]
+    write(runs / "candidate.jsonl", results([0.0] * 600 + [1.0] * 2400))
+    assert call(*gate, "--accept", "net").code == 1
 
 
 def test_nemo_gym_1493_a_policy_of_several_rules_for_several_candidates(runs: Path) -> None:
     policy = (
         "[[rule]]\nmargin = 0.02\n"
-        '[[rule]]\nquantity = "answering_loss"\nmargin = 0.02\n'
+        '[[rule]]\nname = "accuracy"\naccept = "net"\nmargin = 0.02\n'
         '[[rule]]\nscope = "task"\nquantity = "net_change"\ntier = "warning"\n'
     )
     (runs / "policy.toml").write_text(policy, "utf-8")

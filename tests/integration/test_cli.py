@@ -54,7 +54,7 @@ def complete_in_bash(line: str) -> list[str]:
     [
         ("forgetmap com", ["compare", "completion"]),
         ("forgetmap records s", ["show", "schema"]),
-        ("forgetmap compare --ch", ["--chain"]),
+        ("forgetmap compare --cha", ["--chain"]),
         ("forgetmap compare --by t", ["task", "tag"]),
     ],
 )

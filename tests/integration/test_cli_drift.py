@@ -115,7 +115,7 @@ def test_json(models: list[Path], tmp_path: Path) -> None:
         for cell in data[level]:
             assert {"id", "name", "value", "low", "high", "std", "n", "coverage"} <= cell.keys()
     maths = next(cell for cell in data["metrics"] if cell["id"] == "C1.gsm8k")
-    assert (maths["lost"], maths["gained"], maths["n"]) == (24.0, 0.0, 120)
+    assert (maths["forgotten"], maths["gained"], maths["n"]) == (24.0, 0.0, 120)
     assert maths["low"] < maths["value"] < maths["high"] < 0
     again = call("drift", *models, "--out", tmp_path / "drift.json")
     assert (again.code, "already exists" in again.err) == (2, True)
@@ -258,7 +258,7 @@ def test_bug_28_documented_options_exist() -> None:
         name
         for command in (drift_command, run_command)
         for option in command.params
-        for name in option.opts
+        for name in (*option.opts, *option.secondary_opts)
     }
     named = set(re.findall(r"--[a-z][a-z-]+", page))
     assert {"--judge", "--allow-exec"} < named
@@ -380,7 +380,7 @@ def test_names_of_metrics_are_whole_where_there_are_only_averages(tmp_path: Path
     lines = drift(*files, "--by", "metric", "--deep-dive", columns=80).splitlines()
     found = {line.split()[0]: line for line in lines if line}
     assert {metric.id for metric in taxonomy.deep_dive} <= found.keys()
-    assert "lost" not in found["metric"]
+    assert "forgotten" not in found["metric"]
     # A rating has two digits, and so has its change.
     assert found["H4.mtbench"].split()[1:4] == ["1.50", "1.54", "+0.04"]
     assert not {"either", "metrics"} & found.keys()

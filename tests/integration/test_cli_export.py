@@ -69,16 +69,6 @@ def test_nothing_that_is_read_is_written_over(runs: tuple[Path, Path], tmp_path:
     assert len(pool.read_text().splitlines()) == len(POOL)
 
 
-def test_rerun_says_what_to_type(runs: tuple[Path, Path], tmp_path: Path) -> None:
-    out = tmp_path / "ids.txt"
-    done = export("rerun", *runs, "--harness", "inspect", "--out", out)
-    assert done.code == 0
-    assert f"Written to {out}: 2 items of 1 task. Evaluate them with\n  inspect eval t" in done.out
-    refused = export("rerun", *runs, "--harness", "lighteval", "--out", tmp_path / "x")
-    assert refused.code == 2
-    assert "Hint: evaluate the whole tasks (t)" in refused.err
-
-
 def test_card_shows_the_command_without_folders(runs: tuple[Path, Path], tmp_path: Path) -> None:
     out = tmp_path / "README.md"
     done = export("card", *runs, "--margin", "0.05", "--out", out)
@@ -108,7 +98,7 @@ def test_commands_on_the_page_parse(line: str) -> None:
 
 def test_the_page_has_every_command() -> None:
     names = {line.split()[2] for line in commands_of_the_page()}
-    assert names == {"replay", "rerun", "card", "hub"}
+    assert names == {"replay", "card", "hub"}
 
 
 def test_hub_says_how_to_load_it(runs: tuple[Path, Path], tmp_path: Path) -> None:

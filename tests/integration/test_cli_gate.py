@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -42,6 +45,9 @@ def test_the_exit_code_is_the_decision(runs: Path, after: str, code: int, status
         ["main", "none"],
         ["main", "good", "--policy", "none.toml"],
         ["main", "good", "--margin", "2"],
+        ["main", "good", "--accept", "all"],
+        ["main", "good", "--confirm", "main", "bad"],
+        ["main", "good", "--confirm", "bad"],
         ["main", "good", "--no-such-option"],
         ["main", "good", "--waivers", "none.toml"],
         ["baseline:main", "good"],
@@ -123,8 +129,71 @@ def test_margin_is_that_of_the_default_policy_only(runs: Path, tmp_path: Path) -
     assert call("gate", runs / "main", runs / "bad", "--margin", "0.2").code == 0
     policy = tmp_path / "policy.toml"
     policy.write_text("[[rule]]\n", encoding="utf-8")
-    done = call("gate", runs / "main", runs / "bad", "--margin", "0.2", "--policy", policy)
-    assert (done.code, "cannot be combined" in done.err) == (2, True)
+    for option in (("--margin", "0.2"), ("--accept", "net")):
+        done = call("gate", runs / "main", runs / "bad", *option, "--policy", policy)
+        assert (done.code, "cannot be combined" in done.err) == (2, True)
+
+
+@pytest.fixture(scope="module")
+def exchange(runs: Path) -> Path:
+    """A run that gained more than it forgot, and reruns of both on what flipped."""
+    before, after = one_task(Cells(kept=1000, lost=200, gained=400, never=400))
+    for name, table in (("before", before), ("after", after)):
+        fm.write_run(fm.open_run(table, name=name), runs / f"exchange-{name}")
+        flipped = table.slice(1000, 600)
+        fm.write_run(fm.open_run(flipped, name=f"{name} again"), runs / f"again-{name}")
+    return runs
+
+
+def test_an_exchange_is_open_until_its_flips_are_asked_again(exchange: Path) -> None:
+    pair = (exchange / "exchange-before", exchange / "exchange-after")
+    done = call("gate", *pair, columns=400)
+    assert done.code == 3
+    step = "confirm the 200 flips: 400 answers, which can prove a loss of up to 8.3%"
+    assert f"{step}; then decide with --confirm" in done.out
+    assert call("gate", *pair, "--accept", "net").code == 0
+    again = ("--confirm", exchange / "again-before", exchange / "again-after")
+    for accept in ("items", "net"):
+        done = call("gate", *pair, *again, "--accept", accept, "--json")
+        (check,) = json.loads(done.out)["checks"]
+        assert (done.code, check["loss"]["carried_by"]) == (1, "confirmed")
+
+
+def test_a_lucky_checkpoint_must_be_better(tmp_path: Path) -> None:
+    for name, table in zip(("a", "b"), one_task(Cells(kept=1377, lost=23, never=600)), strict=True):
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    pair = (tmp_path / "a.parquet", tmp_path / "b.parquet")
+    codes = [call("gate", *pair, *option).code for option in ((), ("--chosen-among", 20))]
+    assert codes == [0, 3]
+
+
+def test_a_suite_that_is_easy_says_so(tmp_path: Path) -> None:
+    for name, table in zip(("a", "b"), one_task(Cells(kept=1400)), strict=True):
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    pair = (tmp_path / "a.parquet", tmp_path / "b.parquet")
+    assert [call("gate", *pair, *option).code for option in ((), ("--not-selected",))] == [3, 0]
+
+
+@pytest.mark.parametrize(
+    ("typed", "options", "accept"),
+    [("net\n", (), "net"), ("\n", (), "items"), (None, (), "items"), (None, ("net",), "net")],
+)
+def test_init_asks_what_may_pass(
+    runs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    typed: str | None,
+    options: tuple[str, ...],
+    accept: str,
+) -> None:
+    stdin = io.StringIO(typed or "")
+    monkeypatch.setattr(stdin, "isatty", lambda: typed is not None)
+    monkeypatch.setattr(sys, "stdin", stdin)
+    chosen = [word for option in options for word in ("--accept", option)]
+    done = call("gate", "init", runs / "main", runs / "good", *chosen)
+    assert tomllib.loads(done.out)["accept"] == accept
+    asked = "with as much gained as lost, it passes a loss of 4 % in 96 of 100 releases"
+    assert (asked in done.err) == (typed is not None)
+    assert asked in done.out
 
 
 def test_from_an_empty_folder_to_a_history(
@@ -136,7 +205,7 @@ def test_from_an_empty_folder_to_a_history(
     assert call("gate", "init", main, good, "--out", "policy.toml").code == 2  # it is there
     assert call("gate", "accept", main, "--as", "main").code == 0
     assert call("gate", "baseline:main", bad, "--policy", "policy.toml").code == 1
-    waiver = "[[waiver]]\nrule='forgetting'\nowner='ada'\nreason='known'\nceiling=0.15\n"
+    waiver = "[[waiver]]\nrule='loss'\nowner='ada'\nreason='known'\nceiling=0.15\n"
     Path("waivers.toml").write_text(f"{waiver}expires=2026-12-01\n", encoding="utf-8")
     waived = ("gate", "baseline:main", bad, "--waivers", "waivers.toml")
     assert call(*waived, "--as-of", "2026-11-17").code == 0

@@ -48,12 +48,12 @@ def test_a_page_of_every_kind(
 def test_options_of_compare_hold(runs: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "report.html"
     call(
-        "report", *runs[:2], "--out", out, "--title", "Mine", "--limit", 1, "--estimator", "raw",
+        "report", *runs[:2], "--out", out, "--title", "Mine", "--limit", 1, "--estimator", "upper",
         "--correct-at", 0.9,
     )  # fmt: skip
     payload = payload_in(out.read_text(encoding="utf-8"))
     assert payload["title"] == "Mine"
-    assert payload["comparisons"][0]["rule"]["estimator"] == "raw"
+    assert payload["comparisons"][0]["rule"]["estimator"] == "upper"
     assert payload["comparisons"][0]["rule"]["correct_at"] == 0.9
     assert payload["items"][0]["columns"]["item"] == ["i1"]
 

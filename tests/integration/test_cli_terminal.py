@@ -170,9 +170,9 @@ def long_names(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_long_names_never_push_numbers_out_of_the_table(
     long_names: list[Path], columns: int
 ) -> None:
-    lines = call("compare", *long_names, columns=columns).out.splitlines()
+    lines = call("compare", *long_names, "--by", "task", columns=columns).out.splitlines()
     shown = [line for line in lines if line.startswith("leader")]
-    assert all(re.search(r" 0\.0% \(0\.0 to \d+\.\d%\)  cannot tell$", line) for line in shown)
+    assert all(re.search(r" 0\.0 to \d+\.\d%  cannot tell$", line) for line in shown)
     for task, line in zip(TASKS, shown, strict=True):
         name = re.split(r"\s{2,}", line)[0]
         head, tail = name.split("…")
@@ -194,15 +194,15 @@ def test_a_chain_fits_too(demo: Path, again: Path, columns: int) -> None:
 @pytest.mark.parametrize(
     ("columns", "heads"),
     [
-        (60, ["before", "lost", "verdict"]),
-        (80, ["items", "before", "after", "change", "lost", "verdict"]),
+        (60, ["before", "after", "lost", "verdict"]),
+        (80, ["items", "before", "after", "forgotten", "lost", "verdict"]),
         (200, ["items", "before", "after", "change", "forgotten", "gained", "lost", "verdict"]),
     ],
 )
 def test_a_narrow_terminal_loses_columns_a_wide_one_gains_no_holes(
     demo: Path, columns: int, heads: list[str]
 ) -> None:
-    out = call("compare", demo / "before", demo / "after", columns=columns).out
+    out = call("compare", demo / "before", demo / "after", "--by", "category", columns=columns).out
     lines = out.splitlines()
     head = next(line for line in lines if line.startswith("category"))
     assert re.split(r"\s{2,}", head)[1:] == heads
@@ -213,38 +213,35 @@ def test_a_narrow_terminal_loses_columns_a_wide_one_gains_no_holes(
 
 
 @pytest.mark.parametrize(
-    ("after", "badge", "number"),
+    ("after", "badge", "words"),
     [
-        ([0] * 30 + [1] * 70, "LOST", "Lost 30.0% of all items: at least "),
-        ([1] * 100, "CANNOT TELL", "Loss 0.0% of all items: between 0.0% and "),
+        ([0] * 31 + [1] * 69, "LOST", "Lost at least "),
+        ([0] + [1] * 99, "CANNOT TELL", "Cannot tell: between 0% and "),
     ],
 )
-def test_the_first_lines_are_verdict_and_one_number(
-    tmp_path: Path, after: list[int], badge: str, number: str
+def test_the_first_lines_are_badge_sentence_with_interval_and_counts(
+    tmp_path: Path, after: list[int], badge: str, words: str
 ) -> None:
     paths = [
         write(tmp_path / name, results(scores, "t"))
-        for name, scores in (("base.jsonl", [1] * 100), ("tuned.jsonl", after))
+        for name, scores in (("base.jsonl", [0] + [1] * 99), ("tuned.jsonl", after))
     ]
     lines = call("compare", *paths, columns=200).out.splitlines()
     assert lines[0] == f" {badge}  base -> tuned"
-    assert lines[1].startswith(number)
-    assert lines[1].endswith("(95% interval; margin 2%).")
-    assert any(line.startswith("Based on 100 items; estimator ") for line in lines)
-    accuracy = 100 * sum(after) / len(after)
-    change = f"{accuracy - 100:.1f}%"
-    assert any(f"-> {accuracy:.1f}% ({change})" in line for line in lines)
-    assert lines.index("How we know") > next(
-        place for place, line in enumerate(lines) if line.startswith("What next:")
-    )
+    assert lines[1].startswith(words)
+    assert lines[1].endswith("(95%; margin 2%).")
+    lost = 99 - sum(after)
+    assert lines[2].startswith(f"{lost} forgotten, 0 gained of 100 items; accuracy 99.0% -> ")
+    assert any(line.startswith("What next") for line in lines)
 
 
-def test_shares_beyond_all_items_are_cut_and_that_is_said(tmp_path: Path) -> None:
-    paths = [write(tmp_path / name, results([1] * 50)) for name in ("a.jsonl", "b.jsonl")]
-    out = " ".join(call("compare", *paths).out.split())
-    assert json_of(*paths)["total"]["headline"]["forgetting"]["low"] < 0
-    assert "Shares are displayed between 0% and 100%" in out
-    assert not re.search(r"-\d+\.\d% ?(to|\()", out)
+def test_no_share_below_zero_is_shown(tmp_path: Path) -> None:
+    rows = results([0, *[1] * 49])
+    paths = [write(tmp_path / name, rows) for name in ("a.jsonl", "b.jsonl")]
+    out = call("compare", *paths, "--details").out
+    assert json_of(*paths)["total"]["loss"]["low"] < 0
+    lost = next(line for line in out.splitlines() if line.startswith("all items"))
+    assert " 0.0 to " in lost
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,9 @@ def score_of(response: str, gold: str) -> float | None:
 def without_a_change(before: pa.Table, after: pa.Table) -> dict[str, int]:
     """Comparisons whose interval of `excess` contains 0, in both directions."""
     tasks = fm.compare(before, after).result.tasks
-    found = {name: [getattr(task.excess, name) for task in tasks] for name in DIRECTIONS}
+    found = {
+        name: [getattr(task.estimators["excess"], name) for task in tasks] for name in DIRECTIONS
+    }
     return {
         name: sum(each.low <= 0 <= each.high for each in limits) for name, limits in found.items()
     }

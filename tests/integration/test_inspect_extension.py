@@ -36,7 +36,7 @@ def know(right):
 
 
 samples = [Sample(id=f"{n}", input=f"Name number {n}.", target=f"{n}") for n in range(items)]
-for right, folder in ((items, base), (items // 2, tuned)):
+for right, folder in ((items - 1, base), (items // 2, tuned)):
     task = Task(
         dataset=samples, solver=know(right), scorer=match(location="exact"), name="numbers"
     )
@@ -64,7 +64,9 @@ def test_the_verdict_follows_the_run(tmp_path: Path) -> None:
     base, tuned = tmp_path / "base", tmp_path / "tuned"
     first, second, _ = evaluate(base, tuned)
     assert "forgetmap" not in first
-    assert "lost at least" in second
+    assert "no longer knows at least" in second
+    assert "19 forgotten, 0 gained of 40 items" in second
+    assert "next:    read what was forgotten" in second
     assert f"forgetmap report {base} {tuned}" in second
     assert "inspect view --log-dir" in second
 

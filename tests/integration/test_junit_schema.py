@@ -16,7 +16,7 @@ from node_tools import node_file
 EVERYTHING = [
     make_check("FAIL"),
     make_check("INCONCLUSIVE", rule="net change"),
-    make_check(rule="answering loss", waiver=make_waiver()),
+    make_check(rule="safety", waiver=make_waiver()),
     make_group("maths", "FAIL"),
     make_group(f"{HOSTILE}\x00\ud800", "INCONCLUSIVE", "info", sentence=HOSTILE),
 ]
@@ -56,7 +56,7 @@ def test_the_schema_can_refuse(schema: etree.XMLSchema) -> None:
 
 
 def test_the_command_writes_a_valid_file(schema: etree.XMLSchema, tmp_path: Path) -> None:
-    before = write(tmp_path / "before.jsonl", results([1.0] * 900, category="c"))
+    before = write(tmp_path / "before.jsonl", results([1.0] * 800 + [0.0] * 100, category="c"))
     after = write(tmp_path / "after.jsonl", results([0.0] * 900, category="c"))
     path = tmp_path / "gate.xml"
     assert process("gate", before, after, "--junit", path).code == 1

@@ -221,6 +221,7 @@ def test_hundreds_of_repeats(library: str) -> None:
     count = 900 if library == "duckdb" else 300
     labels = [f"seed {number}" for number in range(count)]
     rows = {"task": ["t"] * count, "item": ["a"] * count, "score": [1.0] * count, "repeat": labels}
+    rows["response"] = [f"answer to {label}" for label in labels]  # drawn anew
     frame = native(rows, library)
     total = fm.compare(frame, frame).result.total
     assert (total.n11, total.items) == (count, 1)

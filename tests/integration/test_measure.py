@@ -241,7 +241,7 @@ def test_the_quick_profile_takes_the_same_items_of_every_model(tmp_path: Path) -
     (other / "gsm8k_subset.jsonl").write_text("\n".join(renamed) + "\n")
     result = fm.drift(one, other, profile="quick", draws=100)
     cell = next(cell for cell in result.metrics if cell.id == "C1.gsm8k")
-    assert (cell.n, cell.value, cell.lost) == (200, 0.0, 0.0)
+    assert (cell.n, cell.value, cell.forgotten) == (200, 0.0, 0.0)
 
 
 def test_judge_and_sandbox_are_used_only_if_they_are_allowed(tmp_path: Path) -> None:

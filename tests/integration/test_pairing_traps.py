@@ -168,7 +168,7 @@ def nemo(path: Path, rewards: dict[int, list[float]]) -> Path:
             "repeat": place,
             "reward": reward,
             "prompt": f"What is {number}?",
-            "model_response": "so",
+            "model_response": f"so, says {place}",
             "extracted_answer": "so",
             "expected_answer": f"{number}",
             "scoring_details": {},
@@ -198,7 +198,12 @@ def test_10_repeats_are_not_further_items(tmp_path: Path) -> None:
         write_inspect(
             tmp_path / name,
             [
-                inspect_sample(n, "I" if is_after and n < 6 else "C", epoch=epoch)
+                inspect_sample(
+                    n,
+                    "I" if is_after and n < 6 else "C",
+                    epoch=epoch,
+                    output={"model": "m", "choices": [], "completion": f"so, in epoch {epoch}"},
+                )
                 for n in range(30)
                 for epoch in range(1, 6)
             ],

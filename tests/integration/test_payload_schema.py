@@ -68,7 +68,7 @@ def test_a_report_from_a_folder(validator: Draft202012Validator, tmp_path: Path)
 @pytest.mark.parametrize(
     "change",
     [
-        {"payload_version": 2},
+        {"payload_version": 1},
         {"surprise": 1},
         {"kind": "triple"},
         {"rows": {}},

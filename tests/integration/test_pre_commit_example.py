@@ -24,8 +24,8 @@ def test_the_hook_refuses_a_commit_in_which_a_model_forgot(
     program = tools / "forgetmap"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m forgetmap "$@"\n', "utf-8")
     program.chmod(0o755)
-    write(repository / "evals" / "main", results([1.0] * 1000))
-    write(repository / "evals" / "candidate", results([1.0] * (1000 - wrong) + [0.0] * wrong))
+    for name, right in (("main", 900), ("candidate", 900 - wrong)):
+        write(repository / "evals" / name, results([1.0] * right + [0.0] * (1000 - right)))
     shutil.copy(CONFIG, repository)
     environment = {
         **os.environ,

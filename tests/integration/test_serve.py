@@ -23,6 +23,8 @@ import pytest
 
 import forgetmap as fm
 from command_line import SCRIPT, call, process, results, write
+from forgetmap.comparison import TONES, interval, verdict_words
+from forgetmap.text import percent
 
 CACHE = Path(tempfile.mkdtemp(prefix="forgetmap-test-"))
 atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
@@ -76,8 +78,8 @@ def served(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[htt
 
 @pytest.fixture(scope="module")
 def pair(served: httpx.Client) -> dict[str, str]:
-    ids = {each["stage"]: each["id"] for each in served.get("api/runs").json()}
-    return {"before": ids["base"], "after": ids["tuned"]}
+    ids = {each["name"]: each["id"] for each in served.get("api/runs").json()}
+    return {"before": ids["simulated-base"], "after": ids["simulated-tuned"]}
 
 
 @pytest.fixture(scope="module")
@@ -93,9 +95,9 @@ def ask(client: httpx.Client, path: str, pair: dict[str, str], **given: Any) -> 
 
 
 def test_runs_come_with_their_lineage(served: httpx.Client, demo: Path) -> None:
-    runs = {each["stage"]: each for each in served.get("api/runs").json()}
-    assert runs["tuned"]["parent"] == runs["base"]["id"]
-    assert runs["base"]["parent"] is None
+    runs = {each["name"]: each for each in served.get("api/runs").json()}
+    assert runs["simulated-tuned"]["parent"] == runs["simulated-base"]["id"]
+    assert runs["simulated-base"]["parent"] is None
     assert str(demo) not in json.dumps(runs)
 
 
@@ -112,20 +114,23 @@ def test_a_run_has_items_and_accuracy(
     assert served.get("api/run", params={"run": "nobody"}).status_code == 404
 
 
-def test_a_cell_of_the_matrix_is_the_headline(
+def test_a_cell_of_the_matrix_is_the_verdict(
     served: httpx.Client, pair: dict[str, str], compared: fm.Comparison
 ) -> None:
     total = compared.result.total
     cell = ask(served, "cell", pair)
-    assert (cell["verdict"], cell["margin"]) == (total.verdict, total.margin)
-    assert cell["forgetting"]["low"] == pytest.approx(total.headline.forgetting.low)
+    assert cell == {
+        "forgotten": percent(total.forgetting.value),
+        "words": f"{verdict_words(total)}, {interval(total)}",
+        "tone": TONES[total.verdict],
+    }
     assert served.get("api/cell", params={**pair, "offset": "1"}).status_code == 400
 
 
 def test_the_comparison_is_that_of_the_library(
     served: httpx.Client, pair: dict[str, str], demo: Path, compared: fm.Comparison
 ) -> None:
-    expected = compared.result.model_dump(mode="json")
+    expected = compared.result.to_dict()
     payload = ask(served, "comparison", pair)["payload"]
     found = payload["comparisons"][0]
     assert found["total"] == expected["total"]
@@ -253,12 +258,12 @@ def check_token(home: httpx.URL, token: str) -> None:
     assert httpx.get(f"{home}api/runs").status_code == 401
     assert httpx.get(home).status_code == 401
     signed = {"Authorization": f"Bearer {token}"}
-    assert len(httpx.get(f"{home}api/runs", headers=signed).json()) == 2
+    assert len(httpx.get(f"{home}api/runs", headers=signed).json()) == 4
     with httpx.Client(base_url=home, follow_redirects=True) as browser:
         opened = browser.get(f"/?token={token}")
         assert opened.status_code == 200
         assert "token" not in str(opened.url)
-        assert len(browser.get("api/runs").json()) == 2
+        assert len(browser.get("api/runs").json()) == 4
         assert str(home.port) in "".join(browser.cookies)
 
 
@@ -331,7 +336,7 @@ def test_the_rule_of_the_command_is_that_of_the_comparison(tmp_path: Path) -> No
         paths[name] = write(tmp_path / f"{name}.jsonl", rows)
     expected = fm.compare(
         paths["base"], paths["tuned"], metric="norm", noise=paths["again"], correct_at=0.7
-    ).result.model_dump(mode="json")
+    ).result.to_dict()
     given = ("--metric", "norm", "--noise", paths["again"], "--correct-at", "0.7")
     with serving(paths["base"], paths["tuned"], *given) as (client, _, _):
         ids = {each["name"]: each["id"] for each in client.get("api/runs").json()}
@@ -346,7 +351,7 @@ def test_the_rule_of_the_command_is_that_of_the_comparison(tmp_path: Path) -> No
         back = {"before": ids["tuned"], "after": ids["base"]}
         without = ask(client, "comparison", back)["payload"]["comparisons"][0]
         plain = fm.compare(paths["tuned"], paths["base"], metric="norm", correct_at=0.7)
-        assert without["total"] == plain.result.model_dump(mode="json")["total"]
+        assert without["total"] == plain.result.to_dict()["total"]
 
 
 @pytest.mark.slow

@@ -59,14 +59,14 @@ def payload() -> Any:
 def test_what_is_altered_is_reported_by_its_path(payload: Any) -> None:
     altered = read(path_of("payload", "example-labelled"))
     total = altered["comparisons"][0]["total"]
-    old, total["n10"] = total["n10"], -1
+    old, total["items"] = total["items"], -1
     del altered["title"]
-    total["acc_before"] += 1e-6
+    total["rest"]["detectable"] += 1e-6
     altered["items"][0]["columns"]["task"].append("one more")
     lines = difference(payload, altered).splitlines()
-    assert f"$.comparisons[0].total.n10: {old} -> -1" in lines
+    assert f"$.comparisons[0].total.items: {old} -> -1" in lines
     assert '$.title: "after against before" -> (missing)' in lines
-    assert any(line.startswith("$.comparisons[0].total.acc_before: ") for line in lines)
+    assert any(line.startswith("$.comparisons[0].total.rest.detectable: ") for line in lines)
     assert any(line.startswith("$.items[0].columns.task: length ") for line in lines)
     assert len(lines) == 4
 

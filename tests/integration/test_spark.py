@@ -32,6 +32,7 @@ from effort import examples
 from estimator_runs import compare_in, said_by_polars
 from example_runs import DATA, rows_for
 from forgetmap.comparison.comparison import Comparison
+from forgetmap.comparison.halves import IDS_READ
 from forgetmap.errors import (
     ClusterError,
     ColumnError,
@@ -107,6 +108,7 @@ def test_everything_is_counted_and_only_counts_are_collected(
 ) -> None:
     """Of all that a comparison looks at; content is hashed by the workers."""
     runs = (everything(0, 0), everything(1, 1), everything(0, 2))
+    monkeypatch.setattr("forgetmap.comparison.halves.IDS_READ", 20)
     spy = Spy(monkeypatch)
     for name in ("collect", "toArrow", "toPandas", "_collect_as_arrow"):
         spy.watch(type(spark.range(1)), name)
@@ -211,14 +213,14 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_one_plan_and_nothing_left_behind(
     tables: tuple[Path, Path], spark: Any, spark_cluster: SparkCluster
 ) -> None:
-    """At most five jobs and two reads; a task of a third of all rows lies in all partitions."""
+    """At most six jobs, two reads and a look at some ids; a large task lies in all partitions."""
     names = ("spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions")
     settings = [spark.conf.get(name) for name in names]
     results = []
     work = spark_cluster.work(lambda: results.append(fm.compare(*tables, engine=spark)))
-    assert work.jobs <= 5
-    assert work.stages <= 11  # one job of one stage for the schema of each file
-    assert work.rows_read == 2 * 2 * FEW
+    assert work.jobs <= 6
+    assert work.stages <= 12  # one job of one stage for the schema of each file
+    assert work.rows_read == 2 * 2 * FEW + IDS_READ
     # Key and state of each row once, and its sums.
     assert work.shuffle_rows < 2 * FEW + SUMS
     assert work.shuffle_bytes < 30 * 2 * FEW + 500 * SUMS

@@ -53,7 +53,9 @@ def test_both_parents_are_compared_with_every_merge(mixed: tuple[Path, Sweep]) -
         assert point.forgetting.value == pytest.approx(from_base[point.run].forgetting.value)
         assert point.lost_from_tuned.value == pytest.approx(from_tuned[point.run].forgetting.value)
         whole = point.groups[0]
-        assert whole.forgetting_adjusted == from_base[point.run].headline.forgetting
+        assert whole.loss == from_base[point.run].loss
+        assert whole.verdict == from_base[point.run].verdict
+    assert {each.result.rule.chosen_among for each in one} == {2}
 
 
 def test_everything_is_written(mixed: tuple[Path, Sweep]) -> None:

@@ -64,7 +64,7 @@ def follow(items: list[list[Answer | None]]) -> list[tuple[str, list[Answer]]]:
 def kind(path: str) -> str:
     """By looking at the runs of equal digits."""
     runs = "".join(d for place, d in enumerate(path) if place == 0 or path[place - 1] != d)
-    names = {"1": "kept", "0": "never", "10": "lost", "01": "gained", "101": "regained"}
+    names = {"1": "kept", "0": "never", "10": "forgotten", "01": "gained", "101": "regained"}
     return names.get(runs, "unstable")
 
 
@@ -99,7 +99,7 @@ def test_a_chain_is_what_a_plain_count_says(items: list[list[Answer | None]]) ->
             )
             lost["wrong"] = lost.pop("incorrect", 0)
             assert {why: n for why, n in against.reasons.items() if n} == +lost
-        assert stage.first_lost == sum(losses(path)[:1] == [number] for path in paths)
+        assert stage.first_forgotten == sum(losses(path)[:1] == [number] for path in paths)
         assert stage.regained == sum(
             path[number - 1 : number + 1] == "01" and any(n < number for n in losses(path))
             for path in paths

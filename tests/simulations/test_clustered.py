@@ -7,9 +7,23 @@ import random
 import pyarrow as pa
 
 import forgetmap as fm
-from estimator_runs import passages
+from backends import as_arrow
 
-TRIES = 40
+TRIES, PASSAGES, SIZE = 40, 30, 4
+
+
+def passages(lost: set[int]) -> tuple[pa.Table, pa.Table]:
+    """Return two runs of passages, of which some are forgotten as a whole."""
+    before, after = (
+        as_arrow([
+            {"task": "t", "item": f"{passage}-{place}", "cluster": f"p{passage}",
+             "score": float(not (side and passage in lost))}
+            for passage in range(PASSAGES)
+            for place in range(SIZE)
+        ])
+        for side in (0, 1)
+    )  # fmt: skip
+    return before, after
 
 
 def test_clustered_intervals_cover_the_rate_that_all_passages_share() -> None:
@@ -17,15 +31,15 @@ def test_clustered_intervals_cover_the_rate_that_all_passages_share() -> None:
     dice = random.Random(3)
     sides: tuple[list[pa.Table], list[pa.Table]] = ([], [])
     for number in range(TRIES):
-        lost = {passage for passage in range(30) if dice.random() < 0.3}
-        for side, table in zip(sides, passages(lost, size=4, count=30), strict=True):
+        lost = {passage for passage in range(PASSAGES) if dice.random() < 0.3}
+        for side, table in zip(sides, passages(lost), strict=True):
             task = pa.array([f"try {number}"] * len(table))
             side.append(table.set_column(table.column_names.index("task"), "task", task))
     before, after = (pa.concat_tables(side) for side in sides)
     bare = [table.drop_columns("cluster") for table in (before, after)]
     covered = dict.fromkeys(("clustered", "alone"), 0)
     for name, tables in (("clustered", (before, after)), ("alone", bare)):
-        tasks = fm.compare(tables[0], tables[1]).result.tasks
+        tasks = fm.compare(tables[0], tables[1], selected=False).result.tasks
         assert len(tasks) == TRIES
         for task in tasks:
             found = task.forgetting

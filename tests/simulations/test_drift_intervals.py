@@ -30,12 +30,14 @@ class World:
         size: items of a passage.
         metric: what is measured.
         tasks: that ask the very same items.
+        loops: share of the answers after that are 20 times as long.
     """
 
     clusters: int
     size: int = 1
     metric: Metric = SHARE
     tasks: int = 1
+    loops: float = 0.0
 
 
 def angle(share: float) -> float:
@@ -44,7 +46,7 @@ def angle(share: float) -> float:
 
 def truth(world: World) -> float:
     if world.metric is COUNT:
-        return float(np.log(240 / 300))
+        return float(np.log(240 / 300) + world.loops * np.log(20))
     return angle(0.6) - angle(0.7)
 
 
@@ -61,7 +63,7 @@ def draw(world: World, random: np.random.Generator) -> tuple[Floats, Floats]:
     ]
     if world.metric is COUNT:
         before, after = (np.exp(0.6 * z - 0.18) for z in latent)
-        return 300 * before, 240 * after
+        return 300 * before, 240 * after * np.where(random.random(n) < world.loops, 20, 1)
     from scipy.stats import norm
 
     return (norm.cdf(latent[0]) < 0.7).astype(float), (norm.cdf(latent[1]) < 0.6).astype(float)
@@ -109,6 +111,9 @@ WORLDS = {
     "15 clusters": World(15, 10),
     "log-ratio, 5 clusters": World(5, 20, metric=COUNT),
     "log-ratio, 15 clusters": World(15, 10, metric=COUNT),
+    "2 % of 80 answers loop": World(80, metric=COUNT, loops=0.02),
+    "2 % of 188 answers loop": World(188, metric=COUNT, loops=0.02),
+    "0.5 % of 400 answers loop": World(400, metric=COUNT, loops=0.005),
     "2 tasks share 200 items": World(200, tasks=2),
     "4 tasks share 200 items": World(200, tasks=4),
     "2 tasks share 40 clusters": World(40, 5, tasks=2),

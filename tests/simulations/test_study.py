@@ -36,6 +36,16 @@ def test_intervals_hold_the_truth(pairs: int, families: int, lineage: float) -> 
     assert share["larger forget less"] <= 0.055
 
 
+@pytest.mark.parametrize(("lineages", "pairs"), [(2, 2), (2, 8), (3, 6)])
+def test_intervals_of_two_or_three_lineages_hold_the_truth(lineages: int, pairs: int) -> None:
+    module = coverage_module()
+    world = module.World(pairs, lineages, 0.02, sizes=1)
+    random = np.random.default_rng(3)
+    studies = [module.measure(world, random) for _ in range(2 * DRAWS)]
+    held = np.mean([one["mean covered"] for one in studies])
+    assert held >= 0.93
+
+
 def test_clusters_by_pair_would_not_hold() -> None:
     """The control: pairs taken as independent, though lineages differ, cover too rarely."""
     module = coverage_module()

@@ -29,8 +29,13 @@ TYPES = {
     "score": pa.float64(),
     "k": pa.int64(),
     "repeat": pa.int64(),
+    "gold_index": pa.int64(),
     "options": pa.list_(pa.string()),
 }
+COVERAGE = (
+    "rows_before", "rows_after", "paired", "items", "only_before", "only_after", "duplicates",
+    "conflicts", "unscored", "scored_before", "scored_after",
+)  # fmt: skip
 
 
 def as_arrow(rows: Sequence[Row]) -> pa.Table:
@@ -72,7 +77,10 @@ def _null(value: Any) -> Any:
 
 def dumped(result: ComparisonResult) -> dict[str, Any]:
     """Return a result without the paths of its runs."""
-    return result.model_dump(exclude={"before": {"origin"}, "after": {"origin"}})
+    values = result.to_dict()
+    for side in ("before", "after"):
+        del values[side]["origin"]
+    return values
 
 
 def counted(comparison: Comparison, kinds: Sequence[str] = tuple(KINDS)) -> dict[str, Any]:
@@ -80,7 +88,7 @@ def counted(comparison: Comparison, kinds: Sequence[str] = tuple(KINDS)) -> dict
     result = comparison.result
     groups = {name: getattr(result, name) for name in ("tasks", "categories", "tags")}
     return {
-        "pairing": result.pairing.model_dump(exclude={"contradictions", "warnings", "share"}),
+        "pairing": {name: getattr(result.pairing, name) for name in COVERAGE},
         "total": _counts(result.total),
         "flips": {kind: _flips(comparison, kind) for kind in kinds},
         "unpaired": Counter(tuple(row.values()) for row in rows_of(comparison.unpaired())),
@@ -102,7 +110,7 @@ def foretold(expected: Expected, kinds: Sequence[str] = tuple(KINDS)) -> dict[st
 
 
 def _counts(group: GroupResult) -> Counts:
-    cells = group.model_dump(include={"items", "n", "n00", "n01", "n10", "n11"})
+    cells = {name: getattr(group, name) for name in ("items", "n", "n00", "n01", "n10", "n11")}
     known = {name: count for name, count in group.reasons.items() if count}
     return Counts(**cells, reasons=Counter(known))
 

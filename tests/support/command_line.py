@@ -97,6 +97,6 @@ def four_items(folder: Path) -> tuple[Path, Path]:
 
 
 def simulated_runs(folder: Path) -> Path:
-    """Write a folder with two simulated runs."""
+    """Write a folder with two simulated runs and a rerun of each."""
     assert call("simulate", "--out", folder / "demo", "--items", 40).code == 0
     return folder / "demo"

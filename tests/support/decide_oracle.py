@@ -8,8 +8,9 @@ found by bisection.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from statistics import fmean
 
@@ -82,6 +83,11 @@ def named_clusters(items: Items) -> list[Hashable]:
 
 def clustered(e: Sequence[float], names: Sequence[Hashable]) -> tuple[float, float]:
     """Return D and the Satterthwaite degrees of freedom of a mean (CR2 with a hat matrix)."""
+    return _clustered(tuple(e), tuple(names))
+
+
+@cache
+def _clustered(e: tuple[float, ...], names: tuple[Hashable, ...]) -> tuple[float, float]:
     size = len(e)
     hat = np.full((size, size), 1 / size)
     residuals = np.array(e) - np.mean(e)
@@ -132,19 +138,43 @@ def upper_t(items: Items, e: Sequence[float], a: float) -> float:
 def roots(centre: float, fixed: float, binomial: float) -> tuple[float, float]:
     """Roots of (theta - centre)^2 = fixed + binomial*(theta - theta^2)."""
     a, b, c = 1 + binomial, -(2 * centre + binomial), centre**2 - fixed
-    found = math.sqrt(b * b - 4 * a * c)
+    found = math.sqrt(max(b * b - 4 * a * c, 0.0))  # 0 at z = 0, but for rounding
     return (-b - found) / (2 * a), (-b + found) / (2 * a)
+
+
+def equal_clusters(items: Items) -> float:
+    """Number of equal clusters that would leave as much open as these, by bisection.
+
+    What can be lost while no lost cluster is seen in .025 of samples: a cluster with a share above
+    the level is lost with probability 1 - level/share, and the product of level/share is .025.
+    """
+    shares = dict[Hashable, float]()
+    for name, f in zip(named_clusters(items), factors(items), strict=True):
+        shares[name] = shares.get(name, 0.0) + f / items.size
+    low, high = 0.0, max(shares.values())
+    for _ in range(200):
+        level = (low + high) / 2
+        seen = sum(math.log(level / share) for share in shares.values() if share > level)
+        low, high = (level, high) if seen < math.log(0.025) else (low, level)
+    most = sum(max(share - low, 0.0) for share in shares.values())
+    return math.log(0.025) / math.log1p(-most)
 
 
 def open_factor(items: Items, e: Sequence[float], design: float) -> float:
     """g, what unseen clusters leave open."""
     if items.clusters is None:
         return 1.0
-    names = named_clusters(items)
-    groups = {name: [v for v, own in zip(e, names, strict=True) if own == name] for name in names}
-    kish = sum(len(group) ** 2 for group in groups.values()) / items.size
-    lost = sum(bool(np.mean(group) > 0.5) for group in groups.values())
-    return max(design, 1 + (kish - 1) * (0.0 if lost >= 20 else 4 / (4 + lost)))
+    rows = list(zip(named_clusters(items), e, factors(items), strict=True))
+    # A passage of a single item is a single item: that it flipped may be noise.
+    values: dict[Hashable, list[float]] = {}
+    for name, value, _ in rows:
+        values.setdefault(name, []).append(value)
+    lost = {name for name, own in values.items() if len(own) > 1 and fmean(own) > 0.5}
+    weight = sum(f for name, _, f in rows if name in lost) / items.size
+    number = equal_clusters(items)
+    seen = min(len(lost), weight * number)
+    size = items.size / (number * max(factors(items)))
+    return max(design, 1 + (size - 1) * (0.0 if seen >= 20 else 4 / (4 + seen)))
 
 
 def upper_v(items: Items, e: Sequence[float], a: float, *, seen: bool = False) -> float:
@@ -152,13 +182,11 @@ def upper_v(items: Items, e: Sequence[float], a: float, *, seen: bool = False) -
     scores, h = weighted(items, e)
     s = max(factors(items)) / items.size
     squared, design, df = spread(items, scores, h)
-    m, t = float(np.mean(scores)), float(stats.t.isf(a, df))
-    positive = max(m, 0.0)
-    c0 = max(squared - s * (positive - positive**2), s**2)
-    if m + t * math.sqrt(c0) < 0:
-        return m + t * math.sqrt(c0)
+    t = float(stats.t.isf(a, df))
+    losses, gains = (fmean(max(sign * v, 0.0) for v in scores) for sign in (1, -1))
     g = design if seen else open_factor(items, e, design)
-    return roots(m, t * t * c0, t * t * g * s)[1]
+    binomial = t * t * g * s
+    return roots(losses, t * t * squared - binomial * (losses - losses**2), binomial)[1] - gains
 
 
 def cells(items: Items) -> tuple[int, int]:
@@ -292,7 +320,8 @@ def upper(items: Items, a: float = 0.025) -> float:
         (x - y) ** 2 - x * (1 - x) / (rb - 1) - y * (1 - y) / (ra - 1)
         for x, y, rb, ra in zip(items.x, items.y, items.r_b, items.r_a, strict=True)
     ]
-    root = math.sqrt(max(upper_t(items, squares, a), 0.0))
+    limit = upper_t if items.clusters is None else upper_v
+    root = math.sqrt(max(limit(items, squares, a), 0.0))
     return min(plain, (upper_v(items, items.d, a) + root) / 2)
 
 
@@ -360,3 +389,140 @@ def holm(p: Sequence[float], share: float = 0.05) -> list[bool]:
             break
         rejected[number] = True
     return rejected
+
+
+# ---------------------------------------------------------------------------- judged together
+
+Bounds = dict[str, Callable[[float], float]]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Limits and verdict of a group among others; q is None for a group alone."""
+
+    low: float
+    high: float
+    high_drop: float
+    p: float
+    q: float | None
+    verdict: str
+
+
+def parts_of(bounds: Bounds, *, later: bool) -> dict[str, float]:
+    """Return the part of the error that each bound has; L4 a quarter if it was asked for later."""
+    planned = [name for name in bounds if name != "L4" or not later]
+    return {name: 1 / len(planned) if name in planned else 1 / 4 for name in bounds}
+
+
+def judge(
+    groups: Mapping[str, Items],
+    *,
+    margin: float = 0.02,
+    alpha: float = 0.025,
+    high_alpha: float | None = None,
+    later: bool = True,
+    holm_order: bool = False,
+    more: Callable[[Items], Bounds] | None = None,
+) -> dict[str, Judged]:
+    """Judge groups that are examined together, by Benjamini-Hochberg or by Holm.
+
+    Args:
+        groups: the items of each group; all of them have something that can be lost.
+        margin: largest acceptable loss.
+        alpha: one-sided error of the lower limits.
+        high_alpha: that of the upper ones, if it is another.
+        later: flips were asked again only after an undecided comparison.
+        holm_order: by Holm, as the stages of a chain.
+        more: further bounds, which a user stated.
+    """
+    bounds = {
+        name: {**offered(items), **(more(items) if more else {})} for name, items in groups.items()
+    }
+    p = {name: _p_value(own, later=later) for name, own in bounds.items()}
+    size, ranked = len(p), sorted(p, key=lambda name: p[name])
+    if holm_order:
+        chosen = dict(zip(p, holm(list(p.values()), 2 * alpha), strict=True))
+        part = {name: 1 / (size - ranked.index(name)) for name in p}
+        q: dict[str, float | None] = dict.fromkeys(p)
+    else:
+        found = {name: min(p[other] * size / (at + 1) for at, other in enumerate(ranked)
+                           if p[other] >= p[name]) for name in p}  # fmt: skip
+        q = {name: min(found[name], 1.0) if size > 1 else None for name in p}
+        chosen = dict(zip(p, benjamini_hochberg(list(p.values()), 2 * alpha), strict=True))
+        part = dict.fromkeys(p, max(sum(chosen.values()), 1) / size)
+        chosen = chosen if size > 1 else dict.fromkeys(p, True)
+    judged = {}
+    for name, items in groups.items():
+        parts = parts_of(bounds[name], later=later)
+        low = max(bound(alpha * part[name] * parts[each]) for each, bound in bounds[name].items())
+        high = max(upper(items, high_alpha or alpha), low)
+        drop = upper_drop(items, high_alpha or alpha)
+        low = low if chosen[name] else min(low, 0.0)
+        judged[name] = Judged(low, high, drop, p[name], q[name], verdict(low, high, drop, margin))
+    return judged
+
+
+def _p_value(bounds: Bounds, *, later: bool) -> float:
+    parts = parts_of(bounds, later=later)
+    return min(1.0, 2 * min(smallest_level(bound) / parts[each] for each, bound in bounds.items()))
+
+
+# ---------------------------------------------------------------------------- words
+
+
+def knows_less(
+    items: Items,
+    none_before: Sequence[float],
+    none_after: Sequence[float],
+    options: Sequence[float],
+    positions: Sequence[int | None],
+    a: float,
+) -> bool:
+    """Return whether a proven drop may be called one of knowledge, by both guards.
+
+    Args:
+        items: the items.
+        none_before: share of answers to each item before that were not given.
+        none_after: the same after.
+        options: number of options, inf for open items.
+        positions: position of the right option; None if it is not recorded.
+        a: one-sided error.
+    """
+    luck = [0.0 if math.isinf(k) else 1 / k for k in options]
+    e = [
+        (x + k * b) - (y + k * c)
+        for x, y, k, b, c in zip(items.x, items.y, luck, none_before, none_after, strict=True)
+    ]
+    if lower_t(items, e, a) <= 0:
+        return False
+    if all(position is None for position in positions):
+        return True
+    return _at_equal_positions(items, e, options, positions, a) > 0
+
+
+def _at_equal_positions(
+    items: Items,
+    e: Sequence[float],
+    options: Sequence[float],
+    positions: Sequence[int | None],
+    a: float,
+) -> float:
+    total, variance = 0.0, 0.0
+    for k in set(options):
+        own = [n for n in range(items.size) if options[n] == k]
+        if math.isinf(k):
+            groups = [own]
+        else:
+            groups = [[n for n in own if positions[n] == at] for at in range(int(k))]
+            if min(map(len, groups)) < 5:
+                continue
+        weight = sum(map(len, groups)) / items.size / len(groups)
+        for group in groups:
+            values = [e[n] for n in group]
+            spread = float(np.var(values, ddof=1)) if len(values) > 1 else 0.0
+            total += weight * fmean(values)
+            variance += weight**2 * (spread + 1 / len(values)) / len(values)
+    design = 1.0
+    if items.clusters is not None:
+        design = clustered(weighted(items, e)[0], named_clusters(items))[0]
+    return total - float(stats.norm.isf(a)) * math.sqrt(variance * design)

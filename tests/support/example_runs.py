@@ -97,7 +97,9 @@ DATA: dict[str, Callable[[int], list[Row]]] = {
     "repeats on one side": lambda seed: repeated(seed) if seed else labelled(seed),
     "content": asked,
     "content and repeats": lambda seed: [
-        row | {"repeat": label} for row in asked(seed) for label in (3, 1)
+        row | {"repeat": label, "response": f"answer {label}"}
+        for row in asked(seed)
+        for label in (3, 1)
     ],
     "content on one side": lambda seed: [
         row | ({"question": row["item"]} if seed else {}) for row in labelled(seed)

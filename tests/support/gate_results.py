@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from forgetmap.comparison import DecidesResult, RunResult
+from forgetmap.comparison import DecidesResult, LimitsResult, RunResult
 from forgetmap.gate import CheckResult, GateResult
 from forgetmap.gate.result import LookResult, PolicyResult, WaiverResult
-from forgetmap.results import Estimate, Notice
+from forgetmap.results import Notice
 
 HOSTILE = (
     "a|b <b>x</b> @everyone #12 GH-7 https://evil.example [y](z) `c` %0A::error::\x1b[31m\r\n|--|"
@@ -18,19 +18,24 @@ HOSTILE = (
 def make_check(status: str = "PASS", tier: str = "blocking", **changes: Any) -> CheckResult:
     """Return a check with plausible numbers."""
     fields: dict[str, Any] = {
-        "rule": "forgetting",
+        "name": changes.get("rule", "loss"),
+        "rule": "loss",
         "tier": tier,
         "scope": "total",
         "group": "total",
-        "quantity": "forgetting",
-        "estimator": "raw",
+        "quantity": "loss",
         "margin": 0.02,
         "status": status,
         "verdict": {"PASS": "no_material_loss", "FAIL": "lost"}.get(status, "cannot_tell"),
-        "loss": Estimate(value=0.031, low=0.022, high=0.04, method="raw"),
+        "loss": LimitsResult(low=0.022, high=0.04, carried_by="drop", p=0.001),
+        "drop_high": 0.035,
+        "forgotten": 31,
+        "gained": 2,
         "items": 1000,
         "coverage": 0.998,
-        "decides": DecidesResult(items=4000, repeats=None) if status == "INCONCLUSIVE" else None,
+        "decides": DecidesResult(items=4000, flips=31, answers=62, provable=0.025)
+        if status == "INCONCLUSIVE"
+        else None,
         "sentence": f"the sentence of {status}",
         "reasons": [],
     }
@@ -41,8 +46,8 @@ def make_group(
     name: str, status: str = "PASS", tier: str = "warning", **changes: Any
 ) -> CheckResult:
     """Return a check of one category."""
-    about = {"rule": "forgetting of every category", "scope": "category", "group": name}
-    return make_check(status, tier, **{**about, **changes})
+    about = {"rule": "loss of every category", "scope": "category", "group": name}
+    return make_check(status, tier, **{**about, "name": f"loss of {name}", **changes})
 
 
 def make_waiver(state: str = "applied") -> WaiverResult:
@@ -70,6 +75,7 @@ def make_result(*checks: CheckResult, status: str = "PASS", **changes: Any) -> G
     fields: dict[str, Any] = {
         "status": status,
         "headline": f"{status}: because.",
+        "decision": "because.",
         "before": RunResult(name="main", **side),
         "after": RunResult(name="candidate", **side),
         "policy": PolicyResult(origin="default", hash="0" * 64),

@@ -81,7 +81,9 @@ def make_pair(
                     if side and content == "changed" and number % 4 == 2:
                         own["question"] = "Something else?"
                     if answer is not None:
-                        rows.append(item | text | {"repeat": label} | answer | own)
+                        # Repeats are drawn anew: no two of them are copies.
+                        said = {} if labels == (None,) else {"response": f"so, in {label}"}
+                        rows.append(item | text | {"repeat": label} | answer | own | said)
     named = ("category", "tags", "k", "outcome", "choice")
     unused = {name for name in named if pick((True, False))}
     unused |= {"repeat"} if labels == (None,) else set()

@@ -304,6 +304,6 @@ def _group(step: int, most: float, items: int) -> WatchGroup:
     gained = 0.03 * (1 - math.exp(-step / 60))
     return WatchGroup(
         items=items, missing=0, accuracy=0.85 - forgotten + gained, forgotten=forgotten,
-        forgotten_at_least=least if step else 0.0, gained=gained, kl_to_start=forgotten * 4,
+        lost_at_least=least if step else 0.0, gained=gained, kl_to_start=forgotten * 4,
         kl_from_start=forgotten * 3, alarm=step >= 30 and least > 0.1,
     )  # fmt: skip

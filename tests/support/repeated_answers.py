@@ -7,11 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetmap.stats.sequential import Decision, Look, StoppingRule, decide, give_up, look_at
+from forgetmap.comparison import Evidence, GroupResult, VerdictSettings, judge_family
+from forgetmap.comparison.cells import Cells
+from forgetmap.comparison.kinds import TALLIES, Kinds
+from forgetmap.comparison.labels import Label
+from forgetmap.map.adaptive import Auto, hopeful
+from forgetmap.stats import OPEN
 
 Chances = NDArray[np.float64]
 Answers = NDArray[np.bool_]
-CHANCE = 0.25
+CHANCE, SURE = 0.25, 0.98
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,12 @@ class Truth:
     habit: float = 0.0
     failed: float = 0.0
 
+    @property
+    def loss(self) -> float:
+        """The true loss: mean of max(p - q, 0), without frozen guesses."""
+        from_wavering = (1 - CHANCE) ** 2 / 2
+        return self.lost * ((1 - self.wavering) * (SURE - CHANCE) + self.wavering * from_wavering)
+
 
 def chances(truth: Truth, source: np.random.Generator) -> tuple[Chances, Chances]:
     """Draw the probability of a right answer to each item, before and after."""
@@ -48,7 +59,7 @@ def chances(truth: Truth, source: np.random.Generator) -> tuple[Chances, Chances
     knows = place < truth.known
     forgets = knows & (place < truth.lost)
     learns = ~knows & (place > 1 - truth.gained)
-    sure = np.where(source.random(n) < truth.wavering, source.beta(1, 1, n), 0.98)
+    sure = np.where(source.random(n) < truth.wavering, source.beta(1, 1, n), SURE)
     guess = np.full((2, n), CHANCE)
     frozen = source.random(n) < truth.habit
     guess[:, frozen] = source.random((2, int(frozen.sum()))) < CHANCE
@@ -75,14 +86,26 @@ class Asked:
     had_before: Answers
     had_after: Answers
 
-    def look(self, repeats: int) -> Look:
+    def evidence(self, name: str, repeats: int) -> Evidence:
+        """Return what is known after so many repeats."""
         sides = []
         for right, had in ((self.before, self.had_before), (self.after, self.had_after)):
             counted = had[:, :repeats]
             sides += [(right[:, :repeats] & counted).sum(1), counted.sum(1)]
-        found = look_at(*sides)
-        assert found is not None
-        return found
+        table = np.stack(sides, 1)
+        kinds, count = np.unique(table[(table[:, [1, 3]] > 0).all(1)], axis=0, return_counts=True)
+        tallies = np.zeros((len(kinds), len(TALLIES)))
+        for column, side in ((0, "before"), (2, "after")):
+            tallies[:, TALLIES.index(f"right_{side}")] = kinds[:, column]
+            wrong = kinds[:, column + 1] - kinds[:, column]
+            tallies[:, TALLIES.index(f"unknown_{side}")] = wrong
+        size, whole = len(kinds), np.zeros(len(kinds), np.int64)
+        table_of_kinds = Kinds(
+            labels=(Label(name, None, None),), label=whole, count=count.astype(float),
+            k=np.full(size, np.inf), gold=np.full(size, np.nan), half=whole, cluster=None,
+            tallies=tallies,
+        )  # fmt: skip
+        return Evidence(Cells(paired=int(count.sum())), table_of_kinds)
 
 
 def ask(truth: Truth, most: int, source: np.random.Generator) -> Asked:
@@ -94,30 +117,36 @@ def ask(truth: Truth, most: int, source: np.random.Generator) -> Asked:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of group-sequential looks."""
+    """Verdicts after looks at more and more repeats."""
 
-    decisions: dict[str, Decision]
+    groups: dict[str, GroupResult]
     spent: int
     full: int
 
 
-def spend(asked: dict[str, Asked], rule: StoppingRule) -> Outcome:
-    """Add repeats only for groups without a decision."""
-    histories: dict[str, list[Look]] = {name: [] for name in asked}
-    decided: dict[str, Decision] = {}
-    used = dict.fromkeys(asked, 0)
-    for repeats in rule.schedule:
-        for name, each in asked.items():
-            if name not in decided:
-                histories[name].append(each.look(repeats))
-                used[name] = repeats
-        decided = decide(histories, decided, rule)
+def spend(asked: dict[str, Asked], auto: Auto, margin: float = 0.02) -> Outcome:
+    """Add repeats only for groups with an open verdict, as `--repeats auto` does."""
+    settings = VerdictSettings(margin=margin, looks=len(auto.schedule))
+    parts: dict[str, Evidence] = {}
+    groups: dict[str, GroupResult] = {}
+    used, open_ = dict.fromkeys(asked, 0), set(asked)
+    for repeats in auto.schedule:
+        for name in open_:
+            parts[name], used[name] = asked[name].evidence(name, repeats), repeats
+        if open_:
+            family = judge_family({name: parts[name] for name in asked}, settings, "categories")
+            groups = {group.name: group for group in family}
+            open_ = {name for name in open_ if groups[name].verdict in OPEN}
+            open_ &= hopeful(parts, settings, auto.most / repeats)
     spent = sum(2 * used[name] * len(each.before) for name, each in asked.items())
-    full = sum(2 * rule.most * len(each.before) for each in asked.values())
-    return Outcome(give_up(histories, decided, rule), spent, full)
+    full = sum(2 * auto.most * len(each.before) for each in asked.values())
+    return Outcome(groups, spent, full)
 
 
-def full_budget(asked: dict[str, Asked], rule: StoppingRule) -> dict[str, Decision]:
+def full_budget(
+    asked: dict[str, Asked], auto: Auto, margin: float = 0.02
+) -> dict[str, GroupResult]:
     """Return the verdicts of one look at all answers."""
-    histories = {name: [each.look(rule.most)] for name, each in asked.items()}
-    return decide(histories, {}, rule)
+    parts = {name: each.evidence(name, auto.most) for name, each in asked.items()}
+    settings = VerdictSettings(margin=margin)
+    return {group.name: group for group in judge_family(parts, settings, "categories")}

@@ -37,7 +37,7 @@ from forgetmap.report import Payload
 from merged_runs import FEW, sweep_mixtures
 from repeated_answers import Truth
 from report_files import payload_in
-from snapshot_store import ROOT, normalise
+from snapshot_store import ROOT, normalise, only_numbers
 
 LOGS = ROOT / "tests" / "fixtures" / "logs"
 Row = dict[str, Any]
@@ -66,14 +66,15 @@ class Case:
         folder = root / self.command / self.name
         folder.mkdir(parents=True)
         with chdir(folder), _cache(root / "cache"):
-            return normalise(self.make(folder), folder)
+            output = normalise(self.make(folder), folder)
+        return output if self.command == "screens" else only_numbers(output)
 
 
 def all_cases() -> list[Case]:
     """Return all cases in the order of their files."""
     groups = (
         *_comparison_cases(), *_drift_cases(), *_sweep_cases(), *_overlap_cases(),
-        *_theory_cases(), *_plan_cases(),
+        *_theory_cases(), *_plan_cases(), *_screen_cases(),
     )  # fmt: skip
     return sorted(groups, key=lambda case: (case.command, case.name))
 
@@ -147,7 +148,7 @@ _OF_FRAMES = {
 
 def _is_of_frames(name: str) -> bool:
     """Return whether to compare data frames; of the estimators, only one runs as a command."""
-    is_like_another = name.startswith("headline-") and name != "headline-repeats-raw"
+    is_like_another = name.startswith("headline-") and name != "headline-single-matched"
     return is_like_another or name in _OF_FRAMES
 
 
@@ -305,11 +306,8 @@ def _options() -> Comparisons:
 
 
 def _headlines() -> Comparisons:
-    """Yield every estimator; on single answers also those that need repeats."""
-    names = (
-        "raw", "published", "latent", "upper", "matched", "excess", "excess_before", "net",
-    )  # fmt: skip
-    chosen = {"repeats": names, "single": ("matched", "excess", "excess_before")}
+    """Yield every estimator whose assumption can be stated."""
+    chosen = {"repeats": ("latent", "upper", "matched"), "single": ("matched",)}
     for label, estimators in chosen.items():
         for estimator in estimators:
             yield f"headline-{label}-{estimator}", _sides(_SHAPES[label]), {"estimator": estimator}
@@ -587,7 +585,7 @@ _CLAIMS: dict[str, tuple[object, ...]] = {
 
 
 def _plan_cases() -> Iterator[Case]:
-    yield Case("plan", "wish", lambda _: _call("plan", "--loss", 0.03, "--k", 4, "--k", "open"))
+    yield Case("plan", "wish", lambda _: _call("plan", "--loss", 0.03, "--gain", 0.01))
     for name in ("labelled", "repeats"):
         inputs = _pair(example_runs.rows_for(name))
         yield Case("plan", f"after-{name}", partial(_plan, inputs))
@@ -595,3 +593,30 @@ def _plan_cases() -> Iterator[Case]:
 
 def _plan(inputs: Inputs, folder: Path) -> Any:
     return _call("plan", *_relative(inputs(folder), folder), "--min-paired", 0.5)
+
+
+# Five screens: the words of each verdict
+
+
+_SCREENS = {
+    "lost": (2374, 98, 24, 215),
+    "small_loss": (30_000, 150, 60, 20_000),
+    "no_material_loss": (1500, 4, 6, 500),
+    "no_net_loss": (3264, 1127, 2053, 5588),
+    "cannot_tell": (64, 8, 5, 23),
+}
+"""Verdict -> right twice, right then wrong, wrong then right, wrong twice."""
+
+
+def _screen_cases() -> Iterator[Case]:
+    for name, cells in _SCREENS.items():
+        yield Case("screens", name, partial(_screen, cells))
+
+
+def _screen(cells: tuple[int, int, int, int], folder: Path) -> list[str]:
+    states = [(1, 1), (1, 0), (0, 1), (0, 0)]
+    pairs = [state for state, count in zip(states, cells, strict=True) for _ in range(count)]
+    for side, name in enumerate(("base", "tuned")):
+        rows = [{"task": "t", "item": n, "score": pair[side]} for n, pair in enumerate(pairs)]
+        write(folder / f"{name}.jsonl", rows)
+    return [line.rstrip() for line in _print("compare", "base.jsonl", "tuned.jsonl").splitlines()]

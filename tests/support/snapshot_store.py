@@ -24,6 +24,10 @@ MAX_DIFFERENCES = 20
 MAX_SHOWN = 200
 UNSTABLE = {"made": "DATE", "version": "VERSION", "seconds": "SECONDS"}
 """Keys whose values differ from run to run, day to day or release to release."""
+MAX_WORDS = 3
+"""Texts of more words are sentences, which snapshots do not hold: five screens do."""
+GROUP = {"n11", "n10", "n01", "n00", "loss", "gain", "verdict", "estimators"}
+"""Keys of the result of a group, of which snapshots hold the numbers in a few lines."""
 
 
 def normalise(value: Any, folder: Path) -> Any:
@@ -34,6 +38,45 @@ def normalise(value: Any, folder: Path) -> Any:
         folder: folder of its inputs; replaced with links resolved or not.
     """
     return _normalise(value, (str(folder.resolve()), str(folder)))
+
+
+def only_numbers(value: Any) -> Any:
+    """Return JSON without sentences, with the results of groups and columns of texts shortened."""
+    if isinstance(value, dict) and value.keys() >= GROUP:
+        return _group(value)
+    if isinstance(value, dict):
+        return {key: only_numbers(item) for key, item in value.items()}
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        # Texts of items; a change shows, and its place is in the case.
+        text = json.dumps(value, ensure_ascii=False)
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        return value if len(text) < WIDTH else f"{len(value)} texts, sha256 {digest}"
+    if isinstance(value, list):
+        return [only_numbers(item) for item in value]
+    return "TEXT" if isinstance(value, str) and len(value.split()) > MAX_WORDS else value
+
+
+def _group(group: dict[str, Any]) -> Any:
+    def ends(side: str) -> list[Any]:
+        return [group[side][name] for name in ("low", "high", "carried_by", "p", "q")]
+
+    estimates = {name: pair["forgetting"]["value"] for name, pair in group["estimators"].items()}
+    return {
+        "name": group["name"],
+        "items": group["items"],
+        "cells": [group[name] for name in ("n11", "n10", "n01", "n00")],
+        "verdict": group["verdict"],
+        "loss": ends("loss"),
+        "gain": ends("gain"),
+        "drop": [group["drop"][name] for name in ("value", "low", "high")],
+        "estimates": {name: value for name, value in estimates.items() if value is not None},
+        "rest": {
+            name: group[name]
+            for name in ("undecided", "clusters", "noise_floor", "coverage", "worst_case",
+                         "detectable", "answer_changes", "decides", "exchange", "confirmed")
+            if group[name] is not None
+        },
+    }  # fmt: skip
 
 
 def _normalise(value: Any, places: Sequence[str]) -> Any:

@@ -100,7 +100,7 @@ def _write_told(
                     "question": f"{HOSTILE} What is {task} {n}?", "gold": f"gold {n}", "k": 4,
                     "score": float(flag), "answer": f"gold {n}" if flag else "=cmd()",
                     "outcome": "correct" if flag else "incorrect",
-                    "response": f"{model} says {n} </script>",
+                    "response": f"{model} says {n}{' again' * repeat} </script>",
                 }
                 for n, flag in enumerate(flags)
             ]  # fmt: skip

@@ -114,26 +114,25 @@ def use_estimator(folder: Path) -> dict[str, Any]:
     import pyarrow as pa
 
     import forgetmap as fm
-    from forgetmap.comparison import Rule, estimator_table
+    from forgetmap.comparison import estimator_table
+    from forgetmap.comparison.render import View, as_text
 
     before, after = (
         pa.table({"task": ["t"] * 4, "item": [*"abcd"], "score": scores})
         for scores in ([1, 1, 1, 0], [1, 0, 0, 1])
     )
-    comparison = fm.compare(before, after, estimator="independence")
+    comparison = fm.compare(before, after)
     payload = fm.make_payload(comparison)
     page = fm.write_report(payload, folder / "report.html").read_text(encoding="utf-8")
     total = json.loads(comparison.to_json())["total"]
     return {
-        "json": total["independence"]["forgetting"]["value"],
-        "headline": total["headline"]["estimator"],
+        "json": total["estimators"]["independence"]["forgetting"]["value"],
         "macro": comparison.result.total_macro.estimates("independence").forgetting.value,
         "frame": comparison.tasks["independence"].to_pylist(),
-        "terminal": " ".join(repr(comparison).split()),
+        "terminal": as_text(comparison.result, View(details=True)),
         "payload": "independence" in payload.rows.estimator,
         "page": "beyond two unrelated models" in page,
         "docs": estimator_table(),
-        "schema": Rule.model_json_schema()["properties"]["estimator"]["enum"],
     }
 
 

@@ -63,7 +63,7 @@ def core_commands(folder: Path) -> Iterator[tuple[str, str]]:
     yield f"gate init {base} {tuned} --out {out / 'policy.toml'}", ""
     yield f"gate accept {base} --as main --store {out / 'store'}", ""
     yield f"gate history --store {out / 'store'}", ""
-    yield f"export rerun {base} {tuned} --harness forgetmap --out {out / 'again.jsonl'}", ""
+    yield f"confirm {base} {tuned} --out {out / 'confirm'}", ""
     yield f"export card {base} {tuned} --out {out / 'README.md'}", ""
     yield f"export hub {base} {tuned} --license mit --out {out / 'dataset'}", ""
     yield f"plan {often} {often_tuned}", ""

@@ -19,8 +19,8 @@ def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     for name in ("main", "same"):
-        write(pytester.path / name, results([1.0] * 1000))
-    write(pytester.path / "worse", results([1.0] * 800 + [0.0] * 200))
+        write(pytester.path / name, results([1.0] * 900 + [0.0] * 100))
+    write(pytester.path / "worse", results([1.0] * 700 + [0.0] * 300))
     for name in ("few", "fewer"):
         write(pytester.path / name, results([1.0] * 10))
     return pytester
@@ -50,11 +50,12 @@ def test_every_gate_is_in_the_summary(inner: pytest.Pytester) -> None:
     )
     done = run(inner, "-rs", "--junit-xml=own.xml")
     done.assert_outcomes(passed=2, failed=1, skipped=1)
-    done.stdout.fnmatch_lines(["E *AssertionError: FAIL: forgetting: *", "E *forgetting: FAIL: *"])
+    done.stdout.fnmatch_lines(["E *AssertionError: FAIL: loss: *", "E *loss: FAIL: *"])
     done.stdout.fnmatch_lines(["*= forgetmap gates =*"])
     for name, status in (("same", "PASS"), ("worse", "FAIL"), ("open", "INCONCLUSIVE")):
-        done.stdout.fnmatch_lines([f"*::test_{name}: {status}: forgetting: *"])
-    done.stdout.fnmatch_lines(["SKIPPED *INCONCLUSIVE: forgetting: *"])
+        done.stdout.fnmatch_lines([f"*::test_{name}: {status}: loss: *"])
+    done.stdout.fnmatch_lines(["SKIPPED *INCONCLUSIVE: loss: *"])
+    done.stdout.fnmatch_lines(["*::test_worse: FAIL: *. 200 forgotten, 0 gained of 1,000."])
     assert 'name="forgetmap_gate" value="PASS: ' in (inner.path / "own.xml").read_text("utf-8")
 
 

@@ -52,7 +52,7 @@ from forgetmap.capabilities.taxonomy import (
     with_targets,
 )
 from forgetmap.capabilities.values import TaxonomyRun, known_tasks, pair_items, task_names
-from forgetmap.comparison import make_readings, open_all
+from forgetmap.comparison import distinct_repeats, make_readings, open_all, refuse_other_model
 from forgetmap.errors import UsageError
 from forgetmap.pairing import PairBy
 from forgetmap.records import ColumnMap, Run
@@ -70,6 +70,7 @@ class DriftOptions(TypedDict, total=False):
     judge_repeats: int
     allow_exec: bool
     noise: Any
+    selected: bool | None
     target: Sequence[str]
     pair_by: PairBy
     draws: int
@@ -106,6 +107,8 @@ def drift(before: Any, after: Any, /, *more: Any, **options: Unpack[DriftOptions
         judge_repeats: number of times the judge grades each response; the mean is used.
         allow_exec: run model-written code in a sandbox.
         noise: path, dataframe or run of another run of the model before.
+        selected: whether answers of the model before helped to choose the items; by default, looks
+            for signs of it.
         target: tasks the model was trained for, shown in the same table.
         pair_by: `auto` pairs by content if both sides have it, else by id; or `content` or `id`.
         draws: number of bootstrap samples.
@@ -114,7 +117,7 @@ def drift(before: Any, after: Any, /, *more: Any, **options: Unpack[DriftOptions
         chain: each model after was trained from the one before it: shows every step, and how much
             of the earlier drift it undid.
         deep_dive: also measure the metrics that explain capabilities.
-        processes: number of processes that read and score; by default one per core.
+        processes: number of processes that score answers; by default one per core.
         cached: use cached results of reading and scoring.
         column_map: canonical field -> column, for tables with other column names.
         task: name of the task, for tables without such a column.
@@ -225,7 +228,7 @@ def _require_one_base(plan: DriftPlan, options: DriftOptions) -> None:
 
 def _drift_of_files(taxonomy: Taxonomy, plan: DriftPlan, options: DriftOptions) -> DriftResult:
     why = "averages contain no items and no responses"
-    _refuse_unused(options, why, "noise", "judge", "allow_exec", "profile")
+    _refuse_unused(options, why, "noise", "selected", "judge", "allow_exec", "profile")
     averages = [read_metric_file(Path(entry.source), taxonomy) for entry in plan.inputs]
     averages = [
         replace(own, name=entry.label or own.name)
@@ -243,18 +246,21 @@ def _resampling(options: DriftOptions) -> Resampling:
 def _drift_of_runs(taxonomy: Taxonomy, plan: DriftPlan, options: DriftOptions) -> DriftWithRuns:
     if options.get("aggregator") == "captrack-relative":
         _refuse_unused(options, "the published method does not account for noise", "noise")
+        _refuse_unused(options, "the published method has no verdicts", "selected")
     runs = _open_runs(plan.inputs, options)
     every = with_deep_dive(taxonomy)
     _require_shared_tasks(runs, plan, every)
     how = _measuring(options)
-    runs = [measure(run, every, how) for run in runs]
+    distinct = [distinct_repeats(run) for run in runs]
+    copied = [said for _, said in distinct]
+    runs = [measure(run, every, how) for run, _ in distinct]
     if options.get("aggregator") == "captrack-relative":
         averages = [averages_of(run, every) for run in runs]
         result = drift_of_averages(
             taxonomy, plan, averages, "captrack-relative", _resampling(options)
         )
     else:
-        result = _compare_runs(taxonomy, plan, runs, options)
+        result = _compare_runs(taxonomy, plan, runs, copied, options)
     return DriftWithRuns(
         result, taxonomy, tuple(runs), options.get("pair_by", "auto"), plan.comparisons
     )
@@ -326,7 +332,11 @@ def _measuring(options: DriftOptions) -> Measuring:
 
 
 def _compare_runs(
-    taxonomy: Taxonomy, plan: DriftPlan, runs: Sequence[Run], options: DriftOptions
+    taxonomy: Taxonomy,
+    plan: DriftPlan,
+    runs: Sequence[Run],
+    copied: Sequence[str | None],
+    options: DriftOptions,
 ) -> DriftResult:
     how = _resampling(options)
     sources = [TaxonomyRun(run, with_deep_dive(taxonomy)) for run in runs]
@@ -340,9 +350,14 @@ def _compare_runs(
     for model, (before, after) in zip(names, plan.comparisons, strict=True):
         sides = sources[before], sources[after]
         pairs = pair_items(*sides, options.get("pair_by", "auto"))
-        drifts.append(compare_metrics(model, taxonomy, sides, pairs, how))
+        selected = options.get("selected")
+        drifts.append(compare_metrics(model, taxonomy, sides, pairs, how, selected=selected))
+        against = drifts[-1].contradictions
+        notices += [Caution(one.code, one.message, model) for one in against]
+        said = filter(None, (copied[before], copied[after]))
+        notices += [Caution("copies", message, model) for message in said]
         notices += find_cautions(model, *sides, pairs, drifts[-1].cells)
-        cells = compare_metrics(model, explaining, sides, pairs, how).cells
+        cells = compare_metrics(model, explaining, sides, pairs, how, selected=selected).cells
         deep += _with_floor(cells, deep_floor.metrics if before == first else {})
     own = [floor if before == first else Levels({}, {}, {}) for before, _ in plan.comparisons]
     groups = [
@@ -383,9 +398,10 @@ def _noise(
     if options.get("noise") is None or not taxonomy.metrics:
         return Levels({}, {}, {})
     (run,) = _open_runs([read_label(options["noise"])], options)
+    refuse_other_model(before.run, run)
     source = TaxonomyRun(measure(run, taxonomy, _measuring(options)), taxonomy)
     pairs = pair_items(before, source, options.get("pair_by", "auto"))
-    return compare_metrics("noise", taxonomy, (before, source), pairs, how).levels
+    return compare_metrics("noise", taxonomy, (before, source), pairs, how, judge=False).levels
 
 
 def _with_floor(cells: Sequence[AnyCell], effects: Mapping[str, Effect]) -> list[AnyCell]:

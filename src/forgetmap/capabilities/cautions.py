@@ -8,7 +8,7 @@ from forgetmap.capabilities.result import Caution, MetricCell
 from forgetmap.capabilities.taxonomy import SHARES
 from forgetmap.capabilities.values import TaskPairs, TaxonomyRun
 from forgetmap.pairing import compare_conditions
-from forgetmap.text import listed, percent
+from forgetmap.text import counted, listed, percent
 
 CEILING = 0.99
 MIN_ITEMS = 100
@@ -48,9 +48,11 @@ def _of_runs(
         for notice in source.run.notices:
             yield "reading", notice
         if source.run.problem_count:
-            first = source.run.problems[0]
-            count = source.run.problem_count
-            yield "problems", f"{source.run.name}: {count:,} rows could not be used; first {first}"
+            rows = counted(source.run.problem_count, "row")
+            yield (
+                "problems",
+                f"{source.run.name}: {rows} could not be used; `forgetmap records show` lists them",
+            )
     for task in sorted(before.tasks.keys() & after.tasks.keys()):
         paired = len(pairs[task]) if task in pairs else 0
         sizes = [source.count(task) for source in (before, after)]
@@ -90,6 +92,15 @@ def _of_metric(cell: MetricCell) -> Iterator[tuple[str, str]]:
         yield "ceiling", f"{name} is at its ceiling in both models and can hardly show a change."
     if cell.n < MIN_ITEMS:
         yield "few_items", f"{name} is based on only {cell.n:,} items."
+    if cell.extreme_before is not None and cell.extreme_before != cell.extreme_after:
+        yield (
+            "extreme",
+            (
+                f"{name}: {cell.extreme_before:,} of {cell.n:,} values before and "
+                f"{cell.extreme_after:,} after are more than ten times the median; they show in "
+                "the mean, not in the drift, which is that of typical values."
+            ),
+        )
     yield from _of_failures(cell, name)
 
 

@@ -31,9 +31,14 @@ from forgetmap.capabilities.result import (
 )
 from forgetmap.capabilities.taxonomy import SHARES, Metric, Taxonomy
 from forgetmap.capabilities.values import TaskPairs, TaxonomyRun, Values, align
+from forgetmap.capabilities.verdicts import Answered, judge_answers
+from forgetmap.comparison import GroupResult
 from forgetmap.pairing import Measure
+from forgetmap.results import Notice
 from forgetmap.stats import Reals, false_discovery, mcnemar_p
 
+EXTREME = 10.0
+"""Times the median from which on a count is extreme, such as the length of an endless answer."""
 MIN_ITEMS_FOR_SPREAD = 2
 """Minimum number of items to estimate a spread."""
 WHY_MISSING = {
@@ -70,10 +75,12 @@ class ModelDrift:
     Attributes:
         cells: cells of all metrics of the taxonomy, in its order.
         levels: effects with their draws.
+        contradictions: what contradicts the scores, so that nothing is concluded from them.
     """
 
     cells: tuple[MetricCell, ...]
     levels: Levels
+    contradictions: tuple[Notice, ...] = ()
 
 
 def compare_metrics(
@@ -82,10 +89,24 @@ def compare_metrics(
     sides: tuple[TaxonomyRun, TaxonomyRun],
     pairs: Mapping[str, TaskPairs],
     how: Resampling,
+    *,
+    judge: bool = True,
+    selected: bool | None = None,
 ) -> ModelDrift:
-    """Compute the drift of every metric, and from these that of capabilities and groups."""
+    """Compute the drift of every metric, and from these that of capabilities and groups.
+
+    Args:
+        model: name of the model after.
+        taxonomy: the metrics.
+        sides: both models.
+        pairs: items of each task that are on both sides.
+        how: settings of the bootstrap.
+        judge: whether right and wrong answers get the verdicts of `compare`.
+        selected: whether the model before helped to choose the items; None looks for signs of it.
+    """
     cells: dict[str, MetricCell] = {}
     effects: dict[str, Effect] = {}
+    answers: dict[str, Answered] = {}
     for task in dict.fromkeys(metric.task for metric in taxonomy.metrics):
         metrics = [metric for metric in taxonomy.metrics if metric.task == task]
         readings = [_MetricReading(metric, sides, pairs.get(task)) for metric in metrics]
@@ -96,8 +117,14 @@ def compare_metrics(
             continue
         for reading, cell, effect in _of_task(model, task, usable, pairs[task], how):
             cells[reading.metric.id], effects[reading.metric.id] = cell, effect
-    ordered = [cells[metric.id] for metric in taxonomy.metrics]
-    return ModelDrift(with_q(ordered), levels(taxonomy, effects))
+            if reading.metric.scale == "binary" and reading.metric.polarity == "up":
+                answers[reading.metric.id] = Answered(reading.metric, reading.measures)
+    ordered = with_q([cells[metric.id] for metric in taxonomy.metrics])
+    against: tuple[Notice, ...] = ()
+    if judge and answers:
+        judged, against = judge_answers([*answers.values()], sides, pairs, selected=selected)
+        ordered = _with_verdicts(ordered, judged)
+    return ModelDrift(ordered, levels(taxonomy, effects), against)
 
 
 class _MetricReading:
@@ -120,6 +147,7 @@ class _MetricReading:
             return WHY_MISSING[self.metric.needs]
         if not pairs:
             return "no item is on both sides"
+        self.measures = measures
         self.scorer = (str(measures[0]), str(measures[1]))
         self.sides = self._values(sides, measures)
         self.series = [self._series(self.sides, pairs)]
@@ -190,7 +218,8 @@ def _cell(
     before, after = series.before[known], series.after[known]
     scale = 100.0 if metric.scale in SHARES else 1.0
     low, high = _limits(effect.draws, lenient.n)
-    points = _limits(scale * lenient.point_draws, lenient.n)
+    is_count = metric.range.high is None
+    points = (None, None) if is_count else _limits(scale * lenient.point_draws, lenient.n)
     chance = pairs.chance if metric.chance and pairs.chance is not None else metric.chance
     error = float(before.std() / max(lenient.n, 1) ** 0.5)
     filled = replace(
@@ -216,7 +245,31 @@ def _cell(
         form=_form(means),
         distance=_distance(metric, before, after, how),
     )
+    median = float(np.median(np.concatenate([before, after])))
+    if is_count and median > 0:
+        extreme = [int((side > EXTREME * median).sum()) for side in (before, after)]
+        filled = replace(filled, extreme_before=extreme[0], extreme_after=extreme[1])
     return _with_failures(_with_flips(filled, metric, before, after), reading)
+
+
+def _with_verdicts(
+    cells: Sequence[MetricCell],
+    judged: Mapping[str, GroupResult],
+) -> tuple[MetricCell, ...]:
+    """Add the verdicts of `compare` on right and wrong answers."""
+    return tuple(
+        replace(
+            cell,
+            verdict=one.verdict,
+            undecided=one.undecided,
+            lost_at_least=None if one.loss.low is None else max(one.loss.low, 0.0),
+            lost_at_most=one.loss.high,
+            lost_by=one.loss.carried_by,
+        )
+        if (one := judged.get(cell.id)) is not None
+        else cell
+        for cell in cells
+    )
 
 
 def _limits(draws: Reals, n: int) -> tuple[float | None, float | None]:
@@ -232,11 +285,11 @@ def _with_flips(cell: MetricCell, metric: Metric, before: Reals, after: Reals) -
     """Add the flips of a binary metric; with repeats, averaged over all pairs of repeats."""
     if metric.scale != "binary":
         return cell
-    lost = float((before * (1 - after)).sum())
+    forgotten = float((before * (1 - after)).sum())
     gained = float(((1 - before) * after).sum())
     is_binary = bool(np.isin(np.concatenate([before, after]), (0.0, 1.0)).all())
-    test = float(mcnemar_p(lost, gained)) if is_binary else None
-    return replace(cell, lost=lost, gained=gained, mcnemar_p=test)
+    test = float(mcnemar_p(forgotten, gained)) if is_binary else None
+    return replace(cell, forgotten=forgotten, gained=gained, mcnemar_p=test)
 
 
 def _with_failures(cell: MetricCell, reading: _MetricReading) -> MetricCell:

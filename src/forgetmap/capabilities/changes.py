@@ -109,9 +109,9 @@ def _item_limits(drifted: DriftWithRuns, index: int, limit: int) -> list[tuple[M
 
 
 def _amount(cell: MetricCell) -> int:
-    if cell.lost is None or cell.gained is None:
+    if cell.forgotten is None or cell.gained is None:
         return 2 * EXAMPLES
-    return round(cell.lost + cell.gained)
+    return round(cell.forgotten + cell.gained)
 
 
 def _table_of(

@@ -24,6 +24,8 @@ EITHER_WAY = "\N{UP DOWN ARROW}"
 """Mark after the name of a metric that is neither better nor worse when it changes."""
 STRONGEST: dict[Aggregator, float] = {"default": 0.3, "captrack-relative": 15.0}
 """Drift with the strongest colour."""
+CONTRADICTIONS = ("total_contradicted", "verdict_unmatched", "one_question")
+"""Codes of cautions after which nothing is concluded from the results."""
 _MOVED: dict[tuple[Direction, bool], str] = {
     ("better", False): "got worse",
     ("better", True): "got better",
@@ -148,6 +150,11 @@ class DriftResult(Presentable):
             f"{second.model} (size {second.size:.2f}), {over}."
         )
 
+    def contradictions(self, model: str) -> list[str]:
+        """Return what contradicts the results of a model, so that nothing is concluded."""
+        codes = CONTRADICTIONS
+        return [c.message for c in self.cautions if c.model == model and c.code in codes]
+
     def cells(self, model: str) -> list[Cell]:
         """Return the groups of a model, each before its capabilities."""
         return [
@@ -192,12 +199,14 @@ class DriftResult(Presentable):
 
     def headline(self, model: str) -> str:
         """Return a sentence about the largest drift, with direction and uncertainty."""
-        cells = self._measured(model)
+        cells, against = self._measured(model), self.contradictions(model)
         base = self.base_of(model)
         if base != self.before and not model.startswith(base):
             model = f"{model} (from {base})"
         if not cells:
             return f"{model}: no result, because no capability has data on both sides."
+        if against:
+            return f"{model}: cannot tell: {against[0]}"
         beyond = [cell for cell in cells if _state_of(cell) == "sure"]
         farthest = max(beyond or cells, key=lambda cell: abs(cell.value or 0.0))
         if not any(cell.low is not None for cell in cells):
@@ -231,7 +240,7 @@ class DriftResult(Presentable):
             f"{len(cells)} of {len(known)} capabilities and {have} of {len(metrics)} metrics "
             "have data; the others are left empty."
         )
-        if not cells or all(cell.low is None for cell in cells):
+        if not cells or all(cell.low is None for cell in cells) or self.contradictions(model):
             return rests
         states = [_state_of(cell) for cell in cells]
         kinds = [_moved(cell) for cell, state in zip(cells, states, strict=True) if state == "sure"]

@@ -1,5 +1,9 @@
 """Effect sizes on scales that can be averaged.
 
+The effect of a count, such as the length of an answer, is that of its typical value: the mean of
+its logarithm. A mean of lengths is ruled by the few answers that never end, and no interval of it
+holds before one of them was seen.
+
 Relative change depends on which complement was stored and grows without bound near zero; these do
 not: every effect is bounded, changes its sign if before and after are exchanged, and for shares
 also if right and wrong are.
@@ -10,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -107,6 +111,13 @@ class Series:
         """Items with a value on both sides."""
         return np.asarray(~np.isnan(self.before) & ~np.isnan(self.after))
 
+    @property
+    def parts(self) -> tuple[Series, ...]:
+        """The values, and the logarithms of counts."""
+        if self.metric.range.high is not None:
+            return (self,)
+        return self, Series(self.metric, np.log1p(self.before), np.log1p(self.after))
+
 
 @dataclass(frozen=True, slots=True)
 class Means:
@@ -119,6 +130,7 @@ class Means:
         before_draws: mean before in each draw.
         after_draws: mean after in each draw.
         widening: factor by which an interval must be wider than the draws; None for a single unit.
+        logs: the same of the logarithms of counts; None for other metrics.
     """
 
     n: int
@@ -127,6 +139,7 @@ class Means:
     before_draws: Reals
     after_draws: Reals
     widening: float | None = 1.0
+    logs: Means | None = None
 
     @property
     def point_draws(self) -> Reals:
@@ -189,18 +202,23 @@ def task_means(
         shared: for each item, the key of its unit if other tasks share it, else 0.
     """
     rng = generator(seed, task)
-    rows = np.column_stack([_columns(values) for values in series])
+    parts = [part for values in series for part in values.parts]
+    rows = np.column_stack([_columns(values) for values in parts])
     total = rows.sum(axis=0)
     units = rows if cluster is None else sum_groups(rows, cluster)
     keys = np.zeros(len(units), np.uint64) if shared is None else _unit_keys(shared, cluster)
     own = keys == 0
     drawn = resampled_sums(*compact(units[own], rng), rng, draws)
     drawn += shared_sums(units[~own], keys[~own], seed, draws)
-    pseudo = np.vstack([_pseudo_unit(series, cluster, lost=lost) for lost in (True, False)])
+    pseudo = np.vstack([_pseudo_unit(parts, cluster, lost=lost) for lost in (True, False)])
     drawn += resampled_sums(pseudo, np.full(2, PSEUDO_UNIT_WEIGHT), rng, draws)
-    return [
+    means = iter(
         _means(total[at : at + 3], drawn[:, at : at + 3], widening(units[:, at]))
-        for at in range(0, 3 * len(series), 3)
+        for at in range(0, 3 * len(parts), 3)
+    )
+    return [
+        next(means) if len(values.parts) == 1 else replace(next(means), logs=next(means))
+        for values in series
     ]
 
 
@@ -254,6 +272,11 @@ def _means(total: Reals, drawn: Reals, wider: float | None) -> Means:
 
 def metric_effect(metric: Metric, means: Means) -> Effect:
     """Return the effect of a metric, in all draws."""
+    if means.logs is not None:
+        sign, logs = -1.0 if metric.polarity == "down" else 1.0, means.logs
+        draws = np.clip(logs.after_draws - logs.before_draws, -MAX_EFFECT, MAX_EFFECT)
+        value = min(max(logs.after - logs.before, -MAX_EFFECT), MAX_EFFECT)
+        return Effect(sign * value, logs.widen(sign * draws))
     return Effect(
         float(effect(metric, means.before, means.after)),
         means.widen(effect(metric, means.before_draws, means.after_draws)),

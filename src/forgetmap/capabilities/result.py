@@ -7,7 +7,9 @@ from typing import Literal, TypeVar
 
 from forgetmap.capabilities.bootstrap import Distance
 from forgetmap.capabilities.taxonomy import ScaleName
+from forgetmap.comparison import Undecided
 from forgetmap.scoring import Needs, Polarity
+from forgetmap.stats import BoundName, Verdict
 
 Direction = Literal["better", "more", "mixed"]
 """Meaning of a positive value: better, more, or different for its parts."""
@@ -115,13 +117,21 @@ class MetricCell:
         before: mean before.
         after: mean after.
         points: after - before in the unit of the metric; percentage points for shares.
-        points_low: lower bound of the 95 % interval.
+        points_low: lower bound of the 95 % interval; None for counts, whose rare large values may
+            not have been seen.
         points_high: upper bound of the 95 % interval.
         relative: change in percent; None near zero or chance, where it is meaningless.
         chance: value of guessing.
-        lost: items that went from right to wrong, of binary metrics.
+        forgotten: items that went from right to wrong, of binary metrics.
         gained: items that went from wrong to right.
-        mcnemar_p: p-value of equally many lost and gained; only without repeats.
+        mcnemar_p: p-value of equally many of both; only without repeats.
+        verdict: verdict of `compare`, of binary metrics of which more is better.
+        undecided: why nothing can be concluded, if so.
+        lost_at_least: what is proven to be lost, as a share of the items.
+        lost_at_most: upper limit of it.
+        lost_by: what proves it: the drop in accuracy, or repeats.
+        extreme_before: values before of more than ten times the median, of counts.
+        extreme_after: the same after.
         p: p-value of no change of the mean.
         q: the same after Benjamini and Hochberg over all metrics of the model.
         form: change of form, if the metric has a strict field.
@@ -159,9 +169,16 @@ class MetricCell:
     points_high: float | None = None
     relative: float | None = None
     chance: float = 0.0
-    lost: float | None = None
+    forgotten: float | None = None
     gained: float | None = None
     mcnemar_p: float | None = None
+    verdict: Verdict | None = None
+    undecided: Undecided | None = None
+    lost_at_least: float | None = None
+    lost_at_most: float | None = None
+    lost_by: BoundName | None = None
+    extreme_before: int | None = None
+    extreme_after: int | None = None
     p: float | None = None
     q: float | None = None
     form: FormDrift | None = None

@@ -18,7 +18,7 @@ _SCHEMA = pa.schema(
         ("state", pa.string()),
         *((name, pa.int64()) for name in ("items", "metrics", "of_metrics")),
         *((name, pa.float64()) for name in ("before", "after", "points", "points_low")),
-        *((name, pa.float64()) for name in ("points_high", "relative", "lost", "gained")),
+        *((name, pa.float64()) for name in ("points_high", "relative", "forgotten", "gained")),
         ("note", pa.string()),
     ]
 )

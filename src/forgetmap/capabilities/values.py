@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import chain
@@ -27,6 +27,7 @@ from forgetmap.pairing import Measure, PairBy, Side, both_sides, match, match_tw
 from forgetmap.records import (
     CONTENT_HASHES,
     FAILED,
+    Contradiction,
     Frame,
     Outcome,
     Run,
@@ -43,6 +44,8 @@ from forgetmap.stats import Reals
 
 _FAILED = ", ".join(literal(outcome) for outcome in FAILED)
 _CARRIED = (*CONTENT_HASHES, "k", "cluster")
+_JUDGED = (*_CARRIED, "prompt_hash")
+"""Columns of an answer that its verdict depends on, besides its score."""
 _FACTS = ("k_before", "cluster_before", "question_hash_before")
 """Columns of a pair besides its task and ids."""
 
@@ -202,14 +205,23 @@ class TaxonomyRun:
 
         Both right is agreement, only one right is not; two wrong answers must be equal.
         """
+        rows = self._agreed(metric, measure, ())
+        return (
+            Values.none() if rows is None else _values(rows, self.run).get(measure, Values.none())
+        )
+
+    def _agreed(
+        self, metric: Metric, measure: Measure, more: Sequence[str]
+    ) -> duckdb.DuckDBPyRelation | None:
+        """Return a row per answer: its agreement as a score, and further columns of the item."""
         other = self.tasks.get(str(metric.agrees_with))
         if other is None or measure not in self.offered[other]:
-            return Values.none()
+            return None
         answer_columns = [name for name in ("choice", "answer") if name in self._columns]
         answer = f"lower(trim(coalesce({', '.join(answer_columns)})))" if answer_columns else "NULL"
         repeat = "repeat" if "repeat" in self._columns else "0 AS repeat"
         columns = ("score", f"{answer} AS answer", repeat)
-        own_rows = self._rows(self._where(self.tasks[metric.task], measure), *columns)
+        own_rows = self._rows(self._where(self.tasks[metric.task], measure), *columns, *more)
         other_rows = self._rows(self._where(other, measure), *columns)
         with reading(self.run):
             joined = own_rows.set_alias("a").join(
@@ -221,8 +233,77 @@ class TaxonomyRun:
         measure_columns = (
             f"{literal(measure.metric)} AS metric, {literal(measure.scorer)} AS scorer"
         )
-        rows = joined.project(f"a.item AS item, {score}, {measure_columns}, a.outcome AS outcome")
-        return _values(rows, self.run).get(measure, Values.none())
+        facts = "".join(f", a.{name} AS {name}" for name in ("repeat", *more))
+        return joined.project(
+            f"a.item AS item, {score}, {measure_columns}, a.outcome AS outcome{facts}"
+        )
+
+    def answers(
+        self,
+        asked: Sequence[tuple[Metric, Measure]],
+        items: Mapping[str, tuple[pa.Array, pa.Array]],
+    ) -> Run:
+        """Return right and wrong answers as a run with a task for every metric.
+
+        Args:
+            asked: binary metrics, each with the source of its values.
+            items: for each task of the taxonomy, ids of items here, and how they are called there.
+        """
+        kept = [name for name in _JUDGED if name in self._columns]
+        repeat = "repeat" if "repeat" in self._columns else "0 AS repeat"
+        tables = {"named": connection().from_arrow(_named(items))}
+        wanted: list[str] = []
+        parts: list[str] = []
+        for metric, measure in asked:
+            if metric.agrees_with is None:
+                values = (metric.id, metric.task, self.tasks[metric.task], *astuple(measure))
+                wanted.append(f"({', '.join(map(literal, values))})")
+                continue
+            rows = self._agreed(metric, measure, kept)
+            if rows is not None:
+                name = f"agreed_{len(parts)}"
+                tables[name] = rows
+                facts = f"{literal(metric.id)} AS id, {literal(metric.task)} AS task, repeat"
+                parts.append(f"SELECT {', '.join([facts, 'item', 'score', *kept])} FROM {name}")
+        if wanted:
+            tables["scores"] = self._table.project(
+                f"task AS own, item, {repeat}, score, {self._metric} AS metric, "
+                f"{self._scorer} AS scorer{''.join(f', {name}' for name in kept)}"
+            )
+            parts.append(
+                f"SELECT id, asked.task, {', '.join(['repeat', 'item', 'score', *kept])} "
+                f"FROM scores JOIN (VALUES {', '.join(wanted)}) "
+                "AS asked(id, task, own, metric, scorer) USING (own, metric, scorer)"
+            )
+        query = f"""
+            SELECT id AS task, own.there AS item, repeat,
+                CASE WHEN score IS NOT NULL THEN (score >= 0.5)::INT::DOUBLE END AS score
+                {"".join(f", {name}" for name in kept)}
+            FROM ({" UNION ALL ".join(parts)}) AS answers
+            JOIN named AS own ON answers.task = own.task AND answers.item = own.here"""
+        with reading(self.run):
+            table = sql(query, **tables).to_arrow_table()
+        scores = nw.from_native(connection().from_arrow(table))
+        return replace(
+            self.run,
+            scores=scores,
+            texts=None,
+            ids_are_occurrences=False,
+            positions_of=None,
+            contradictions=tuple(self._contradictions(asked)),
+        )
+
+    def _contradictions(self, asked: Sequence[tuple[Metric, Measure]]) -> Iterator[Contradiction]:
+        """Yield what contradicts the values of these metrics."""
+        for metric, measure in asked:
+            for fact in self.run.contradictions:
+                is_own = fact.task == self.tasks[metric.task]
+                names = (
+                    fact.metric in (None, measure.metric),
+                    fact.scorer in (None, measure.scorer),
+                )
+                if is_own and all(names):
+                    yield replace(fact, task=metric.id, metric=None, scorer=None)
 
     def count(self, task: str) -> int:
         """Return the number of items of a task."""
@@ -254,6 +335,21 @@ class TaxonomyRun:
     def side(self) -> Side:
         """The items as a side, checked once for all models that they are paired with."""
         return prepare(self.items)
+
+
+def _named(items: Mapping[str, tuple[pa.Array, pa.Array]]) -> pa.Table:
+    """Return the ids of items with their names on the other side, in one table."""
+    tasks = [
+        pa.repeat(pa.scalar(task, pa.string()), len(here)) for task, (here, _) in items.items()
+    ]
+    columns = [tasks, *([own[at] for own in items.values()] for at in (0, 1))]
+    names = ("task", "here", "there")
+    return pa.table(
+        {
+            name: pa.chunked_array(parts, pa.string())
+            for name, parts in zip(names, columns, strict=True)
+        }
+    )
 
 
 def task_names(run: Run) -> list[str]:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from forgetmap.cli.next_commands import next_commands
+from forgetmap.cli.next_commands import each_next_commands, next_commands
 from forgetmap.cli.options import (
     json_option,
     overwrite_option,
     refuse_overwriting_inputs,
 )
-from forgetmap.cli.options.compare import by_option, comparison_options
+from forgetmap.cli.options.compare import comparison_options, details_option, table_option
 from forgetmap.cli.options.logs import engine_options, reading_progress
 from forgetmap.comparison import Kind
 from forgetmap.errors import ForgetmapError, UsageError
@@ -32,7 +32,9 @@ Examples:
   forgetmap compare runs/base runs/sft runs/dpo --json > result.json
   forgetmap compare runs/base runs/sft runs/rl --chain --out result
   forgetmap compare runs/base runs/tuned --show forgotten --limit 50
+  forgetmap compare runs/base runs/tuned --details
   forgetmap compare runs/base runs/tuned --noise runs/base-again
+  forgetmap compare logs/base logs/tuned --confirm confirm/rerun-before confirm/rerun-after
   forgetmap compare lm-eval-logs/base inspect-logs/tuned.eval
   forgetmap compare s3a://evals/base s3a://evals/tuned --engine spark --master spark://HOST:7077
   forgetmap compare runs/base runs/tuned --rollup post-forget --task-table corrected
@@ -52,7 +54,8 @@ ITEM_LINES = {
 @click.command("compare", epilog=EXAMPLES)
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path(), nargs=-1, metavar="AFTER...")
-@by_option("Rows of the table. Falls back to tasks where no item has a category.")
+@table_option
+@details_option
 @comparison_options
 @engine_options
 @json_option
@@ -83,13 +86,14 @@ def command(before: str, after: tuple[str, ...], **options: Any) -> None:
     """
     from rich.console import Console
 
-    from forgetmap.comparison import compare, print_comparison, write_result
+    from forgetmap.comparison import FanOut, View, compare, print_comparison, write_result
     from forgetmap.records import refuse_to_replace
     from forgetmap.text import printable
 
     if not after:
         raise _single_source_error(before)
-    show, limit, by = options.pop("show"), options.pop("limit"), options.pop("by")
+    show, limit = options.pop("show"), options.pop("limit")
+    by, details = options.pop("by"), options.pop("details")
     out, overwrite = options.pop("out"), options.pop("overwrite")
     as_json = options.pop("as_json")
     if as_json and show:
@@ -99,7 +103,8 @@ def command(before: str, after: tuple[str, ...], **options: Any) -> None:
         )
     if out is not None:
         refuse_to_replace(out, overwrite=overwrite)
-        refuse_overwriting_inputs(out, (before, *after, *filter(None, [options["noise"]])))
+        reruns = filter(None, [options["noise"], *(options["confirm"] or ())])
+        refuse_overwriting_inputs(out, (before, *after, *reruns))
     with Console(stderr=True).status("Pairing items ...") as status:
         options["progress"] = reading_progress(status)
         result: Comparison | FanOut | Chain = compare(before, *after, **options)
@@ -109,8 +114,10 @@ def command(before: str, after: tuple[str, ...], **options: Any) -> None:
         click.echo(result.to_json())
         return
     console = Console()
-    commands = next_commands((before, *after))
-    print_comparison(console, result.result, by=by, commands=commands)
+    sources = (before, *after)
+    each = each_next_commands(sources) if isinstance(result, FanOut) else ()
+    view = View(by=by, details=details, commands=next_commands(sources), each=each)
+    print_comparison(console, result.result, view)
     for comparison in _comparisons(result) if show else ():
         _print_items(console, comparison, show, limit)
     if out is not None:
@@ -119,7 +126,8 @@ def command(before: str, after: tuple[str, ...], **options: Any) -> None:
 
 def _single_source_error(source: str) -> UsageError:
     """Name the models of a folder of logs: both may be in it."""
-    from forgetmap.sources import is_remote, recognise, without_secrets
+    from forgetmap._http import redact_url
+    from forgetmap.sources import is_remote, recognise
 
     path = Path(source)
     try:
@@ -128,7 +136,7 @@ def _single_source_error(source: str) -> UsageError:
         logs = []
     models = sorted({log.info.model.name for log in logs if log.info.model.name})
     if len(models) < 2:
-        source = without_secrets(source) if is_remote(source) else source
+        source = redact_url(source) if is_remote(source) else source
         return UsageError(
             f"there is nothing to compare {source} with",
             hint=f"give the runs before and after: forgetmap compare {shlex.quote(source)} AFTER.",

@@ -16,7 +16,7 @@ from forgetmap.cli.options import (
     split_names,
     with_options,
 )
-from forgetmap.cli.options.compare import pair_by_option
+from forgetmap.cli.options.compare import pair_by_option, selected_option
 from forgetmap.cli.options.logs import (
     engine_options,
     log_options,
@@ -108,6 +108,11 @@ def _measuring_options(command: Command) -> Command:
                 "these metrics]."
             ),
         ),
+        click.option(
+            "--processes",
+            type=click.IntRange(1),
+            help="Number of processes that score answers [default: one per core].",
+        ),
     ]
     return with_options(command, options)
 
@@ -149,6 +154,7 @@ def _pairing_options(command: Command) -> Command:
             ),
         ),
         pair_by_option,
+        selected_option,
         click.option(
             "--draws",
             type=click.IntRange(100),

@@ -29,8 +29,6 @@ from forgetmap.export import (
     CARD_ROWS,
     MIN_SIMILARITY,
     PER_ITEM,
-    RerunHarness,
-    RerunKind,
     RowFormat,
 )
 
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "replay": "Write training examples similar to the forgotten items.",
-    "rerun": "Write the items that a harness should evaluate again.",
     "card": "Write the forgetting section of a model card.",
     "hub": "Write a data set of what happened to each item.",
     "space": "Write the report as a static Space of the Hugging Face hub.",
@@ -48,7 +45,6 @@ COMMANDS = {
 EXAMPLES = """\b
 Examples:
   forgetmap export replay runs/base runs/tuned --pool train.jsonl --out replay.jsonl
-  forgetmap export rerun logs/base logs/tuned --harness lm-eval --out samples.json
   forgetmap export card runs/base runs/tuned --out README.md
   forgetmap export hub runs/base runs/tuned --out dataset
   forgetmap export space runs/base runs/tuned --out space
@@ -57,7 +53,7 @@ Examples:
 
 @click.group("export", cls=CommandGroup, lines=COMMANDS, epilog=EXAMPLES)
 def command() -> None:
-    """Export the results of a comparison: training data, items to evaluate again, a model card.
+    """Export the results of a comparison: training data, a model card, a data set.
 
     BEFORE and AFTER are the same as for `forgetmap compare`.
     """
@@ -225,60 +221,6 @@ def _tell_replay(summary: ReplaySummary) -> str:
         )
     )
     return "\n".join(lines)
-
-
-RERUN_EXAMPLES = """\b
-Examples:
-  forgetmap export rerun logs/base logs/tuned --harness lm-eval --out samples.json
-  forgetmap export rerun logs/base logs/tuned --harness inspect --show unpaired --out ids.txt
-  forgetmap export rerun runs/base runs/tuned --harness forgetmap --out items.jsonl
-"""
-
-
-@command.command("rerun", epilog=RERUN_EXAMPLES)
-@_out_option("File to write.")
-@click.option(
-    "--harness",
-    type=click.Choice(get_args(RerunHarness)),
-    required=True,
-    help="Program that will evaluate the items. BEFORE must use the item ids of this program.",
-)
-@click.option(
-    "--show",
-    type=click.Choice(get_args(RerunKind)),
-    default="forgotten",
-    show_default=True,
-    help=(
-        "Items to write. unpaired: missing or unscored on one side; undecided: all items of tasks "
-        "without a clear verdict."
-    ),
-)
-@click.option(
-    "--suite", help="Suite of the runs, for --harness forgetmap [default: as recorded in the run]."
-)
-@overwrite_option
-@json_option
-@_pair_options
-def rerun(before: str, after: str, **options: Any) -> None:
-    """Write the items that a harness should evaluate again, in the syntax of the harness.
-
-    Also prints the command to evaluate them: lm-eval takes --samples, Inspect --sample-id, and
-    forgetmap --suite. lighteval cannot evaluate single items.
-    """
-    from forgetmap.export import write_rerun
-    from forgetmap.text import counted, printable
-
-    as_json, out = options.pop("as_json"), options.pop("out")
-    chosen = {name: options.pop(name) for name in ("harness", "show", "suite", "overwrite")}
-    summary = write_rerun(_compare(before, after, out, options), out, **chosen)
-    if as_json:
-        click.echo(summary.to_json())
-        return
-    for notice in summary.notices:
-        click.secho(printable(f"Warning: {notice}"), fg="yellow", err=True)
-    items, tasks = counted(summary.items, "item"), counted(len(summary.tasks), "task")
-    click.echo(printable(f"Written to {out}: {items} of {tasks}. Evaluate them with"))
-    click.echo(printable(f"  {summary.command}"))
 
 
 CARD_EXAMPLES = """\b

@@ -12,7 +12,12 @@ import click
 from forgetmap.cli.groups import CommandGroup
 from forgetmap.cli.next_commands import NextCommand, is_typable, next_commands
 from forgetmap.cli.options import json_option, overwrite_option
-from forgetmap.cli.options.compare import margin_option
+from forgetmap.cli.options.compare import (
+    confirm_option,
+    margin_option,
+    noise_option,
+    selected_option,
+)
 from forgetmap.cli.options.logs import (
     log_options,
     reading_progress,
@@ -34,6 +39,7 @@ EXAMPLES = """\b
 Examples:
   forgetmap gate runs/main runs/candidate
   forgetmap gate runs/main runs/candidate --policy policy.toml --explain
+  forgetmap gate runs/main runs/candidate --confirm again/main again/candidate
   forgetmap gate baseline:main runs/candidate --policy policy.toml --waivers waivers.toml
   forgetmap gate runs/main runs/candidate --json --junit gate.xml --markdown gate.md
   forgetmap gate init runs/main runs/candidate --out policy.toml
@@ -46,6 +52,14 @@ Exit codes:
 """
 EXIT_CODES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}
 STORE = "forgetmap-baselines"
+accept_option = click.option(
+    "--accept",
+    type=click.Choice(["items", "net"]),
+    help=(
+        "What passes. items: fewer items than the margin may be lost, whatever was gained; net: "
+        "also if accuracy fell by less than the margin [default: items]."
+    ),
+)
 store_option = click.option(
     "--store",
     metavar="FOLDER|URL",
@@ -71,9 +85,10 @@ def command() -> None:
 @click.option(
     "--policy",
     type=click.Path(path_type=Path),
-    help="TOML file with the rules [default: total forgetting below the margin].",
+    help="TOML file with the rules [default: a loss of all items below the margin].",
 )
 @margin_option
+@accept_option
 @click.option(
     "--waivers",
     type=click.Path(path_type=Path),
@@ -111,11 +126,14 @@ def command() -> None:
     default=None,
     help="Print annotations for GitHub Actions [default: if GITHUB_ACTIONS is true].",
 )
+@noise_option
+@confirm_option
+@selected_option
 @click.option(
-    "--noise",
-    type=click.Path(),
-    metavar="RUN",
-    help="Another run of BEFORE, to measure the noise floor and subtract it [default: none].",
+    "--chosen-among",
+    type=click.IntRange(1),
+    help="Number of checkpoints among which AFTER was chosen by these items [default: that of the "
+    "policy, or 1].",
 )
 @table_options
 @log_options
@@ -133,7 +151,7 @@ def check(ctx: click.Context, /, before: str, after: str, **options: Any) -> Non
     explain, as_json = options.pop("explain"), options.pop("as_json")
     outputs = {name: options.pop(name) for name in ("junit", "markdown", "github")}
     as_of: datetime | None = options.pop("as_of")
-    policy = _policy(ctx, options.pop("policy"), options.pop("margin"))
+    policy = _policy(ctx, options)
     with Console(stderr=True).status("Pairing items ...") as status:
         options["progress"] = reading_progress(status)
         is_kept = options["record"] or before.startswith("baseline:")
@@ -160,18 +178,20 @@ def check(ctx: click.Context, /, before: str, after: str, **options: Any) -> Non
     ctx.exit(EXIT_CODES[result.status])
 
 
-def _policy(ctx: click.Context, path: Path | None, margin: float) -> Any:
+def _policy(ctx: click.Context, options: dict[str, Any]) -> Any:
     """Return the policy of the file, or the default one with the given margin."""
     from click.core import ParameterSource
 
     from forgetmap.gate import make_default_policy, read_policy
 
+    path, margin, accept = (options.pop(name) for name in ("policy", "margin", "accept"))
     if path is None:
-        return make_default_policy(margin)
-    if ctx.get_parameter_source("margin") is ParameterSource.COMMANDLINE:
-        raise UsageError(
-            "--margin and --policy cannot be combined", hint=f"set the margin in {path}."
-        )
+        return make_default_policy(margin, accept or "items")
+    for name in ("margin", "accept"):
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(
+                f"--{name} and --policy cannot be combined", hint=f"set {name} in {path}."
+            )
     return read_policy(path)
 
 
@@ -199,7 +219,7 @@ def _is_on_github(wish: bool | None) -> bool:  # noqa: FBT001  # what click hand
 INIT_EXAMPLES = """\b
 Examples:
   forgetmap gate init runs/main runs/candidate --out policy.toml
-  forgetmap gate init runs/main runs/candidate --margin 0.01
+  forgetmap gate init runs/main runs/candidate --margin 0.01 --accept net
 """
 
 
@@ -207,6 +227,7 @@ Examples:
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path())
 @margin_option
+@accept_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -225,16 +246,30 @@ def init(before: str, after: str, out: Path | None, *, overwrite: bool, **option
 
     if out is not None:
         refuse_existing(out, (before, after), overwrite=overwrite)
-    text = write_template(compare(before, after, **options))
+    accept = options.pop("accept") or _ask_accept()
+    text = write_template(compare(before, after, **options), accept)
     if out is None:
         click.echo(text, nl=False)
         return
     with writable(out):
         out.write_text(text, encoding="utf-8")
-    # The margin stands in the policy.
-    following = NextCommand(check, (before, after), ("--policy", str(out)), unwanted=("margin",))
+    # Margin and accept stand in the policy.
+    unwanted = ("margin", "accept")
+    following = NextCommand(check, (before, after), ("--policy", str(out)), unwanted=unwanted)
     line = following.line("gate") or f"forgetmap gate BEFORE AFTER --policy {shlex.quote(str(out))}"
     click.echo(printable(f"Written to {out}. Next: {line}"))
+
+
+def _ask_accept() -> Any:
+    """Ask what passes, and say what net does not see; items if nobody can answer."""
+    import sys
+
+    from forgetmap.gate import ABOUT_ACCEPT
+
+    if not sys.stdin.isatty():
+        return "items"
+    click.echo("\n".join(ABOUT_ACCEPT), err=True)
+    return click.prompt("accept", type=click.Choice(["items", "net"]), default="items", err=True)
 
 
 ACCEPT_EXAMPLES = """\b

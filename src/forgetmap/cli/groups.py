@@ -13,6 +13,8 @@ from typing import Any, cast
 import click
 from click.shell_completion import CompletionItem
 
+from forgetmap._plugins import did_you_mean
+
 
 class CommandGroup(click.Group):
     """A group that lists its commands in its own order and imports them on use.
@@ -52,7 +54,28 @@ class CommandGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the first word as the command, or else the default command with all words."""
-        return super().resolve_command(ctx, self._with_default(args))
+        try:
+            return super().resolve_command(ctx, self._with_default(args))
+        except click.UsageError as error:
+            hint = did_you_mean(args[0], self.lines)
+            if not hint:
+                raise
+            message = f"{error.message} {hint[0].upper()}{hint[1:].rstrip()}"
+            raise click.UsageError(message, ctx) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Invoke a command; show an option whole if some of its values are missing."""
+        try:
+            return super().invoke(ctx)
+        except click.BadOptionUsage as error:
+            command = self.get_command(ctx, ctx.invoked_subcommand or "")
+            for option in () if command is None else command.params:
+                form = f"{error.option_name} {option.metavar}"
+                is_short = option.nargs > 1 and error.option_name in option.opts
+                if is_short and form not in error.message:
+                    message = f"{error.message} Give it as {form}."
+                    raise click.BadOptionUsage(error.option_name, message, error.ctx) from None
+            raise
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert the default command if the first word is an option."""

@@ -17,6 +17,7 @@ from forgetmap.errors import ForgetmapError, HarnessError
 
 COMMANDS = {
     "compare": "Compare a model before and after training.",
+    "confirm": "Ask the flipped items again, to prove what was lost.",
     "drift": "Measure how capabilities and style drifted.",
     "gate": "Decide whether a model may be released.",
     "report": "Write a comparison as one file to read and share.",
@@ -26,7 +27,7 @@ COMMANDS = {
     "lab": "Compare training methods by how much they forget.",
     "study": "Compare many pairs of models and find trends.",
     "probe": "Choose a small set of items that detects forgetting.",
-    "export": "Write training data, items to evaluate again, or a model card.",
+    "export": "Write training data, a model card, or a data set.",
     "plan": "Calculate how many items and repeats detect a loss.",
     "serve": "Explore runs of any size in a browser.",
     "overlap": "Measure the overlap of two models and bound what was kept.",
@@ -42,6 +43,7 @@ Examples:
   forgetmap compare base.csv tuned.csv --columns item=question_id,score=correct
   forgetmap compare runs/base runs/sft runs/rl --chain
   forgetmap compare runs/base runs/tuned --show forgotten
+  forgetmap confirm runs/base runs/tuned --out confirm
   forgetmap drift runs/base runs/tuned --taxonomy captrack
   forgetmap gate runs/base runs/tuned
   forgetmap report runs/base runs/tuned --out report.html
@@ -174,10 +176,7 @@ def _replace_unencodable() -> None:
 def _print_error(error: ForgetmapError) -> None:
     from forgetmap.text import printable
 
-    message, _, hint = str(error).rpartition("\nHint: ")
-    output: tuple[str, ...] = ()
-    if isinstance(error, HarnessError):
-        message, output = error.message, error.output
+    output = error.output if isinstance(error, HarnessError) else ()
     click.secho("Error: ", fg="red", bold=True, err=True, nl=False)
-    lines = [printable(message), *(f"  | {printable(line)}" for line in output)]
-    click.echo("\n".join([*lines, f"Hint: {printable(hint)}"]), err=True)
+    lines = [printable(error.located), *(f"  | {printable(line)}" for line in output)]
+    click.echo("\n".join([*lines, f"Hint: {printable(error.hint)}"]), err=True)

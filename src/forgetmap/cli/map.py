@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from forgetmap.cli.next_commands import is_typable
 from forgetmap.cli.options import overwrite_option
-from forgetmap.cli.options.compare import VERDICT_NAMES, verdict_options
+from forgetmap.cli.options.compare import (
+    VERDICT_NAMES,
+    details_option,
+    table_option,
+    verdict_options,
+)
 from forgetmap.cli.options.evaluate import (
     AUTO,
     evaluation_options,
@@ -22,19 +30,15 @@ from forgetmap.cli.options.evaluate import (
     without_too_long,
 )
 from forgetmap.cli.progress import JobProgress, stoppable
+from forgetmap.cli.typed_options import typed_words
 from forgetmap.errors import UsageError
 
 if TYPE_CHECKING:
+    from forgetmap.comparison import View
     from forgetmap.map import Auto
 
-VERDICTS = {
-    "no_material_loss": "no material loss",
-    "small_loss": "small loss",
-    "lost": "lost",
-    "cannot_tell": "undecided",
-}
 STOP_REASONS = {
-    "tested": "",
+    "decided": "",
     "hopeless": " (more repeats would hardly help)",
     "used_up": " (limit reached)",
 }
@@ -44,6 +48,7 @@ Examples:
   forgetmap map org/base org/sft org/rl --suite post-forget --chain --out map
   forgetmap map base base+adapters/sft --suite my.csv --temperature 0.7 --repeats 4 --out map
   forgetmap map base tuned --suite my.csv --temperature 0.7 --repeats auto --out map
+  forgetmap map base tuned --suite my.csv --temperature 0.7 --confirm --out map
   forgetmap map b,stage=base t,stage=tuned --suite post-forget --protocol published --out map
 """
 
@@ -63,6 +68,11 @@ Examples:
     help="The models are successive checkpoints [default: each AFTER is compared with BEFORE].",
 )
 @click.option(
+    "--confirm",
+    is_flag=True,
+    help="Ask the items that flipped once more, to prove what was lost [default: no].",
+)
+@click.option(
     "--max-repeats",
     type=click.IntRange(2),
     default=8,
@@ -75,6 +85,8 @@ Examples:
     help="Maximum number of answers of all models together with --repeats auto [default: no "
     "limit].",
 )
+@table_option
+@details_option
 @verdict_options
 @evaluation_options(suite_required=True)
 @overwrite_option
@@ -85,7 +97,8 @@ def command(before: str, after: tuple[str, ...], out: Path, **options: Any) -> N
     models are evaluated with the same settings, except for settings that follow a model:
     MODEL,stage=base,max_tokens=4096 (also style, shots, temperature, top_p). An interrupted run
     resumes, and completed models are not evaluated again. --repeats auto adds repeats only where a
-    category is undecided, and stops when all are decided.
+    category is undecided, and stops when all are decided; --confirm asks only the items that
+    flipped once more, which is cheaper.
     """
     from rich.console import Console
 
@@ -130,18 +143,51 @@ def command(before: str, after: tuple[str, ...], out: Path, **options: Any) -> N
             settings=settings,
             repeats=repeats,
             chain=options["chain"],
+            confirm=options["confirm"],
             overwrite=options["overwrite"],
             skip_too_long=options["skip_too_long"],
             on_progress=progress.show_answers,
             **{name: options[name] for name in VERDICT_NAMES},
             **model_load_kwargs(options),
         )  # fmt: skip
-    print_comparison(Console(), result.result, by="category")
+    runs = [str(out / "runs" / name) for name in run_names(models)]
+    print_comparison(Console(), result.result, _view(options, (before, *after), runs))
     if repeats is not None:
         _print_repeats(out / REPEATS)
-    print_services(out / "runs" / name for name in run_names(models))
+    print_services(map(Path, runs))
     click.echo(f"\n{printable(f'Written to {out}')}")
     click.echo(printable(f"Report: {out / REPORT}"))
+
+
+def _view(options: dict[str, Any], models: Sequence[str], runs: Sequence[str]) -> View:
+    """Return what to show of a result, with the commands that may follow."""
+    from forgetmap.comparison import View
+
+    each = [_next_commands((runs[0], run)) for run in runs[1:]]
+    commands = _confirm_command(models)
+    if len(each) == 1 or options["chain"]:
+        commands = {**_next_commands((runs[0], runs[-1])), **commands}
+    return View(by=options["by"], details=options["details"], commands=commands, each=each)
+
+
+def _next_commands(runs: Sequence[str]) -> dict[str, str]:
+    """Return the commands that follow a comparison of two runs."""
+    lines = {
+        "confirm": ["forgetmap", "confirm", *runs],
+        "compare --not-selected": ["forgetmap", "compare", *runs, "--not-selected"],
+    }
+    return {name: shlex.join(words) for name, words in lines.items() if all(map(is_typable, words))}
+
+
+def _confirm_command(models: Sequence[str]) -> dict[str, str]:
+    """Return the same command with --confirm: what is there is not evaluated again."""
+    context = click.get_current_context()
+    names = {param.name or "" for param in context.command.params if param.name != "confirm"}
+    line = shlex.join(["forgetmap", "map", *models, *typed_words(names), "--confirm"])
+    is_typable = line.isprintable() and "`" not in line  # addresses of models have no secrets
+    params = context.params
+    alone = len(models) == 2 and not params["chain"] and params["repeats"] != AUTO
+    return {"confirm": line} if alone and is_typable else {}
 
 
 def _auto_repeats(options: dict[str, Any]) -> Auto | None:
@@ -161,22 +207,22 @@ def _auto_repeats(options: dict[str, Any]) -> Auto | None:
 
 def _print_repeats(path: Path) -> None:
     """Print the number of repeats per category, and why it stopped."""
-    from forgetmap.text import percent, printable
+    from forgetmap.text import percent, printable, share
 
     repeats = json.loads(path.read_text(encoding="utf-8"))
-    share = percent(repeats["answers"] / repeats["full"], 0)
+    spent = percent(repeats["answers"] / repeats["full"], 0)
     click.echo(
         "\n"
-        f"Repeats: {repeats['answers']:,} answers, {share} of the {repeats['full']:,} needed for "
-        f"{repeats['rule']['most']} per item."
+        f"Repeats: {repeats['answers']:,} answers, {spent} of the {repeats['full']:,} needed for "
+        f"{repeats['schedule'][-1]} per item."
     )
     several = len({row["after"] for row in repeats["categories"]}) > 1
     for row in repeats["categories"]:
         name = f"{row['after']}, {row['category']}" if several else row["category"]
-        interval = f"{percent(row['low'])} to {percent(row['high'])}"
+        most = "" if row["high"] is None else f"; at most {share(row['high'])} lost"
         click.echo(
             printable(
-                f"  {name}: {VERDICTS[row['verdict']]} after {row['repeats']} answers per item"
-                f"{STOP_REASONS[row['why']]}; {percent(row['value'])} of answers ({interval})"
+                f"  {name}: {row['words']} after {row['repeats']} answers per item"
+                f"{STOP_REASONS[row['why']]}{most}"
             )
         )

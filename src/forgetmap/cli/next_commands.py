@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import click
@@ -29,12 +29,14 @@ class NextCommand:
         sources: its sources, as typed.
         more: further options.
         unwanted: names of options that are not repeated.
+        places: which of the typed sources they are; None for all.
     """
 
     command: click.Command
     sources: Sequence[str]
     more: Sequence[str] = ()
     unwanted: Collection[str] = ()
+    places: Sequence[int] | None = None
 
     @property
     def option_names(self) -> set[str]:
@@ -48,41 +50,80 @@ class NextCommand:
         if not needed & {option.name for option in typed_options()} <= self.option_names:
             return None
         words = [*name.split(), *(_as_argument(source) for source in self.sources)]
-        words += typed_words(self.option_names, len(self.sources))
+        words += typed_words(self.option_names, self.places)
         words += self.more
         return shlex.join(["forgetmap", *words]) if all(map(is_typable, words)) else None
 
 
-def next_commands(sources: Sequence[str], accept: click.Command | None = None) -> dict[str, str]:
+def next_commands(
+    sources: Sequence[str], accept: click.Command | None = None, more: Sequence[str] = ()
+) -> dict[str, str]:
     """Return complete commands by their short names, for `print_comparison` and `print_gate`.
 
     Args:
         sources: BEFORE and each AFTER, as typed.
         accept: the command `gate accept`, if it may follow.
+        more: further options of commands that show the same comparison.
     """
-    commands = _after_comparison(sources)
+    commands: dict[str, NextCommand] = {}
+    if _can_follow(sources):
+        if len(sources) == 2 or click.get_current_context().params.get("chain"):
+            commands |= _after_pair(sources, len(sources) - 1)  # of a chain, its ends
+        commands["report"] = NextCommand(find_command("report"), sources, more)
+        commands["compare --not-selected"] = NextCommand(
+            find_command("compare"), sources, (*more, "--not-selected")
+        )
     if accept is not None:
-        commands["gate accept"] = NextCommand(accept, sources[-1:], ("--as", "main"))
-    lines = {name: command.line(name) for name, command in commands.items()}
+        last = (len(sources) - 1,)
+        commands["gate accept"] = NextCommand(accept, sources[-1:], ("--as", "main"), places=last)
+        commands["gate --not-selected"] = NextCommand(
+            click.get_current_context().command, sources, ("--not-selected",)
+        )
+    return _lines(commands)
+
+
+def each_next_commands(sources: Sequence[str]) -> list[dict[str, str]]:
+    """Return the commands that follow each comparison of a fan-out."""
+    if not _can_follow(sources):
+        return [{} for _ in sources[1:]]
+    return [_lines(_after_pair(sources, place)) for place in range(1, len(sources))]
+
+
+def _can_follow(sources: Sequence[str]) -> bool:
+    """Return whether other commands read these: not from Spark, nor the store of baselines."""
+    engine = click.get_current_context().params.get("engine")
+    return engine != "spark" and not sources[0].startswith("baseline:")
+
+
+def _after_pair(sources: Sequence[str], place: int) -> dict[str, NextCommand]:
+    """Return the commands that follow a comparison of BEFORE and one AFTER, by its place."""
+    pair, places = (sources[0], sources[place]), (0, place) if len(sources) > 2 else None
+    replay_options = ("--pool", "POOL", "--out", "FILE")
+    return {
+        "plan": NextCommand(find_command("plan"), pair, places=places),
+        "export replay": NextCommand(
+            find_command("export replay"), pair, replay_options, places=places
+        ),
+        "confirm": NextCommand(find_command("confirm"), pair, places=places),
+    }
+
+
+def _lines(commands: Mapping[str, NextCommand]) -> dict[str, str]:
+    lines = {name: command.line(name.partition(" --")[0]) for name, command in commands.items()}
     return {name: line for name, line in lines.items() if line is not None}
 
 
-def _after_comparison(sources: Sequence[str]) -> dict[str, NextCommand]:
-    from forgetmap.cli.export import replay, rerun
-    from forgetmap.cli.plan import command as plan
-    from forgetmap.cli.report import command as report
+def find_command(name: str) -> click.Command:
+    """Return a command by its name, such as `export replay`."""
+    from forgetmap.cli.main import cli
 
-    # Other commands read neither from Spark nor from the store of baselines.
-    engine = click.get_current_context().params.get("engine")
-    if engine == "spark" or sources[0].startswith("baseline:"):
-        return {}
-    commands = {"report": NextCommand(report, sources)}
-    if len(sources) == 2:
-        replay_options = ("--pool", "POOL", "--out", "FILE")
-        commands["plan"] = NextCommand(plan, sources)
-        commands["export replay"] = NextCommand(replay, sources, replay_options)
-        commands["export rerun"] = NextCommand(rerun, sources, ("--out", "FILE"))
-    return commands
+    command: click.Command = cli
+    for word in name.split():
+        assert isinstance(command, click.Group)  # noqa: S101  # names are those of commands
+        found = command.get_command(click.get_current_context(), word)
+        assert found is not None  # noqa: S101
+        command = found
+    return command
 
 
 def _as_argument(source: str) -> str:
@@ -95,7 +136,8 @@ def is_typable(word: str) -> bool:
 
     A password in an address is not printed, and without it no command works.
     """
-    from forgetmap.sources import is_remote, without_secrets
+    from forgetmap._http import redact_url
+    from forgetmap.sources import is_remote
 
-    is_secret = is_remote(word) and without_secrets(word) != word
+    is_secret = is_remote(word) and redact_url(word) != word
     return word.isprintable() and "`" not in word and not is_secret

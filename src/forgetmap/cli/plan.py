@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,13 +18,7 @@ from forgetmap.cli.options.compare import (
     result_options,
 )
 from forgetmap.cli.options.logs import log_options, table_options
-from forgetmap.comparison import (
-    NOISE_FLOOR,
-    OPTION_COUNTS,
-    REPEAT_COUNTS,
-    SAMPLED_NOISE,
-    Wish,
-)
+from forgetmap.comparison import REPEAT_COUNTS, PlanInput
 from forgetmap.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,36 +28,15 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
-  forgetmap plan --loss 0.02 --accuracy 0.6
-  forgetmap plan --loss 0.01 --margin 0.01 --k 4 --k open --noise-floor 0.002
+  forgetmap plan --loss 0.02
+  forgetmap plan --loss 0.03 --gain 0.02 --rerun-noise 0.08 --repeats 1 --repeats 4
   forgetmap plan runs/base runs/tuned --loss 0.02
   forgetmap plan result/comparison.json --by task
 """
 
 
-_OF_PLAN = frozenset({"loss", "accuracy", "ks", "repeats", "by", "as_json"})
+_OF_PLAN = frozenset({"loss", "gain", "noise_share", "repeats", "by", "as_json"})
 """Options that are not those of `compare`."""
-
-
-def _list(numbers: Sequence[float]) -> str:
-    return ", ".join("open" if number == math.inf else f"{number:g}" for number in numbers)
-
-
-class OptionsType(click.ParamType[float]):
-    """A number of options, or `open`."""
-
-    name = "NUMBER|open"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Read the number."""
-        if value == "open" or isinstance(value, float):
-            return math.inf if value == "open" else value
-        try:
-            return float(int(value))
-        except ValueError:
-            self.fail(f"{value!r} is neither a number nor `open`", param, ctx)
 
 
 @click.command("plan", epilog=EXAMPLES)
@@ -72,39 +44,33 @@ class OptionsType(click.ParamType[float]):
 @click.option(
     "--loss",
     type=float,
-    default=Wish().loss,
+    default=PlanInput().loss,
     show_default=True,
     help="Loss to detect, as a share of all items.",
 )
 @click.option(
-    "--accuracy",
+    "--gain",
     type=float,
-    default=Wish().accuracy,
+    default=PlanInput().gain,
     show_default=True,
-    help="Expected accuracy of the model before training.",
+    help="What is gained at the same time, as a share of all items: it hides the loss.",
+)
+@click.option(
+    "--rerun-noise",
+    "noise_share",
+    type=float,
+    default=PlanInput().noise,
+    show_default=True,
+    help="Share of answers that a rerun of a model flips one way: about 0.015 for greedy "
+    "answers, 0.08 for answers sampled at T = 0.7.",
 )
 @margin_option
-@click.option(
-    "--noise-floor",
-    type=float,
-    help=(
-        "Share of answers that flip one way between two runs of the same model [default: "
-        f"{NOISE_FLOOR:g} for one greedy run, {SAMPLED_NOISE:g} for sampled answers]."
-    ),
-)
 @level_option
 @click.option(
-    "--k",
-    "ks",
-    type=OptionsType(),
-    multiple=True,
-    help=f"Number of options per item, or `open`. Repeatable [default: {_list(OPTION_COUNTS)}].",
-)
-@click.option(
     "--repeats",
-    type=click.IntRange(2),
+    type=click.IntRange(1),
     multiple=True,
-    help=f"Answers per item and model. Repeatable [default: {_list(REPEAT_COUNTS)}].",
+    help=f"Answers per item and model. Repeatable [default: {', '.join(map(str, REPEAT_COUNTS))}].",
 )
 @by_option("Groups to decide, with runs.")
 @min_paired_option
@@ -130,22 +96,15 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
         comparison = _read(runs, **settings)
         result = advise(comparison, by=options["by"], loss=options["loss"])
     else:
-        result = make_plan(
-            _wish(options), options["ks"] or OPTION_COUNTS, options["repeats"] or REPEAT_COUNTS
-        )
+        names = ("loss", "gain", "margin", "level")
+        wish = PlanInput(**{name: options[name] for name in names}, noise=options["noise_share"])
+        result = make_plan(wish, options["repeats"] or REPEAT_COUNTS)
     if options["as_json"]:
         click.echo(result.to_json())
     elif isinstance(result, PlanResult):
         _print_plan(Console(), result)
     else:
         _print_advice(Console(), result)
-
-
-def _wish(options: dict[str, Any]) -> Wish:
-    floor = options["noise_floor"]
-    noise = {} if floor is None else {"noise_floor": floor, "sampled_noise": floor}
-    names = ("loss", "accuracy", "margin", "level")
-    return Wish(**{name: options[name] for name in names}, **noise)
 
 
 def _read(runs: Sequence[str], **options: Any) -> ComparisonResult:
@@ -174,7 +133,7 @@ def _read_json(path: Path) -> ComparisonResult:
 
     path = path / "comparison.json" if path.is_dir() else path
     try:
-        return ComparisonResult.model_validate_json(path.read_text(encoding="utf-8"))
+        return ComparisonResult.from_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(
             f"{path} cannot be read: {error.strerror}",
@@ -192,44 +151,29 @@ def _print_plan(console: Console, plan: PlanResult) -> None:
 
     from forgetmap.text import Sheet, percent, print_sheet
 
-    console.print(
-        Text(
-            f"Number of items for a verdict with 80 % probability ({percent(plan.level, 0)} "
-            f"intervals), at an accuracy of {percent(plan.accuracy)}:",
-            style="bold",
-        )
+    loss, margin = (f"{100 * share:g}%" for share in (plan.loss, plan.margin))
+    title = (
+        f"Number of items for a verdict with 80 % probability ({percent(plan.level, 0)} intervals)"
     )
+    console.print(Text(f"{title}:", style="bold"))
     console.print()
     rows = [
-        (_kind(row.k, row.repeats), f"{row.repeats}", row.estimator, _count(row.items),
-         _count(row.items_no_loss), _count(row.answers))
+        (f"{row.repeats}", _count(row.items), _count(row.answers), _count(row.items_no_net_loss),
+         _count(row.items_no_loss))
         for row in plan.rows
     ]  # fmt: skip
-    loss, margin = (f"{100 * share:g}%" for share in (plan.loss, plan.margin))
-    heads = ("kind of item", "repeats", "estimator", f"{loss} lost", "no loss", "answers")
+    heads = ("answers per item", f"{loss} lost", "answers", "accuracy held", "no loss")
     print_sheet(console, Sheet(heads, rows))
     console.print()
-    console.print(Text(_note(plan, loss, margin), style="dim"))
-
-
-def _note(plan: PlanResult, loss: str, margin: str) -> str:
-    from forgetmap.text import percent
-
-    return (
-        f"{loss} lost: items needed to detect a loss of {loss} of all items. no loss: items "
-        f"needed to show that any loss is within the margin of {margin}, if nothing was lost and "
-        "noise flips nothing. answers: answers of each model needed to detect the loss. repeats "
-        "1: one greedy run of each model with recorded choices, minus a noise floor of "
-        f"{percent(plan.noise_floor)}; two options: guesses are redrawn. More repeats: sampled "
-        f"answers of a model whose runs flip {percent(plan.churn)} one way, all of it on items "
-        "that are right half of the time (worst case)."
+    note = (
+        f"{loss} lost: items needed to prove a loss of {loss} of all items while "
+        f"{100 * plan.gain:g}% are gained; answers: of each model. accuracy held, no loss: items "
+        f"needed to show that accuracy fell, or that anything was lost, by less than the margin "
+        f"of {margin} if nothing was lost. Reruns flip {percent(plan.noise)} of the answers one "
+        "way. A dash: no number of items is enough. If flips are confirmed, fewer answers do "
+        "(`forgetmap confirm`)."
     )
-
-
-def _kind(k: int | None, repeats: int) -> str:
-    if repeats > 1:
-        return "any, sampled"
-    return "open-ended" if k is None else f"{k} options"
+    console.print(Text(note, style="dim"))
 
 
 def _count(value: int | None) -> str:

@@ -127,7 +127,7 @@ def _print_probe(probe: Probe, out: Path) -> None:
     from forgetmap.text import counted, percent, printable
 
     table = Table(box=None, pad_edge=False)
-    for name in ("", "items", "known stably", "chosen", "unchanged, wrong", "detects"):
+    for name in ("", "items", "known stably", "chosen", "noise", "detects"):
         table.add_column(name, justify="left" if not name else "right")
     for group in probe.groups:
         table.add_row(
@@ -135,7 +135,7 @@ def _print_probe(probe: Probe, out: Path) -> None:
             f"{group.items:,}",
             f"{group.stable:,}",
             f"{group.chosen:,}",
-            percent(group.floor),
+            percent(group.noise),
             percent(group.detectable),
         )
     Console(highlight=False).print(table)
@@ -153,13 +153,18 @@ def _print_probe(probe: Probe, out: Path) -> None:
             f"Some groups have too few reliable items to detect {percent(probe.detect)}; all of "
             "theirs are included."
         )
-    click.echo(printable(f"Written to {out}. Evaluate a model with --suite {out}."))
+    click.echo(
+        printable(
+            f"Written to {out}. Evaluate the model before again and the model after, both with "
+            f"--suite {out}: answers that helped to choose the items prove nothing."
+        )
+    )
 
 
 CHECK_EXAMPLES = """\b
 Examples:
-  forgetmap probe check probe.jsonl runs/tuned-probe
-  forgetmap probe check probe.jsonl runs/tuned-probe --before runs/base --full runs/tuned
+  forgetmap probe check probe.jsonl runs/tuned-probe --before runs/base-probe
+  forgetmap probe check probe.jsonl runs/tuned-probe --chosen-from runs/base --full runs/tuned
 """
 
 
@@ -168,9 +173,22 @@ Examples:
 @click.argument("run", type=click.Path())
 @click.option(
     "--before",
+    type=click.Path(),
+    help="Run of the model before on FILE, made after the items were chosen [default: none, so "
+    "nothing is proven].",
+)
+@click.option(
+    "--look",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Which check with this probe it is; later checks are stricter.",
+)
+@click.option(
+    "--chosen-from",
     multiple=True,
     type=click.Path(),
-    help="Full run from which the probe was chosen. Repeatable.",
+    help="Full run from which the probe was chosen, for --full. Repeatable.",
 )
 @click.option(
     "--full",
@@ -182,36 +200,49 @@ Examples:
     type=float,
     default=LEVEL,
     show_default=True,
-    help="Confidence level of the intervals, and probability that an unchanged model raises no "
-    "alarm.",
+    help="Confidence level of the intervals and the verdicts.",
 )
 @_metric_option
 @json_option
 def check(file: Path, run: str, **options: Any) -> None:
     """Check a model for forgetting with a RUN on the items of FILE.
 
-    With --before and --full, also shows whether full runs agree.
+    Needs a run of the model before on the same items, made after they were chosen. With
+    --chosen-from and --full, also shows whether full runs agree.
     """
     from forgetmap.probe import check_probe, findings_json
 
-    names = ("before", "full", "metric", "level")
-    findings = check_probe(file, run, **{name: options[name] for name in names})
-    if options["as_json"]:
+    as_json = options.pop("as_json")
+    findings = check_probe(file, run, **options)
+    if as_json:
         click.echo(findings_json(findings))
         return
-    _print_findings(findings)
+    _print_findings(findings, file, is_judged=options["before"] is not None)
 
 
-def _print_findings(findings: list[GroupFinding]) -> None:
+def _print_findings(findings: list[GroupFinding], file: Path, *, is_judged: bool) -> None:
     from rich.console import Console
 
-    from forgetmap.text import percent, printable
+    from forgetmap.stats import LOSSES
+    from forgetmap.text import percent, printable, share
 
     Console(highlight=False).print(_table(findings))
-    alarms = [finding.name for finding in findings if finding.alarm]
-    verdict = f"Forgetting in: {', '.join(alarms)}." if alarms else "No group shows forgetting."
+    lost = [
+        f"{finding.name} (at least {share(finding.low)})"
+        for finding in findings
+        if finding.verdict in LOSSES
+    ]
     click.echo()
-    click.echo(printable(f"{verdict} Lost: share of what was reliably known before."))
+    if is_judged:
+        click.echo(printable(f"Lost in: {', '.join(lost)}." if lost else "No loss is proven."))
+    else:
+        click.echo(
+            printable(
+                "Cannot tell: the model before helped to choose these items. Ask it again with "
+                f"--suite {file}, and pass that run as --before."
+            )
+        )
+    click.echo("Forgotten: wrong now, of what was reliably known; noise included.")
     missing = sum(finding.missing for finding in findings)
     if missing:
         click.echo(f"{missing:,} chosen items have no scored answer.")
@@ -232,7 +263,7 @@ def _table(findings: list[GroupFinding]) -> Table:
 
     has_full = any(finding.full for finding in findings)
     table = Table(box=None, pad_edge=False)
-    heads = ["", "asked", "of", "lost", "of these items", "of items like these", "p"]
+    heads = ["", "asked", "of", "forgotten", "between", "verdict"]
     for name in heads + (["full", "within"] if has_full else []):
         table.add_column(name, justify="right" if name else "left")
     for finding in findings:
@@ -241,16 +272,16 @@ def _table(findings: list[GroupFinding]) -> Table:
 
 
 def _cells(finding: GroupFinding) -> list[str]:
+    from forgetmap.comparison import verdict_words
     from forgetmap.text import percent, printable
 
-    lost = finding.lost
-    cells = [printable(finding.name), f"{lost.asked:,}", f"{lost.of:,}"]
-    if lost.asked:
-        cells += [percent(lost.value), f"{percent(lost.low)} to {percent(lost.high)}"]
-        cells += [f"{percent(lost.wide_low)} to {percent(lost.wide_high)}"]
-        cells += ["<0.001" if finding.p < 0.001 else f"{finding.p:.3f}"]
+    found = finding.forgotten
+    cells = [printable(finding.name), f"{found.asked:,}", f"{found.of:,}"]
+    if found.asked:
+        cells += [percent(found.value), f"{percent(found.low)} and {percent(found.high)}"]
+        cells += [verdict_words(finding)]
     else:
-        cells += ["-"] * 4
+        cells += ["-"] * 3
     if finding.full is not None:
         within = {True: "yes", False: "no", None: "-"}[finding.agrees]
         cells += [percent(finding.full.share), within]

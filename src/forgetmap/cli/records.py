@@ -562,12 +562,14 @@ Examples:
 @click.argument("what", type=click.Choice(["record", "comparison", "fan-out"]))
 def schema(what: str) -> None:
     """Print the JSON schema of a record, or of the output of `compare --json`."""
+    from pydantic import TypeAdapter
+
     from forgetmap.comparison import ComparisonResult, FanOutResult
     from forgetmap.records import json_schema
 
     schemas = {
         "record": json_schema,
-        "comparison": ComparisonResult.model_json_schema,
-        "fan-out": FanOutResult.model_json_schema,
+        "comparison": TypeAdapter(ComparisonResult).json_schema,
+        "fan-out": TypeAdapter(FanOutResult).json_schema,
     }
     click.echo(json.dumps(schemas[what](), indent=2))

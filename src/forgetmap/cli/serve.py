@@ -115,7 +115,6 @@ def _reading(options: dict[str, Any], progress: Callable[[str], None]) -> Readin
         run=names[0] if names else None,
         strict=options["strict"],
         cached=options["cached"],
-        processes=options["processes"],
         progress=progress,
         scores=options["scores"],
     )

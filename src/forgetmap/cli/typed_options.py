@@ -8,17 +8,17 @@ import click
 from click.core import ParameterSource
 
 
-def typed_words(names: Collection[str], sources: int = 2) -> Iterator[str]:
+def typed_words(names: Collection[str], places: Sequence[int] | None = None) -> Iterator[str]:
     """Yield the options of these names that were typed, with their values.
 
     Args:
         names: names of the options.
-        sources: number of sources of the command that repeats them.
+        places: which of the typed sources the command that repeats them has; None for all.
     """
     params = click.get_current_context().params
     for option in typed_options():
         if option.name in names:
-            yield from _option_words(option, params[option.name], sources)
+            yield from _option_words(option, params[option.name], places)
 
 
 def typed_options() -> Iterator[click.Option]:
@@ -30,13 +30,21 @@ def typed_options() -> Iterator[click.Option]:
             yield param
 
 
-def _option_words(option: click.Option, value: object, sources: int) -> Iterator[str]:
+def _option_words(
+    option: click.Option, value: object, places: Sequence[int] | None
+) -> Iterator[str]:
     if option.is_flag:
         yield (option.opts if value else option.secondary_opts)[0]
         return
+    if option.nargs > 1 and isinstance(value, Sequence):
+        yield option.opts[0]
+        yield from map(_text, value)
+        return
     values = list(value) if option.multiple and isinstance(value, Sequence) else [value]
-    # Of an option for each source, such as --run, a single source has the last one.
-    for each in values[-1:] if sources == 1 else values:
+    # Of an option for each source, such as --run, a command has those of its sources.
+    if places is not None and len(values) > 1:
+        values = [values[place] for place in places]
+    for each in values:
         yield option.opts[0]
         yield _text(each)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, overload
@@ -14,7 +14,7 @@ from forgetmap.comparison.chains import Chain, build_chain, order_by_lineage
 from forgetmap.comparison.choices import Rollup
 from forgetmap.comparison.comparison import Comparison
 from forgetmap.comparison.estimators import check_estimator
-from forgetmap.comparison.pipeline import compare_sides, in_one_family
+from forgetmap.comparison.pipeline import Extra, compare_sides, in_one_family
 from forgetmap.comparison.render import as_html, as_text
 from forgetmap.comparison.result import FanOutResult, Rule
 from forgetmap.comparison.side_counts import side_facts
@@ -23,7 +23,15 @@ from forgetmap.errors import ColumnError, UsageError
 from forgetmap.pairing import PairBy, align, prepare, prepare_all
 from forgetmap.records import BY_NAME, ColumnMap, Kept, Run, kept_frames, spark_errors
 from forgetmap.results import Presentable
-from forgetmap.sources import Progress, Reading, ScoreRange, engine_session, open_run
+from forgetmap.sources import (
+    ComparedWith,
+    Progress,
+    Reading,
+    ScoreRange,
+    compared_with_each,
+    engine_session,
+    open_run,
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -64,13 +72,19 @@ class Options(TypedDict, total=False):
     correct_at: float
     min_paired: float
     margin: float
-    noise_floor: float
+    noise_floor: float | None
     level: float
+    look: int
+    looks: int | None
+    chosen_among: int
+    selected: bool | None
     pair_by: PairBy
     column_map: ColumnMap | None
     task: str | None
     estimator: str
     noise: Any
+    confirm: tuple[Any, Any] | None
+    planned: bool
     rollup: Rollup
     task_table: str | None
     run: str | Sequence[str] | None
@@ -78,7 +92,6 @@ class Options(TypedDict, total=False):
     scores: Literal["log", "own"] | None
     cached: bool
     texts: bool
-    processes: int | None
     progress: Progress | None
     score_range: tuple[float, float] | None
     mapping: str | Path | None
@@ -88,7 +101,7 @@ class Options(TypedDict, total=False):
 
 RANGES: dict[int | str, str] = {
     "margin": "give a share of all items between 0 and 1, such as 0.02.",
-    "noise_floor": "give a share of all answers from 0 to 0.5, such as 0.005.",
+    "noise_floor": "give a share of all answers from 0 to 0.5, such as 0.02.",
     "level": "give a confidence level above 0.5 and up to 0.9999, such as 0.95.",
 }
 """Hints for values that are out of range."""
@@ -121,16 +134,23 @@ def compare(
         min_paired: minimum share of the scored items of each side that must also be scored on the
             other side; 0.8 by default.
         margin: the largest acceptable loss, as a share of all items; 0.02 by default.
-        noise_floor: assumed share of greedy answers that batching and hardware flip one way, unless
-            `noise` or repeats measure it; subtracted from "lost at least". 0.005 by default, 0
-            turns the correction off.
+        noise_floor: share of answers that reruns flip one way at most, if you know it: adds a limit
+            that holds only if this is true, and says so.
         level: confidence level of the intervals and the verdicts; 0.95 by default.
+        look: which look at these items this is, if the same comparison was made before with fewer
+            answers; later looks are stricter.
+        looks: number of such looks, if it is fixed beforehand; then all are equally strict.
+        chosen_among: number of checkpoints among which the model after was chosen by these items.
+        selected: whether answers of the model before helped to choose the items; by default, looks
+            for signs of it.
         pair_by: `auto` pairs by content if both sides have it, else by id; or `content` or `id`.
         column_map: canonical field -> column, for tables with other column names.
         task: name of the task, for logs or tables with a single task.
-        estimator: estimator of the headline; `auto` chooses the best one for the data.
-        noise: path, dataframe or run of another run of the model before, to measure the noise floor
-            and subtract it.
+        estimator: `latent`, `upper` or `matched` add a limit that holds only if guesses are blind;
+            `auto` assumes nothing.
+        noise: path, dataframe or run of another run of the model before: a repeat of it.
+        confirm: fresh answers of both models to the items that flipped, from `forgetmap confirm`.
+        planned: the fresh answers were planned before the first ones were seen.
         rollup: `default`, or `post-forget` to add the published averages.
         task_table: `corrected`, `as-run` or `as-released`: number of options and category of the
             tasks of the published study, if the data do not have them.
@@ -142,7 +162,6 @@ def compare(
             default the scores of the log, and our own if it has none.
         cached: use cached data of logs that were read before.
         texts: also read questions, prompts and responses of logs, for `flips(texts=True)`.
-        processes: number of processes that read large logs; by default one per core.
         progress: called with progress messages.
         score_range: the worst and the best score, if they are not 0 and 1, such as `(1, 10)`.
         mapping: mapping file of `forgetmap records map`.
@@ -165,33 +184,64 @@ def compare(
     refuse_same_source(sources, readings, runs)
     if chain:
         runs = order_by_lineage(runs)
-    again = None
-    if options.get("noise") is not None:
-        again, _ = _open_mapped(
-            options["noise"], "noise", dict(column_map or {}), task, readings[0]
+    confirm = options.get("confirm")
+    if confirm is not None and (chain or more):
+        raise UsageError(
+            "--confirm takes the fresh answers of two models",
+            hint="compare the model before with one model after.",
         )
+    further = [("noise", options.get("noise"))]
+    further += [*zip(("fresh before", "fresh after"), confirm or (None, None), strict=True)]
+    # Reruns are read like the runs that they repeat.
+    beside_before = compared_with_each([sources[1], sources[0]])[0]
+    opened = {
+        name: _open_mapped(source, name, dict(column_map or {}), task, readings[0], beside_before)[
+            0
+        ]
+        for name, source in further
+        if source is not None
+    }
+    if opened:
+        given = [source for _, source in further if source is not None]
         refuse_same_source(
-            [*sources, options["noise"]], [*readings, readings[0]], [*runs, again], noise=True
+            [*sources, *given],
+            [*readings, *[readings[0]] * len(given)],
+            [*runs, *opened.values()],
+            again=tuple(opened),
         )
     with spark_errors(), kept_frames() as kept:
-        return _compare_runs(runs, again, rule, kept, chain=chain)
+        planned = options.get("planned", False)
+        return _compare_runs(runs, opened, rule, kept, chain=chain, planned=planned)
 
 
 def _compare_runs(
-    runs: Sequence[Run], again: Run | None, rule: Rule, kept: Kept, *, chain: bool
+    runs: Sequence[Run],
+    further: Mapping[str, Run],
+    rule: Rule,
+    kept: Kept,
+    *,
+    chain: bool,
+    planned: bool,
 ) -> Comparison | FanOut | Chain:
     """Compare opened runs; on a cluster, cache the tables that several queries read."""
     facts = side_facts(rule.correct_at)
-    for run in (*runs, *([again] if again is not None else [])):
+    for run in (*runs, *further.values()):
         if "question_hash" in run.columns:
             kept.keep(run.scores)
     sides = align(prepare_all(runs, rule.metric, facts))
-    noise = None
-    if again is not None:
-        noise = align([sides[0], prepare(again, rule.metric, facts=facts)])[1]
+    of = {"noise": sides[0], "fresh before": sides[0], "fresh after": sides[1]}
+    extra_sides = {
+        name: align([of[name], prepare(run, rule.metric, facts=facts)])[1]
+        for name, run in further.items()
+    }
+    noise = extra_sides.get("noise")
     if chain:
         return build_chain(sides, rule, noise=noise)
-    comparisons = [compare_sides(sides[0], later, rule, noise=noise) for later in sides[1:]]
+    fresh = None
+    if "fresh before" in extra_sides:
+        fresh = (extra_sides["fresh before"], extra_sides["fresh after"])
+    extra = Extra(noise=noise, fresh=fresh, planned=planned)
+    comparisons = [compare_sides(sides[0], later, rule, extra=extra) for later in sides[1:]]
     if len(comparisons) == 1:
         return comparisons[0]
     return FanOut(tuple(in_one_family(comparisons)))
@@ -236,7 +286,6 @@ def make_readings(options: Options, count: int) -> list[Reading]:
         texts=options.get("texts", True),
         strict=options.get("strict", False),
         cached=options.get("cached", True),
-        processes=options.get("processes"),
         progress=options.get("progress"),
         score_range=ScoreRange(*scale) if scale else None,
         mapping=Path(mapping) if mapping else None,
@@ -247,7 +296,11 @@ def make_readings(options: Options, count: int) -> list[Reading]:
 
 
 def refuse_same_source(
-    sources: Sequence[Any], readings: Sequence[Reading], runs: Sequence[Run], *, noise: bool = False
+    sources: Sequence[Any],
+    readings: Sequence[Reading],
+    runs: Sequence[Run],
+    *,
+    again: Sequence[str] = (),
 ) -> None:
     """Refuse to compare a run with itself; the error shows its name, not its address.
 
@@ -255,28 +308,29 @@ def refuse_same_source(
         sources: the arguments of the user.
         readings: reading options of each source.
         runs: the opened sources.
-        noise: the last source should be a repeat of the first.
+        again: names of the last sources, which should be other runs of the compared models.
 
     Raises:
         UsageError: two sources are the same path with the same selection.
     """
-    seen: set[tuple[str, str, str | None]] = set()
+    seen: dict[tuple[str, str, str | None], str] = {}
     for source, reading, run in zip(sources, readings, runs, strict=True):
         if not isinstance(source, str | os.PathLike):
             continue
         path, _, part = os.fspath(source).partition("#")
         key = (os.path.realpath(path), part, reading.run)
-        if key in seen and noise:
+        if key in seen and again:
+            same = "the same run as" if seen[key] in again else "one of the compared runs:"
             raise UsageError(
-                "the run of --noise is one of the compared runs",
-                hint="pass a second run of the model before, in its own files.",
+                f"{run.name} is {same} {seen[key]}",
+                hint="pass another run of the model, in its own files.",
             )
         if key in seen:
             raise UsageError(
                 f"{run.name} is both before and after",
                 hint="give the run of another model, or select one of several with #NAME or --run.",
             )
-        seen.add(key)
+        seen[key] = run.name
 
 
 def open_all(
@@ -302,11 +356,12 @@ def open_all(
     unused: list[dict[str, ColumnError]] = []
     readings = readings or [Reading()] * len(sources)
     labels = labels or [None] * len(sources)
-    for source, name, reading, label in zip(
-        sources, ["before", *afters], readings, labels, strict=True
+    besides = compared_with_each(sources)
+    for source, name, reading, label, beside in zip(
+        sources, ["before", *afters], readings, labels, besides, strict=True
     ):
         run_name = None if isinstance(source, str | os.PathLike) else name
-        run, without = _open_mapped(source, run_name, dict(column_map or {}), task, reading)
+        run, without = _open_mapped(source, run_name, dict(column_map or {}), task, reading, beside)
         runs.append(run if label is None else replace(run, name=label))
         unused.append(without)
     for field, error in unused[0].items():
@@ -316,20 +371,23 @@ def open_all(
 
 
 def _open_mapped(
-    source: Any, name: str | None, column_map: dict[str, str], task: str | None, reading: Reading
-) -> tuple[Run, dict[str, ColumnError]]:
+    source: Any, name: str | None, column_map: dict[str, str], task: str | None, reading: Reading,
+    beside: ComparedWith,
+) -> tuple[Run, dict[str, ColumnError]]:  # fmt: skip
     """Open a source, and return the entries of the column map that it does not have.
 
     A source that already has the field under its own name does not need the entry.
     """
     try:
-        run = open_run(source, name=name, column_map=column_map, task=task, reading=reading)
+        run = open_run(
+            source, name=name, column_map=column_map, task=task, reading=reading, beside=beside
+        )
     except ColumnError as error:
         if error.field not in column_map or error.field not in {*BY_NAME, "rows", "model"}:
             raise
         rest = {field: column for field, column in column_map.items() if field != error.field}
         try:
-            run, without = _open_mapped(source, name, rest, task, reading)
+            run, without = _open_mapped(source, name, rest, task, reading, beside)
         except ColumnError:
             raise error from None
         return run, {**without, error.field: error}

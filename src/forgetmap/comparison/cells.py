@@ -9,19 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import narwhals as nw
 
-from forgetmap.comparison.choice_counts import (
-    OptionCounts,
-    add_options,
-    count_options,
+from forgetmap.comparison.choices_made import (
+    answer_kind,
     knows_answers,
-    options_from,
     options_of,
-    relation,
+    same_choice,
 )
+from forgetmap.comparison.labels import Label, is_none, label_columns, label_of
 from forgetmap.pairing import (
     RIGHT,
     SIDES,
@@ -74,7 +72,6 @@ class Cells:
         twins: results with the same content as another item.
         ordered_twins: pairs of them that only their order distinguishes.
         reasons: n10 by outcome after.
-        options: scored pairs by number of options, and by how the choices relate.
     """
 
     paired: int = 0
@@ -96,7 +93,6 @@ class Cells:
     twins: int = 0
     ordered_twins: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
-    options: dict[float, OptionCounts] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -114,53 +110,37 @@ class Cells:
             for name in REASONS
             if name in names
         }
-        return cls(**counts, reasons=reasons, options=add_options(part.options for part in parts))
+        return cls(**counts, reasons=reasons)
 
 
-_COUNTS = tuple(count.name for count in fields(Cells) if count.name not in ("reasons", "options"))
+_COUNTS = tuple(count.name for count in fields(Cells) if count.name != "reasons")
 
 
-class Label(NamedTuple):
-    """Common properties of the items of a group: task, category and tags as recorded."""
-
-    task: str
-    category: str | None = None
-    tags: str | None = None
-
-
-def label_columns(pairs: Pairs) -> dict[str, nw.Expr]:
-    """Return category and tags of a joined row, if they are recorded."""
-    return {
-        name: nw.when(both_sides()).then(side_value(name, pairs.columns))
-        for name in ("category", "tags")
-        if any(f"{name}_{side}" in pairs.columns for side in SIDES)
-    }
-
-
-def label_of(row: Mapping[str, Any]) -> Label:
-    """Return the label of a counted row; pandas writes null as NaN."""
-    return Label(
-        row["task"],
-        *(None if is_none(row.get(name)) else row[name] for name in ("category", "tags")),
-    )
-
-
-def split_tags(tags: str) -> list[str]:
-    """Split a list of tags that is recorded as one text."""
-    return sorted({tag.strip() for tag in tags.split(";")} - {""})
+Counted = tuple[dict[Label, Cells], list[dict[str, Any]]]
+"""Counts by label, and the counted rows of the scored pairs, for `plain_kinds`."""
 
 
 def count_cells(pairs: Pairs, repeats: int | None = None) -> dict[Label, Cells]:
+    """Count everything by task, category and tags; see `count_pairs`."""
+    return count_pairs(pairs, repeats)[0]
+
+
+def count_pairs(
+    pairs: Pairs, repeats: int | None = None, more: Mapping[str, nw.Expr] | None = None
+) -> Counted:
     """Count everything by task, category and tags.
 
     Args:
         pairs: both sides.
         repeats: answers per item that can have a counterpart; all by default. Further answers of
             one model do not count as missing on the other side.
+        more: further columns to count scored pairs by.
     """
     labels = label_columns(pairs)
     by = ["task", *labels]
-    marks = _marks(pairs)
+    marks = {**_marks(pairs), **{
+        name: nw.when(scored_pair()).then(value) for name, value in (more or {}).items()
+    }}  # fmt: skip
     states, scored = _states(), _scored(repeats)
     counted = (
         pairs.frame.with_columns(**labels, **states, **marks, **scored, lone_key=_lone_key(pairs))
@@ -172,13 +152,19 @@ def count_cells(pairs: Pairs, repeats: int | None = None) -> dict[Label, Cells]:
         )
     )
     parts: dict[Label, list[Cells]] = {}
-    for row in counted.collect().rows(named=True):
+    rows: list[dict[str, Any]] = counted.collect().rows(named=True)
+    for row in rows:
         parts.setdefault(label_of(row), []).append(_cells(row))
     totals = {label: Cells.total(cells) for label, cells in parts.items()}
-    if not pairs.repeats:
-        return totals
-    items = _count_items(pairs, by, labels)
-    return {label: replace(sums, items=items.get(label, 0)) for label, sums in totals.items()}
+    if pairs.repeats:
+        items = _count_items(pairs, by, labels)
+        totals = {label: replace(sums, items=items.get(label, 0)) for label, sums in totals.items()}
+    return totals, [row for row in rows if _is_scored(row)]
+
+
+def _is_scored(row: Mapping[str, Any]) -> bool:
+    states = [row[f"state_{side}"] for side in SIDES]
+    return not any(is_none(state) or int(state) == UNSCORED for state in states)
 
 
 def count_scored_before(
@@ -261,7 +247,10 @@ def _marks(pairs: Pairs) -> dict[str, nw.Expr]:
     if pairs.columns & {"k_before", "k_after"}:
         marks["k"] = nw.when(both_sides()).then(options_of(pairs.columns))
     if knows_answers(pairs.columns):
-        marks["relation"] = relation(pairs.columns)
+        scored = scored_pair()
+        for side in SIDES:
+            marks[f"kind_{side}"] = nw.when(scored).then(answer_kind(side, pairs.columns))
+        marks["same"] = nw.when(scored).then(same_choice(pairs.columns))
     return marks
 
 
@@ -297,10 +286,7 @@ def _cells(row: dict[str, Any]) -> Cells:
     cell = CELL_NAMES[before, after]
     reasons = {reason_of(row.get("reason")): n} if cell == "n10" else {}
     counts |= {cell: n, "items": n}
-    k = options_from(row.get("k"))
-    how: Any = row.get("relation")
-    options = {k: count_options(cell, None if is_none(how) else int(how), n)}
-    return Cells(**counts, reasons=reasons, options=options)
+    return Cells(**counts, reasons=reasons)
 
 
 def reason_of(outcome: Any) -> str:
@@ -312,11 +298,6 @@ def reason_of(outcome: Any) -> str:
 
 def _twins(row: dict[str, Any], n: int) -> int:
     return n if row.get("tie_kind") else 0
-
-
-def is_none(value: object) -> bool:
-    """Return whether a value is null, which pandas writes as NaN."""
-    return value is None or value != value  # noqa: PLR0124
 
 
 def _is_true(value: object) -> bool:

@@ -3,25 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import narwhals as nw
 
 from forgetmap.comparison.cells import count_cells
-from forgetmap.comparison.clustered import has_shared_content
+from forgetmap.comparison.clusters import records_clusters, without_clusters
 from forgetmap.comparison.comparison import Comparison
 from forgetmap.comparison.contradictions import contradictions
-from forgetmap.comparison.evidence import gather_evidence
+from forgetmap.comparison.copies import is_copy, without_copies
+from forgetmap.comparison.evidence import Evidence
 from forgetmap.comparison.frames import to_library
-from forgetmap.comparison.group_results import group_result
-from forgetmap.comparison.pipeline import compare_sides, make_policy, pair_noise
+from forgetmap.comparison.judge import judge_group, judge_stages
+from forgetmap.comparison.kinds import EARLIER, item_kinds
+from forgetmap.comparison.phrases import headline
+from forgetmap.comparison.pipeline import (
+    Extra,
+    compare_sides,
+    gather_evidence,
+    half_suffix,
+    has_shared_content,
+    pair_noise,
+)
 from forgetmap.comparison.render import as_html, as_text
-from forgetmap.comparison.result import ComparisonResult, PathKind, PathResult, Rule, StageResult
-from forgetmap.comparison.side_counts import count_side
+from forgetmap.comparison.result import (
+    ComparisonResult,
+    GroupResult,
+    PathKind,
+    PathResult,
+    Rule,
+    StageResult,
+)
 from forgetmap.errors import LineageError
-from forgetmap.pairing import RIGHT, SIDES, WRONG, Pairs, Side, both_sides, scored_pair, side_value
+from forgetmap.pairing import (
+    RIGHT,
+    WRONG,
+    Pairs,
+    Side,
+    both_sides,
+    scored_pair,
+    side_value,
+)
 from forgetmap.records import CONTENT_HASHES, Frame, Run, reading, sort_items
 from forgetmap.results import Presentable
 
@@ -80,24 +104,89 @@ def build_chain(sides: Sequence[Side], rule: Rule, *, noise: Side | None = None)
             f"a chain needs at least {MIN_CHECKPOINTS} checkpoints, not {len(sides)}",
             hint="remove --chain to compare two runs.",
         )
-    comparisons = tuple(compare_sides(sides[0], later, rule, noise=noise) for later in sides[1:])
+    sides = [without_copies(side) for side in sides]
+    noise = None if noise is None else without_copies(noise)
+    extra = Extra(noise=noise)
+    comparisons = tuple(compare_sides(sides[0], later, rule, extra=extra) for later in sides[1:])
     followed = _follow([comparison.pairs for comparison in comparisons])
     again = None
-    if noise is not None:
+    if noise is not None and not is_copy(sides[0], noise):
         again = _keyed_noise(pair_noise(sides[0], noise, comparisons[0].pairs, rule))
     with reading(*(side.run for side in sides)):
         counts = _count_paths(followed)
-        shared = has_shared_content(sides[0])
-        stages = [
-            _stage(sides, comparisons, followed, counts, stage, again, shared_content=shared)
-            for stage in range(1, len(sides))
-        ]
+        against_first, against_previous = _judge(comparisons, sides, followed, again)
+    stages = [
+        StageResult(
+            name=comparison.after.name,
+            pairing=comparison.result.pairing,
+            against_previous=previous,
+            against_first=first,
+            first_forgotten=sum(n for path, n in counts.items() if first_loss(path) == stage),
+            regained=sum(n for path, n in counts.items() if _is_regained(path, stage)),
+        )
+        for stage, (comparison, previous, first) in enumerate(
+            zip(comparisons, against_previous, against_first, strict=True), start=1
+        )
+    ]
     paths = [
         PathResult(path=path, n=counts[path], kind=kind_of(path))
         for path in sorted(counts, key=lambda path: (-counts[path], path))
     ]
-    result = comparisons[-1].result.model_copy(update={"stages": stages, "paths": paths})
+    last = comparisons[-1]
+    result = replace(
+        last.result,
+        total=replace(against_first[-1], name="total"),
+        headline=headline(last.after.name, against_first[-1], last.result.pairing),
+        stages=stages,
+        paths=paths,
+    )
     return Chain(result, comparisons, followed.select(*ITEM_COLUMNS))
+
+
+def _is_regained(path: str, stage: int) -> bool:
+    return path[stage - 1 : stage + 1] == "01" and "1" in path[: stage - 1]
+
+
+def _judge(
+    comparisons: Sequence[Comparison], sides: Sequence[Side], followed: Frame, noise: Pairs | None
+) -> tuple[list[GroupResult], list[GroupResult]]:
+    """Judge every stage against the first, by Holm, and against the one before it."""
+    settings = [comparison.grounds.settings for comparison in comparisons]
+    names = [comparison.after.name for comparison in comparisons]
+    named = records_clusters(sides)
+    by_content, suffix = has_shared_content(sides[0]), half_suffix(sides, named=named)
+
+    def between(earlier: int, stage: int) -> Evidence:
+        pairs = _between(followed, comparisons[0].pairs, earlier, stage)
+        pairs = pairs if named else without_clusters(pairs)
+        more = [] if earlier or stage == 1 else [_answers_at(followed, pairs, stage - 1)]
+        kinds = item_kinds(
+            pairs, noise=None if earlier else noise, by_content=by_content, suffix=suffix,
+            more=more,
+        )  # fmt: skip
+        return gather_evidence(pairs, count_cells(pairs), kinds).total()
+
+    def against_previous(stage: int) -> GroupResult:
+        own = settings[stage - 1]
+        is_contradicted = bool(contradictions(sides[stage - 1], sides[stage]))
+        own = replace(own, undecided="contradicted" if is_contradicted else None)
+        return judge_group(names[stage - 1], since_previous[stage - 1], own)
+
+    stages = range(1, len(sides))
+    since_first = [between(0, stage) for stage in stages]
+    since_previous = [since_first[0], *(between(stage - 1, stage) for stage in stages[1:])]
+    return (
+        judge_stages([*zip(names, since_first, strict=True)], settings),
+        [against_previous(stage) for stage in stages],
+    )
+
+
+def _answers_at(followed: Frame, pairs: Pairs, stage: int) -> Frame:
+    """Return the right answers and all answers to each item at a stage."""
+    item = ["task", *pairs.item_columns]
+    right = nw.when(nw.col(f"state_{stage}") == RIGHT).then(nw.lit(1)).otherwise(nw.lit(0))
+    rows = followed.select(*item, right=right).group_by(*item)
+    return rows.agg(nw.col("right").sum().alias(EARLIER[0]), nw.len().alias(EARLIER[1]))
 
 
 def kind_of(path: str) -> PathKind:
@@ -106,7 +195,7 @@ def kind_of(path: str) -> PathKind:
     if not changes:
         return "kept" if path[0] == "1" else "never"
     if changes == 1:
-        return "lost" if path[0] == "1" else "gained"
+        return "forgotten" if path[0] == "1" else "gained"
     return "regained" if path[0] == "1" and changes == 2 else "unstable"
 
 
@@ -201,15 +290,6 @@ def _between(followed: Frame, first: Pairs, earlier: int, later: int) -> Pairs:
     )  # fmt: skip
 
 
-def _answers_of(pairs: Pairs, side: str) -> Frame:
-    """Return the answers of a side under the column names of a table of results."""
-    names = {name: f"{name}_before" for name in ITEM_FACTS}
-    names |= {"answer": f"answer_{side}"}
-    columns = {name: nw.col(at) for name, at in names.items() if at in pairs.columns}
-    score = nw.col(f"state_{side}").cast(nw.Float64)
-    return pairs.frame.select("task", "repeat", **columns, score=score)
-
-
 def _keyed_noise(noise: Pairs) -> Pairs:
     """Key a repeat of the first checkpoint like the results of a chain."""
     key = {name: value for name, value in _first_key(noise).items() if name != "repeat"}
@@ -240,7 +320,7 @@ def _kind(states: Sequence[nw.Expr]) -> nw.Expr:
         changes = changes + (earlier != later).cast(nw.Int32)
     known = states[0] == RIGHT
     still = nw.when(known).then(nw.lit("kept")).otherwise(nw.lit("never"))
-    once = nw.when(known).then(nw.lit("lost")).otherwise(nw.lit("gained"))
+    once = nw.when(known).then(nw.lit("forgotten")).otherwise(nw.lit("gained"))
     twice = nw.when(known & (changes == 2)).then(nw.lit("regained")).otherwise(nw.lit("unstable"))
     moved = nw.when(changes == 1).then(once).otherwise(twice)
     return nw.when(changes == 0).then(still).otherwise(moved)
@@ -249,45 +329,3 @@ def _kind(states: Sequence[nw.Expr]) -> nw.Expr:
 def _count_paths(followed: Frame) -> dict[str, int]:
     counts = followed.group_by("path").agg(nw.len().alias("n")).collect()
     return {str(row["path"]): int(row["n"]) for row in counts.rows(named=True)}
-
-
-def _stage(
-    sides: Sequence[Side],
-    comparisons: Sequence[Comparison],
-    followed: Frame,
-    counts: dict[str, int],
-    stage: int,
-    noise: Pairs | None,
-    *,
-    shared_content: bool,
-) -> StageResult:
-    comparison = comparisons[stage - 1]
-    rule = comparison.result.rule
-    against = {}
-    for name, earlier in (("previous", stage - 1), ("first", 0)):
-        pairs = _between(followed, comparisons[0].pairs, earlier, stage)
-        cells = count_cells(pairs)
-        before, after = (count_side(_answers_of(pairs, side), RIGHT) for side in SIDES)
-        evidence = gather_evidence(
-            pairs,
-            cells,
-            None if earlier else noise,
-            sides=(before, after),
-            level=rule.level,
-            shared_content=shared_content,
-        ).total()
-        found = contradictions(sides[earlier], sides[stage])
-        policy = make_policy(rule, sides[earlier].run, sides[stage].run, pairs, found)
-        against[name] = group_result(name, evidence, policy)
-    return StageResult(
-        name=comparison.after.name,
-        pairing=comparison.result.pairing,
-        against_previous=against["previous"],
-        against_first=against["first"],
-        first_lost=sum(n for path, n in counts.items() if first_loss(path) == stage),
-        regained=sum(
-            n
-            for path, n in counts.items()
-            if path[stage - 1 : stage + 1] == "01" and "1" in path[: stage - 1]
-        ),
-    )

@@ -5,7 +5,6 @@ Imports no computing library, because every `--help` imports it.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,36 +18,34 @@ MIN_PAIRED = 0.8
 """Minimum share of the scored items of each side that must also be scored on the other side."""
 MARGIN = 0.02
 """Largest acceptable loss, as a share of all items."""
-NOISE_FLOOR = 0.005
-"""Assumed share of greedy answers that batching and hardware flip one way."""
-SAMPLED_NOISE = 0.05
-"""The same for sampled answers, as assumed by a plan."""
+PLANNED_NOISE = 0.015
+"""Share of answers that reruns of a model flip one way, as a plan expects it: greedy reruns."""
+AUTO = "auto"
+"""Nothing is assumed: the verdict holds for any noise and guessing."""
+STATED_ESTIMATORS = (AUTO, "latent", "upper", "matched")
+"""Estimators whose assumption a user may state, without those of other packages."""
 LEVEL = 0.95
 """Confidence level of every interval."""
 CORRECT_AT = 0.5
 """Minimum score of a right answer."""
-OPTION_COUNTS = (2.0, 3.0, 4.0, 5.0, 10.0, math.inf)
-"""Numbers of options in a plan."""
-REPEAT_COUNTS = (2, 3, 5)
+REPEAT_COUNTS = (1, 2, 3, 5)
 """Numbers of answers per item in a plan."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PlanInput:
     """The loss to detect, and the conditions.
 
     Attributes:
         loss: share of all items that is lost.
-        accuracy: accuracy of the model before.
-        noise_floor: share of answers that flip one way between two greedy runs of the same model.
-        sampled_noise: the same for two sampled runs.
+        gain: share of all items that is gained at the same time.
+        noise: share of answers that flip one way between two runs of the same model.
         margin: largest acceptable loss.
         level: confidence level of the intervals and the verdict.
     """
 
     loss: float = 0.02
-    accuracy: float = 0.6
-    noise_floor: float = NOISE_FLOOR
-    sampled_noise: float = SAMPLED_NOISE
+    gain: float = 0.0
+    noise: float = PLANNED_NOISE
     margin: float = MARGIN
     level: float = LEVEL

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from forgetmap.comparison.cells import count_scored_before
 from forgetmap.comparison.choices import Kind
 from forgetmap.comparison.evidence import GroupedEvidence
 from forgetmap.comparison.flips import select_flips, select_unpaired, with_texts
 from forgetmap.comparison.frames import small_frame, to_library
+from forgetmap.comparison.judge import VerdictSettings
+from forgetmap.comparison.kinds import names_at
+from forgetmap.comparison.labels import Label
 from forgetmap.comparison.render import as_html, as_text
-from forgetmap.comparison.result import (
-    ComparisonResult,
-)
-from forgetmap.comparison.verdict import Policy
-from forgetmap.pairing import Pairs
+from forgetmap.comparison.result import ComparisonResult
+from forgetmap.pairing import SIDES, Pairs
 from forgetmap.records import Frame, Run, reading
 from forgetmap.results import Presentable
 
@@ -25,12 +26,12 @@ class Grounds:
 
     Attributes:
         evidence: all counts.
-        policy: rules of the verdict.
+        settings: how the verdicts are reached.
         repeats: answers per item that can have a counterpart; None if all can.
     """
 
     evidence: GroupedEvidence
-    policy: Policy
+    settings: VerdictSettings
     repeats: int | None = None
 
 
@@ -105,3 +106,33 @@ class Comparison(Presentable):
 
     def _repr_html_(self) -> str:
         return as_html(self.result)
+
+
+def measure_group_coverage(
+    comparison: Comparison, level: Literal["category", "tags"]
+) -> dict[str, float]:
+    """Return the share of the results scored before in a scored pair, by category or tag of BEFORE.
+
+    Evidence has no category or tags of results without a counterpart, so these are counted here. If
+    BEFORE does not record their label, they count against every group.
+
+    Returns:
+        Shares by name; empty if every result before has a counterpart: then evidence is enough.
+    """
+    pairs = comparison.pairs
+    if not comparison.result.pairing.only_before:
+        return {}
+    if not any(f"{level}_{side}" in pairs.columns for side in SIDES):
+        return {}
+    with reading(comparison.before, comparison.after):
+        counts, unknown = count_scored_before(pairs, level, comparison.grounds.repeats)
+    scored: dict[str, int] = {}
+    for label, count in counts.items():
+        for name in names_at(level, Label("", label, label)):
+            scored[name] = scored.get(name, 0) + count
+    evidence = comparison.grounds.evidence.by(level)
+    return {
+        name: min(evidence[name].cells.n / (count + unknown), 1.0) if name in evidence else 0.0
+        for name, count in sorted(scored.items())
+        if count + unknown
+    }

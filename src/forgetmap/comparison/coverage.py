@@ -8,7 +8,8 @@ from decimal import ROUND_FLOOR, Context
 
 import narwhals as nw
 
-from forgetmap.comparison.cells import Cells, Label, by_task
+from forgetmap.comparison.cells import Cells, by_task
+from forgetmap.comparison.labels import Label
 from forgetmap.errors import TooFewPairedError
 from forgetmap.pairing import Pairs, Side, is_in
 from forgetmap.records import Frame

@@ -1,322 +1,352 @@
-"""The table of estimators: formulas of the share of forgotten items.
+"""Estimators of forgetting: each is the mean of a score of items.
 
-A row defines everything about an estimator: its needs, scale, assumptions, names and computation.
-JSON and its schema, frames, the headline, terminal, report page and docs are made from this table,
-so a new row appears in all of them. Packages add rows under the entry-point group
-`forgetmap.estimators`.
-
-The command line imports this module for the names, so computing libraries are imported on use.
+Three decide: flips, the drop in accuracy, and leave-one-out flips. The others are shown beside
+them; they hold only if guesses are blind, or on other assumptions that one run cannot check. Adding
+an estimator takes one row in `BUILT_IN`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import numpy as np
 
 from forgetmap._plugins import Registry
+from forgetmap.comparison.choices import AUTO, STATED_ESTIMATORS
+from forgetmap.comparison.choices_made import TWO_OPTIONS
+from forgetmap.comparison.kinds import Kinds
+from forgetmap.comparison.result import GroupResult
 from forgetmap.errors import UsageError
+from forgetmap.results import Estimate, Estimates
+from forgetmap.stats import (
+    ItemSample,
+    PairedAnswers,
+    Reals,
+    flips_lower,
+    published,
+    repeat_scores,
+    squared_change,
+)
 
-if TYPE_CHECKING:
-    from forgetmap.comparison.evidence import Evidence, Need
-    from forgetmap.results import Estimate, Estimates
-
-AUTO = "auto"
-"""Use the best estimator that the data allow; see `choose`."""
-MIN_REPEATED = 0.9
-"""Minimum share of repeated items for an estimator by repeats to stand for all items."""
-BRACKET = "bracket"
-
-Scale = Literal["knowledge", "answers"]
-
-
-class OverTasks(Protocol):
-    """Function that averages an estimator over tasks."""
-
-    def __call__(
-        self, name: str, evidence: Sequence[Evidence], tasks: Sequence[Estimates], total: Estimates
-    ) -> Estimates:
-        """Compute the mean from the evidence and estimates of each task, and those of all items."""
-        ...
+Role = Literal["decides", "if guesses are blind", "shown"]
 
 
-def plain_mean(
-    name: str, evidence: Sequence[Evidence], tasks: Sequence[Estimates], total: Estimates
-) -> Estimates:
-    """Average over tasks, without an interval."""
-    from forgetmap.comparison.from_counts import mean_of_estimates
+@dataclass(frozen=True, slots=True)
+class PairShares:
+    """Shares of the pairs of answers to an item, one before and one after, by how they ended.
 
-    del name, evidence
-    return mean_of_estimates(tasks, total)
+    Attributes:
+        k: number of options; inf if open-ended.
+        right_wrong: right, then a wrong answer.
+        right_none: right, then no answer.
+        wrong_wrong: a wrong answer twice.
+        wrong_other: one wrong option, then another one.
+        wrong_none: a wrong answer, then none.
+    """
+
+    k: Reals
+    right_wrong: Reals
+    right_none: Reals
+    wrong_wrong: Reals
+    wrong_other: Reals
+    wrong_none: Reals
+
+    @property
+    def scale(self) -> Reals:
+        """The factor k / (k - 1) by which blind guesses hide what is known."""
+        return scale_of(self.k)
+
+    @property
+    def unanswered(self) -> Reals:
+        """Right answers that are no longer given, less those that were lucky."""
+        return self.right_none - self.wrong_none / (self.k - 1)
 
 
-def _fits_all(evidence: Evidence) -> bool:
-    """Accept any data."""
-    del evidence
-    return True
+def scale_of(k: Reals) -> Reals:
+    """Return k / (k - 1); 1 for open-ended items."""
+    return np.where(np.isinf(k), 1.0, k / np.where(np.isinf(k), 2.0, k - 1))
+
+
+def pair_shares(kinds: Kinds) -> PairShares:
+    """Return the shares of all pairs of answers to each kind of item."""
+    pairs = kinds.given("before") * kinds.given("after")
+    right, none = kinds.tally("right_before"), kinds.tally("none_after")
+    options = kinds.tally("option_before"), kinds.tally("option_after")
+    wrong = [own + kinds.tally(f"unknown_{side}") for own, side in
+             zip(options, ("before", "after"), strict=True)]  # fmt: skip
+    return PairShares(
+        kinds.k, right * wrong[1] / pairs, right * none / pairs, wrong[0] * wrong[1] / pairs,
+        (options[0] * options[1] - kinds.tally("same")) / pairs, wrong[0] * none / pairs,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimator:
-    """A row of the table.
+    """A row of the table; its subclasses compute the scores.
 
     Attributes:
         name: name in `--estimator`, JSON and frames.
-        scale: share of what was known beyond guessing, or of answers.
-        label: text in the menu of the page, and after "forgetting:".
-        legend: what is removed, after "forgotten without".
-        sentence: sentence about a loss, with {} for its share.
-        meaning: definition, for the JSON schema and the docs.
+        label: text in menus and tables.
         formula: for the docs.
-        misleads: when it is misleading, for the docs.
-        estimate: computes the estimates of a group from its evidence, in both directions or of
-            forgetting only. Called only if `needs` are met.
-        over_tasks: computes the mean over tasks.
-        needs: requirements on the data.
-        assumes: assumption, after "assumes", if any.
-        rank: order in the choice of the headline; None if it is used only on request.
-        fits: whether it may be the headline of these data, if it has a value.
-        only_losses: it does not estimate gains.
-        is_count: it is an observed count, so it is never negative and needs no test.
-        is_range: it is a pair of bounds, not a number, and cannot be requested.
+        meaning: definition in one sentence.
+        misleads: when it is misleading.
+        role: whether it decides, or on what it rests.
+        assumes: assumption, after "If", of an estimator that a user may state.
     """
 
     name: str
-    scale: Scale
     label: str
-    legend: str
-    meaning: str
     formula: str
+    meaning: str
     misleads: str
-    estimate: Callable[[Evidence], Estimates | Estimate]
-    over_tasks: OverTasks = plain_mean
-    sentence: str = "lost {} of all items"
-    needs: tuple[Need, ...] = ("items",)
+    role: Role = "if guesses are blind"
     assumes: str | None = None
-    rank: int | None = None
-    fits: Callable[[Evidence], bool] = _fits_all
-    only_losses: bool = False
-    is_count: bool = False
-    is_range: bool = False
 
-    @property
-    def from_repeats(self) -> bool:
-        """Whether it measures the noise floor and subtracts it."""
-        return bool({"repeats", "repeats_before"} & set(self.needs))
+    def lacks(self, kinds: Kinds) -> str | None:
+        """Return why the data do not allow it; None if they do."""
+        return None if kinds.items else "no scored pair"
 
-    def lacks(self, evidence: Evidence) -> str | None:
-        """Return why the data do not allow this estimator; None if they do."""
-        return evidence.lacks(self.needs)
+    def scores(self, kinds: Kinds) -> Reals:
+        """Return the score of each kind of item; its mean is the estimate."""
+        raise NotImplementedError
 
+    def largest(self, kinds: Kinds) -> float:
+        """Return the largest possible score."""
+        del kinds
+        return 1.0
 
-def _from_counts(name: str) -> Callable[[Evidence], Estimates]:
-    def estimate(evidence: Evidence) -> Estimates:
-        from forgetmap.comparison import from_counts
+    def estimate(self, kinds: Kinds, alpha: float, *, macro: bool = False) -> Estimates:
+        """Return the estimates in both directions, with t intervals.
 
-        return from_counts.estimate(name, evidence)
-
-    return estimate
-
-
-def _from_repeats(name: str) -> Callable[[Evidence], Estimates | Estimate]:
-    def estimate(evidence: Evidence) -> Estimates | Estimate:
-        from forgetmap.comparison import repeated
-
-        assert evidence.items is not None  # noqa: S101  # repeats are what these need
-        return repeated.estimate(
-            name, evidence.items, level=evidence.level, clusters=evidence.item_clusters
+        Args:
+            kinds: the items.
+            alpha: one-sided error of each end.
+            macro: every task has the same weight.
+        """
+        lacking = self.lacks(kinds)
+        if lacking is not None:
+            return Estimates.missing(self.name, lacking)
+        return Estimates(
+            forgetting=self._one_way(kinds, alpha, macro=macro),
+            backward_transfer=self._one_way(kinds.mirrored, alpha, macro=macro),
         )
 
-    return estimate
+    def _one_way(self, kinds: Kinds, alpha: float, *, macro: bool) -> Estimate:
+        sample = kinds.macro_sample if macro else kinds.sample
+        return estimate_mean(sample, self.scores(kinds), alpha, self.name, self.largest(kinds))
 
 
-def _published(evidence: Evidence) -> Estimates:
-    from forgetmap.comparison.from_counts import published_estimates
-
-    return published_estimates(evidence)
-
-
-def _bracket(evidence: Evidence) -> Estimates:
-    from forgetmap.comparison.from_counts import estimate
-    from forgetmap.results import outer_ends
-
-    return outer_ends(estimate("low", evidence), estimate("high", evidence))
-
-
-def _score_over_tasks(
-    name: str, evidence: Sequence[Evidence], tasks: Sequence[Estimates], total: Estimates
-) -> Estimates:
-    from forgetmap.comparison.from_counts import over_tasks
-
-    del tasks
-    return total if total.forgetting.value is None else over_tasks(name, evidence)
+def estimate_mean(
+    sample: ItemSample, scores: Reals, alpha: float, name: str, largest: float = 1.0
+) -> Estimate:
+    """Return a mean of scores with its two-sided t interval; none below two items or clusters."""
+    low, high = sample.lower(scores, alpha, largest), sample.upper_t(scores, alpha, largest)
+    ends = (None, None) if math.isinf(low) else (low, high)
+    note = "" if sample.cluster is None else ", clustered"
+    return Estimate(
+        value=sample.mean(scores), low=ends[0], high=ends[1], method=f"{name}, t interval{note}"
+    )
 
 
-def _matched_over_tasks(
-    name: str, evidence: Sequence[Evidence], tasks: Sequence[Estimates], total: Estimates
-) -> Estimates:
-    """Average a matched estimate; missing if the choices of a task are unknown or not trusted."""
-    from forgetmap.results import Estimates
+@dataclass(frozen=True, kw_only=True)
+class FromCounts(Estimator):
+    """An estimator from how pairs of answers ended.
 
-    unknown = any(task.lacks(("possible_options", "choices", "balance")) for task in evidence)
-    if total.forgetting.value is not None and unknown:
-        return Estimates.missing(name, "some tasks do not have it")
-    return _score_over_tasks(name, evidence, tasks, total)
+    Attributes:
+        score: score of an item from the shares of its pairs.
+        needs_options: it needs items with three or more options, and which ones were chosen.
+    """
+
+    score: Callable[[PairShares], Reals]
+    needs_options: bool = False
+
+    def lacks(self, kinds: Kinds) -> str | None:
+        """Return why the data do not allow it; None if they do."""
+        if not self.needs_options or not kinds.items:
+            return super().lacks(kinds)
+        closed = ~np.isinf(kinds.k)
+        if not closed.any():
+            return "open-ended items have no options to match"
+        if (kinds.k == TWO_OPTIONS).any():
+            return "with two options, the wrong answer does not show how luck changed"
+        unknown = kinds.tally("unknown_before") + kinds.tally("unknown_after")
+        if unknown[closed].any():
+            return "the chosen options are not recorded on both sides"
+        return None
+
+    def scores(self, kinds: Kinds) -> Reals:
+        """Return the score of each kind of item."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self.score(pair_shares(kinds))
+
+    def largest(self, kinds: Kinds) -> float:
+        """Return the largest possible score: a flip with the fewest options."""
+        return float(scale_of(kinds.k).max()) if self.role != "decides" else 1.0
 
 
-def _repeats_over_tasks(
-    name: str, evidence: Sequence[Evidence], tasks: Sequence[Estimates], total: Estimates
-) -> Estimates:
-    from forgetmap.comparison.repeated import RepeatedTask, over_tasks
+@dataclass(frozen=True, kw_only=True)
+class FromRepeats(Estimator):
+    """An estimator from the numbers of right answers before and after.
 
-    if not evidence:
-        return total
-    parts = [RepeatedTask(t.items, t.item_clusters) for t in evidence if t.items is not None]
-    return over_tasks(name, parts, tasks, evidence[0].level, evidence[0].across)
+    Attributes:
+        score: score of an item; None where the repeats it needs are missing.
+        repeats: answers of each model that it needs.
+    """
+
+    score: Callable[[PairedAnswers], Reals | None]
+    repeats: int = 2
+
+    def lacks(self, kinds: Kinds) -> str | None:
+        """Return why the data do not allow it; None if they do."""
+        enough = (kinds.given("before") >= self.repeats) & (kinds.given("after") >= self.repeats)
+        if kinds.items and not enough.any():
+            return "needs two or more answers per item from both models"
+        return super().lacks(kinds)
+
+    def scores(self, kinds: Kinds) -> Reals:
+        """Return the score of each kind of item; 0 without the repeats."""
+        scores = self.score(kinds.answers())
+        return np.zeros(kinds.count.size) if scores is None else scores
 
 
-BUILT_IN = (
-    Estimator(
-        name="raw",
-        scale="answers",
-        label="as counted, luck and noise included",
-        legend="adjustment, as counted",
-        meaning="Right before, wrong after, as counted.",
-        formula="n10 / n",
-        misleads="always a mixture of lost knowledge, lucky guesses before and noise",
-        estimate=_from_counts("raw"),
-        needs=(),
-        over_tasks=_score_over_tasks,
-        rank=3,
-        fits=lambda evidence: all(math.isinf(k) for k in evidence.options),
-        is_count=True,
+@dataclass(frozen=True, kw_only=True)
+class AsPublished(Estimator):
+    """The chance adjustment as published in 2026, for comparison only: no interval."""
+
+    def estimate(self, kinds: Kinds, alpha: float, *, macro: bool = False) -> Estimates:
+        """Return the published numbers in both directions; they have one form only."""
+        del alpha, macro
+        lacking = self.lacks(kinds)
+        if lacking is not None:
+            return Estimates.missing(self.name, lacking)
+        answers, mean = kinds.answers(), kinds.sample.mean
+        lost, gained = (mean(own.x * (1 - own.y)) for own in (answers, answers.mirrored))
+        luck = mean(np.where(np.isinf(kinds.k), 0.0, 1 / (kinds.k - 1)))
+        value = published(
+            mean(answers.x), mean(answers.y), lost, gained, 1 + 1 / luck if luck else math.inf
+        )
+        return Estimates(
+            forgetting=Estimate(value=float(value.forgetting), method=self.name),
+            backward_transfer=Estimate(value=float(value.backward_transfer), method=self.name),
+        )
+
+
+def _excess(answers: PairedAnswers) -> Reals:
+    twice = (answers.answers_before > 1) & (answers.answers_after > 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(twice, (squared_change(answers) + answers.change) / 2, 0.0))
+
+
+def _matched(pairs: PairShares) -> Reals:
+    guessed = np.where(np.isinf(pairs.k), 0.0, pairs.wrong_other / (pairs.k - 2))
+    return np.asarray(pairs.scale * (pairs.right_wrong - guessed) + pairs.unanswered)
+
+
+BUILT_IN: tuple[Estimator, ...] = (
+    FromCounts(
+        name="flips",
+        label="right before, wrong after",
+        formula="F = P(right before, wrong after)",
+        meaning="Right before, wrong after: its upper limit is that of the loss.",
+        misleads="noise and lucky guesses are in it, so it is no lower limit",
+        role="decides",
+        score=lambda pairs: pairs.right_wrong + pairs.right_none,
     ),
-    Estimator(
-        name="published",
-        # As a share of answers, strictly; the report divides it by the share known beyond luck.
-        scale="knowledge",
-        label="chance adjustment as published in 2026",
-        legend="luck as published in 2026, for comparison",
-        meaning="As published in 2026; for comparison only.",
-        formula="max(F - C, 0), C = (1-a)(1-b)/(k-1)",
-        misleads="nothing is lost: it still shows a loss (.062 for two options, half of the "
-        "items known), because luck before and after is not independent",
-        estimate=_published,
-        needs=(),
+    FromRepeats(
+        name="drop",
+        label="drop in accuracy",
+        formula="P(right before) - P(right after)",
+        meaning="Accuracy before minus after: its lower limit is that of the loss.",
+        misleads="gains cancel losses",
+        role="decides",
+        score=lambda answers: answers.change,
+        repeats=1,
     ),
-    Estimator(
+    FromRepeats(
+        name="leave_one_out",
+        label="flips that the other answers predict",
+        formula="mean of (x_j - y_k)[the other answers are more often right before than after]",
+        meaning="Leave-one-out flips: its lower limit is that of the loss.",
+        misleads="few repeats predict little, so it is low",
+        role="decides",
+        score=repeat_scores,
+    ),
+    FromCounts(
         name="latent",
-        scale="knowledge",
-        label="if all guesses were redrawn (lower end)",
-        legend="lucky guesses, if all are redrawn",
-        meaning="Lower end of the plausible range: all guesses redrawn.",
-        formula="c P[1→w] - (c²/k) P[w→w] + P[1→0] - P[w→0]/(k-1)",
-        misleads="guesses repeat (greedy): far too low; guessing habits change: too high. Never "
-        "use it alone",
-        estimate=_from_counts("latent"),
-        needs=("items", "possible_options"),
-        over_tasks=_score_over_tasks,
-        assumes="blind guesses, all redrawn",
-    ),
-    Estimator(
-        name="upper",
-        scale="knowledge",
-        label="if all guesses were repeated (upper end)",
-        legend="lucky guesses, if all are repeated",
-        meaning="Upper end of the plausible range: all guesses repeated.",
-        formula="c P[1→w] + P[1→0] - P[w→0]/(k-1)",
-        misleads="guesses are redrawn: then much too high",
-        estimate=_from_counts("upper"),
-        needs=("items", "possible_options"),
-        over_tasks=_score_over_tasks,
-    ),
-    Estimator(
-        name="matched",
-        scale="knowledge",
-        label="without luck, estimated from the wrong options",
-        legend="lucky guesses, estimated from the wrong options",
-        meaning="Luck estimated from which wrong options were chosen.",
-        formula="c (P[1→w] - P[w→other w]/(k-2)) + P[1→0] - P[w→0]/(k-1)",
-        misleads="a wrong option is especially attractive (low), options can be eliminated (high), "
-        "positions of right answers unbalanced; not for k = 2",
-        estimate=_from_counts("matched"),
-        over_tasks=_matched_over_tasks,
-        needs=(
-            "items",
-            "possible_options",
-            "options",
-            "third_option",
-            "choices",
-            "balance",
+        label="if all guesses were redrawn",
+        formula="c P[1→w] - (c²/k) P[w→w] + P[1→0] - P[w→0]/(k-1), c = k/(k-1)",
+        meaning="Lost knowledge if guesses are blind and all redrawn.",
+        misleads="guesses repeat (greedy): far too low; guessing habits change: too high",
+        assumes="guesses are blind and all redrawn",
+        score=lambda pairs: (
+            pairs.scale * pairs.right_wrong
+            - pairs.scale**2 / pairs.k * pairs.wrong_wrong
+            + pairs.unanswered
         ),
-        assumes="blind guesses on unknown items",
-        rank=4,
-        fits=lambda evidence: 2 not in evidence.options,
     ),
-    Estimator(
+    FromCounts(
+        name="upper",
+        label="if all guesses were repeated",
+        formula="c P[1→w] + P[1→0] - P[w→0]/(k-1)",
+        meaning="Lost knowledge if guesses are blind and all repeated.",
+        misleads="guesses are redrawn: then much too high",
+        assumes="guesses are blind and all repeated",
+        score=lambda pairs: pairs.scale * pairs.right_wrong + pairs.unanswered,
+    ),
+    FromCounts(
+        name="matched",
+        label="luck estimated from the wrong options",
+        formula="c (P[1→w] - P[w→other w]/(k-2)) + P[1→0] - P[w→0]/(k-1)",
+        meaning="Lost knowledge, with luck estimated from which wrong options were chosen.",
+        misleads="a wrong option is especially attractive (low), options can be ruled out (high), "
+        "right answers are not spread evenly; not for k = 2",
+        assumes="guesses are blind",
+        needs_options=True,
+        score=_matched,
+    ),
+    FromRepeats(
         name="excess",
-        scale="answers",
         label="beyond the noise floor",
-        legend="the noise floor, measured by repeats",
-        sentence="lost at least {} of all answers beyond the noise floor",
-        meaning="Change beyond the noise floor; needs repeats of both models.",
         formula="mean of ((p_b-p_a)² - noise + p_b - p_a)/2",
-        misleads="changes are partial (then it is a lower bound); lucky guesses that repeat "
-        "are not removed",
-        estimate=_from_repeats("excess"),
-        over_tasks=_repeats_over_tasks,
-        needs=("repeats",),
-        rank=1,
+        meaning="Change beyond the noise of both models.",
+        misleads="changes are partial or something was gained: then it is too low",
+        role="shown",
+        score=_excess,
     ),
-    Estimator(
-        name="excess_before",
-        scale="answers",
-        label="beyond the noise floor of the model before",
-        legend="the noise floor of the model before",
-        sentence="lost {} of all answers beyond the noise floor of the model before",
-        meaning="Forgetting beyond the noise floor of the model before.",
-        formula="mean of p_b(1-p_a) - m(r-m)/(r(r-1))",
-        misleads="the model becomes more certain of what it half knew (low)",
-        assumes="that both models have the same noise floor",
-        only_losses=True,
-        estimate=_from_repeats("excess_before"),
-        over_tasks=_repeats_over_tasks,
-        needs=("repeats_before",),
-        rank=2,
-    ),
-    Estimator(
-        name="net",
-        scale="knowledge",
-        label="without luck and noise",
-        legend="lucky guesses and the noise floor",
-        sentence="lost {} of all items beyond the noise floor",
-        meaning="`matched` between the models minus `matched` within each of them.",
-        formula="`matched` between the models minus half of it within each",
-        misleads="in none of the tested cases",
-        estimate=_from_repeats("net"),
-        over_tasks=_repeats_over_tasks,
-        needs=("possible_options", "choices_of_repeats", "repeats"),
-    ),
-    Estimator(
-        name=BRACKET,
-        scale="knowledge",
-        label="a plausible range",
-        legend="lucky guesses, from all redrawn to all repeated",
-        meaning="From `latent` to `upper`; `matched` for items with three or more options.",
-        formula="from `latent` to `upper`; `matched` where possible",
-        misleads="guessing habits change between the models, or options can be eliminated",
-        estimate=_bracket,
-        needs=("items", "possible_options"),
-        assumes="the model guesses as it did before",
-        rank=5,
-        is_range=True,
+    AsPublished(
+        name="published",
+        label="chance adjustment as published in 2026",
+        formula="max(F - (1-a)(1-b)/(k-1), 0), a and b the accuracies",
+        meaning="Chance adjustment of Harmon et al. (2026).",
+        misleads="guesses repeat, and known items are not guessed: it is not 0 if nothing is lost",
     ),
 )
 
 
-BUILT_IN_NAMES = (AUTO, *(row.name for row in BUILT_IN if not row.is_range))
-"""Values of `--estimator`, without estimators of other packages."""
+@dataclass(frozen=True)
+class StatedNoise:
+    """A lower limit if reruns of either model flip at most a stated share one way."""
+
+    answers: PairedAnswers
+    floor: float
+
+    def lower(self, a: float) -> float:
+        """Return the lower limit of the loss."""
+        return flips_lower(self.answers, a) - self.floor
+
+    @property
+    def p_value(self) -> float:
+        """Smallest a at which the limit is above 0."""
+        low, high = 1e-12, 0.5
+        if self.lower(high) <= 0:
+            return 1.0
+        for _ in range(60):
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if self.lower(middle) > 0 else (middle, high)
+        return high
 
 
 def _check(plugin: object) -> Estimator:
@@ -335,9 +365,11 @@ def all_estimators() -> tuple[Estimator, ...]:
     """Return every row: the built-in ones, then those of installed packages.
 
     Raises:
-        UsageError: a package uses a built-in name, or adds one that cannot be loaded.
+        UsageError: a package uses a name that is taken, or adds one that cannot be loaded.
     """
-    known = {row.name for row in BUILT_IN}
+    # Frames have one column for each field of a group, and for each estimator.
+    known = {AUTO, *(row.name for row in BUILT_IN)}
+    known |= {field.name for field in fields(GroupResult)}
     for name in ADDED_ESTIMATORS.names():
         if name != ADDED_ESTIMATORS.get(name).name or name in known or not name.isidentifier():
             raise UsageError(
@@ -348,14 +380,9 @@ def all_estimators() -> tuple[Estimator, ...]:
     return (*BUILT_IN, *ADDED_ESTIMATORS.all())
 
 
-def number_estimators() -> tuple[Estimator, ...]:
-    """Return the estimators that are numbers: each can be requested and has a field in results."""
-    return tuple(row for row in all_estimators() if not row.is_range)
-
-
 def estimator_names() -> list[str]:
-    """Return the values of `--estimator`."""
-    return [*BUILT_IN_NAMES, *ADDED_ESTIMATORS.names()]
+    """Return the values of `--estimator`: those whose assumption a user may state."""
+    return [*STATED_ESTIMATORS, *(row.name for row in ADDED_ESTIMATORS.all() if row.assumes)]
 
 
 def find_estimator(name: str) -> Estimator:
@@ -375,50 +402,23 @@ def find_estimator(name: str) -> Estimator:
 
 
 def check_estimator(name: str) -> None:
-    """Refuse an estimator that cannot be requested.
+    """Refuse an estimator that cannot be stated as an assumption.
 
     Raises:
-        UsageError: there is no such estimator, or it is a range.
+        UsageError: there is no such estimator, or it assumes nothing.
     """
-    if name != AUTO and find_estimator(name).is_range:
+    if name != AUTO and find_estimator(name).assumes is None:
         raise UsageError(
-            f"--estimator {name} gives a range, not a number",
+            f"--estimator {name} assumes nothing that could be stated",
             hint=f"choose from {', '.join(estimator_names())}.",
         )
 
 
-def choose(evidence: Evidence, has_value: Callable[[str], bool]) -> str:
-    """Return the name of the best estimator that the data allow.
-
-    An estimator by repeats ignores items without repeats, so most items must have them.
-    """
-    ranked = [row for row in all_estimators() if row.rank is not None]
-    ranked.sort(key=lambda row: row.rank or 0)
-    # A count has a value even if there is nothing to count.
-    return next(
-        row.name
-        for row in ranked
-        if (row.is_range or row.is_count or has_value(row.name))
-        and row.fits(evidence)
-        and (not row.from_repeats or has_repeats(evidence, row.name))
-    )
-
-
-def has_repeats(evidence: Evidence, estimator: str) -> bool:
-    """Return whether most items have the repeats that an estimator needs."""
-    return evidence.count_repeated(estimator) >= MIN_REPEATED * evidence.cells.items
-
-
 def estimator_table() -> str:
     """Format all rows as a Markdown table, for the docs."""
-    from forgetmap.comparison.evidence import NEEDS
-
-    rows = [
-        "| name | formula | scale | needs | assumes | misleads when |",
-        "|---|---|---|---|---|---|",
+    rows = ["| name | formula | role | misleads when |", "|---|---|---|---|"]
+    rows += [
+        f"| `{row.name}` | {row.formula} | {row.role} | {row.misleads} |"
+        for row in all_estimators()
     ]
-    for row in all_estimators():
-        needs = ", ".join(NEEDS[need].label for need in row.needs if need != "items")
-        cells = (f"`{row.name}`", row.formula, row.scale, needs, row.assumes or "", row.misleads)
-        rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)

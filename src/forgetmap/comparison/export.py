@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import narwhals as nw
@@ -51,11 +52,9 @@ def _write_json(result: Comparison | FanOut | Chain, folder: Path) -> None:
 
 def _write_chain(chain: Chain, folder: Path) -> None:
     for name in ("against_previous", "against_first"):
-        groups = [
-            getattr(stage, name).model_copy(update={"name": stage.name}) for stage in chain.stages
-        ]
+        groups = [replace(getattr(stage, name), name=stage.name) for stage in chain.stages]
         _write_table(flat_table(groups), folder, name)
-    paths = [path.model_dump() for path in chain.paths]
+    paths = [asdict(path) for path in chain.paths]
     schema = pa.schema([("path", pa.string()), ("n", pa.int64()), ("kind", pa.string())])
     _write_table(pa.Table.from_pylist(paths, schema), folder, "paths")
     histories = sort_items(chain.items, "repeat").collect().to_arrow()

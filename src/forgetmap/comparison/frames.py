@@ -9,15 +9,15 @@ import narwhals as nw
 import pyarrow as pa
 
 from forgetmap.comparison.cells import REASONS
-from forgetmap.comparison.estimators import number_estimators
+from forgetmap.comparison.phrases import sentence
 from forgetmap.comparison.result import GroupResult
 from forgetmap.records import Frame, Run, fresh_name
 from forgetmap.results import Estimate
 
-COUNTS = ("items", "n", "n00", "n01", "n10", "n11")
+COUNTS = ("items", "n", "n00", "n01", "n10", "n11", "forgotten", "gained")
 RATES = ("acc_before", "acc_after")
 ESTIMATES = ("forgetting", "backward_transfer", "conditional_forgetting")
-TESTS = ("known_before", "p_lost", "q_lost", "mcnemar_p", "detectable")
+TESTS = ("mcnemar_p", "detectable")
 
 
 def flat_table(groups: Sequence[GroupResult]) -> pa.Table:
@@ -29,18 +29,21 @@ def flat_table(groups: Sequence[GroupResult]) -> pa.Table:
         columns[name] = pa.array([getattr(group, name) for group in groups], pa.float64())
     for name in ESTIMATES:
         columns[name] = pa.array([getattr(group, name).value for group in groups], pa.float64())
-    for row in number_estimators():
-        estimates = [group.estimates(row.name).forgetting for group in groups]
-        _add_limits(columns, row.name, estimates)
-    _add_limits(columns, "forgetting_adjusted", [group.headline.forgetting for group in groups])
+    for side in ("loss", "gain"):
+        limits = [getattr(group, side) for group in groups]
+        for name in ("low", "high", "p", "q"):
+            columns[f"{side}_{name}"] = pa.array([getattr(x, name) for x in limits], pa.float64())
+        carried = [one.carried_by for one in limits]
+        columns[f"{side}_carried_by"] = pa.array(carried, pa.string())
+    for name in dict.fromkeys(name for group in groups for name in group.estimators):
+        _add_limits(columns, name, [group.estimators[name].forgetting for group in groups])
     for name in TESTS:
         columns[name] = pa.array([getattr(group, name) for group in groups], pa.float64())
-    for name in ("verdict", "estimator", "words"):
-        values = [getattr(group.headline, name) for group in groups]
-        columns[name] = pa.array(values, pa.string())
+    columns["verdict"] = pa.array([group.verdict for group in groups], pa.string())
+    columns["sentence"] = pa.array([sentence(group) for group in groups], pa.string())
     for reason in REASONS:
         counts = [group.reasons[reason] for group in groups]
-        columns[f"lost_{reason}"] = pa.array(counts, pa.int64())
+        columns[f"forgotten_{reason}"] = pa.array(counts, pa.int64())
     return pa.table(columns)
 
 

@@ -1,4 +1,4 @@
-"""Changes of scores between 0 and 1, without a threshold for right and wrong."""
+"""Changes of scores between 0 and 1, and of the probability of the right answer."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from dataclasses import dataclass, fields
 
 import narwhals as nw
 
-from forgetmap.comparison.cells import DIGITS, Label, label_columns, label_of
-from forgetmap.pairing import Pairs, scored_pair
+from forgetmap.comparison.cells import DIGITS
+from forgetmap.comparison.labels import Label, label_columns, label_of
+from forgetmap.pairing import SIDES, Pairs, scored_pair
 
 
 @dataclass(frozen=True, slots=True)
-class GradedSums:
-    """Sums of the decrease of graded scores, before minus after. Sums can be added.
+class ChangeSums:
+    """Sums of the decrease of a value, before minus after. Sums can be added.
 
     Attributes:
-        n: scored pairs.
-        graded: of these, pairs with a score that is neither 0 nor 1 on either side.
+        n: scored pairs with the value on both sides.
+        graded: of these, pairs with a value that is neither 0 nor 1 on either side.
         total: sum of the decreases.
         squares: sum of their squares.
         cubes: sum of their third powers.
@@ -28,35 +29,39 @@ class GradedSums:
     squares: float = 0.0
     cubes: float = 0.0
 
-    def __add__(self, other: GradedSums) -> GradedSums:
+    def __add__(self, other: ChangeSums) -> ChangeSums:
         sums = (getattr(self, f.name) + getattr(other, f.name) for f in fields(self))
-        return GradedSums(*(round(value, DIGITS) for value in sums))
+        return ChangeSums(*(round(value, DIGITS) for value in sums))
 
 
-def graded_fall() -> nw.Expr:
-    """Return the score before minus the score after."""
-    return nw.col("score_before") - nw.col("score_after")
+def sum_changes(pairs: Pairs, column: str) -> dict[Label, ChangeSums]:
+    """Sum by task, category and tags; empty if a side does not have the column.
 
-
-def sum_graded(pairs: Pairs) -> dict[Label, GradedSums]:
-    """Sum by task, category and tags."""
+    Args:
+        pairs: both sides.
+        column: `score`, or `probability` of the right answer.
+    """
+    names = [f"{column}_{side}" for side in SIDES]
+    if not set(names) <= pairs.columns:
+        return {}
     labels = label_columns(pairs)
-    between = [
-        (nw.col(name) != 0) & (nw.col(name) != 1) for name in ("score_before", "score_after")
-    ]
-    rows = pairs.frame.filter(scored_pair()).select(
+    before, after = (nw.col(name) for name in names)
+    fall = before - after
+    between = ((before != 0) & (before != 1)) | ((after != 0) & (after != 1))
+    known = scored_pair() & ~before.is_null() & ~after.is_null()
+    rows = pairs.frame.filter(known).select(
         "task",
         **labels,
-        fall=graded_fall(),
-        square=graded_fall() ** 2,
-        cube=graded_fall() ** 3,
-        graded=nw.when(between[0] | between[1]).then(nw.lit(1)).otherwise(nw.lit(0)),
+        fall=fall,
+        square=fall**2,
+        cube=fall**3,
+        graded=nw.when(between).then(nw.lit(1)).otherwise(nw.lit(0)),
     )
     sums = rows.group_by("task", *labels).agg(
         nw.len().alias("n"), *(nw.col(name).sum() for name in ("fall", "square", "cube", "graded"))
     )
     return {
-        label_of(row): GradedSums(
+        label_of(row): ChangeSums(
             *(round(float(row[name]), DIGITS) for name in ("n", "graded", "fall", "square", "cube"))
         )
         for row in sums.collect().rows(named=True)

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 
-from forgetmap.comparison.cells import Cells, Label, by_task, is_none
-from forgetmap.comparison.clustered import has_cluster_names
+from forgetmap.comparison.cells import Cells, by_task
+from forgetmap.comparison.clusters import has_cluster_names
 from forgetmap.comparison.coverage import PairingCoverage, missing_items
-from forgetmap.comparison.estimators import MIN_REPEATED
 from forgetmap.comparison.evidence import Evidence
-from forgetmap.comparison.graded import GradedSums
-from forgetmap.comparison.luck import Luck
+from forgetmap.comparison.labels import Label, is_none
+from forgetmap.comparison.positions import Sides, doubt_options, lopsided_tasks
 from forgetmap.comparison.result import GroupResult
 from forgetmap.comparison.rollups import SeedRow
 from forgetmap.comparison.task_tables import load_table
@@ -23,7 +23,7 @@ from forgetmap.pairing import SIDES, Pairs, Side
 from forgetmap.records import MISSING, Frame, Outcome, Run, first_rows
 from forgetmap.results import Notice
 from forgetmap.stats import fisher_p
-from forgetmap.text import counted, listed, percent
+from forgetmap.text import counted, listed, percent, share
 
 MIN_ITEMS = 30
 """Minimum number of items for more than anecdotes."""
@@ -41,6 +41,8 @@ PASSAGE_SHARE = 0.2
 """Minimum share of such questions in a task."""
 QUESTIONS_READ = 20_000
 """Maximum number of questions that are checked for passages."""
+MAX_CLUSTER = 0.25
+"""Share of the items in one cluster above which limits are less reliable."""
 UNREADABLE = (Outcome.NO_ANSWER, Outcome.MISREAD, Outcome.TRUNCATED)
 
 Failures = tuple[int, int]
@@ -58,9 +60,9 @@ def reading_warnings(*runs: Run) -> list[Notice]:
             notices.append(Notice("left_out", message))
         if run.problem_count:
             problems = counted(run.problem_count, "problem")
-            notices.append(
-                Notice("problems", f"{run.name}: {problems}, such as {run.problems[0]}.")
-            )
+            # The rows are listed elsewhere: they quote the log, and a report may be shared.
+            listing = "`forgetmap records show` lists them"
+            notices.append(Notice("problems", f"{run.name}: {problems} in its log; {listing}."))
     return notices
 
 
@@ -79,14 +81,13 @@ def key_warnings(pairs: Pairs) -> list[Notice]:
 
 
 def repeat_warnings(before: Side, after: Side) -> list[Notice]:
-    """Report answers without a counterpart, if one model has more answers per item."""
+    """Report that one model has more answers per item."""
     if before.repeats == after.repeats:
         return []
     return [
         Notice(
             "repeats",
-            f"{counted(before.repeats, 'answer')} per item before and {after.repeats:,} after: "
-            "answers without a counterpart are not compared and only count for the noise floor.",
+            f"{counted(before.repeats, 'answer')} per item before and {after.repeats:,} after.",
         )
     ]
 
@@ -100,7 +101,7 @@ def table_warnings(tasks: Mapping[str, Evidence], name: str | None) -> list[Noti
         if table is not None
         and (entry := table.find(task)) is not None
         and entry.k is None
-        and all(math.isinf(k) for k in evidence.options)
+        and np.isinf(evidence.kinds.k).all()
     ]
     if not vary:
         return []
@@ -245,31 +246,41 @@ def worst_case_warnings(
     return [Notice("worst_case", message)]
 
 
-def evidence_warnings(total: Evidence, tasks: Mapping[str, Evidence]) -> list[Notice]:
-    """Report limitations by luck, options and graded scores."""
-    notices = [Notice("options_doubted", f"{doubt}.") for doubt in total.doubts]
-    lopsided = [task for task, evidence in tasks.items() if evidence.lopsided]
+def floor_warnings(total: GroupResult, stated: float | None) -> list[Notice]:
+    """Contradict a stated noise floor that the repeats of a model exceed."""
+    measured = total.noise_floor.value
+    if stated is None or measured is None or measured <= stated:
+        return []
+    message = (
+        f"the stated noise floor is {share(stated)}, but repeats flip {share(measured)} of the "
+        "items one way: limits that rest on it do not hold."
+    )
+    return [Notice("noise_floor", message)]
+
+
+def position_warnings(before: Sides, after: Sides) -> list[Notice]:
+    """Report numbers of options that cannot be true, and right answers at few positions."""
+    notices = [Notice("options_doubted", f"{doubt}.") for doubt in doubt_options(before, after)]
+    lopsided = lopsided_tasks(before)
     if lopsided:
         message = (
             "right answers are at some positions far more often than at others in "
             f"{listed(lopsided, 'tasks')}: guessing habits can look like knowledge."
         )
         notices.append(Notice("lopsided", message))
-    moved = [task for task, evidence in tasks.items() if Luck.MOVED in evidence.luck]
-    if moved:
+    return notices
+
+
+def kind_warnings(total: Evidence) -> list[Notice]:
+    """Report clusters that carry the result alone, and graded scores."""
+    notices = []
+    share = total.kinds.sample.largest_share if total.kinds.items else 0.0
+    if total.kinds.cluster is not None and share > MAX_CLUSTER:
         message = (
-            f"the chosen letters changed in {listed(moved, 'tasks')}: flips due to habit are "
-            "removed, assuming that they lose as many answers as they gain."
+            f"one cluster has {percent(share)} of the items: limits may be wrong in up to 5% of "
+            "such data instead of 2.5%."
         )
-        notices.append(Notice("habits_moved", message))
-    repeated = total.count_repeated("excess_before")
-    if 1 < repeated < MIN_REPEATED * total.cells.items:
-        message = (
-            f"only {repeated:,} of {counted(total.cells.items, 'item')} have repeats: the "
-            "verdict uses the counts of all items, and the noise of the repeated items is "
-            "assumed for all."
-        )
-        notices.append(Notice("partly_repeated", message))
+        notices.append(Notice("large_cluster", message))
     if total.graded is not None and total.graded.graded:
         message = (
             f"{int(total.graded.graded):,} of {counted(int(total.graded.n), 'pair')} have scores "
@@ -280,16 +291,15 @@ def evidence_warnings(total: Evidence, tasks: Mapping[str, Evidence]) -> list[No
     return notices
 
 
-def identical_warnings(total: Cells, graded: GradedSums | None) -> list[Notice]:
+def identical_warnings(total: Evidence) -> list[Notice]:
     """Report two runs without any difference, which may be one; graded scores may differ."""
-    if graded is not None and graded.squares > 0:
+    cells, kinds = total.cells, total.kinds
+    if total.graded is not None and total.graded.squares > 0:
         return []
-    moved = sum(part.different for part in total.options.values())
-    if total.n10 + total.n01 + moved or total.n < MIN_ITEMS:
+    options = kinds.tally("option_before") * kinds.tally("option_after") - kinds.tally("same")
+    if cells.n10 + cells.n01 or options.any() or cells.n < MIN_ITEMS:
         return []
-    message = (
-        f"all {counted(total.n, 'score')} are identical: check that these are two different models."
-    )
+    message = f"all {counted(cells.n, 'score')} are identical: check that these are two runs."
     return [Notice("identical", message)]
 
 
@@ -359,16 +369,16 @@ def _below_chance(tasks: Mapping[str, Evidence], side: str) -> list[Notice]:
     """Report tasks in which a model is worse than one that never read the question."""
     low = []
     for task, evidence in tasks.items():
-        closed = {k: c for k, c in evidence.options.items() if not math.isinf(k)}
-        n = sum(counts.n for counts in closed.values())
-        if not n:
+        kinds = evidence.kinds
+        closed = kinds.take(~np.isinf(kinds.k))
+        if not closed.items:
             continue
-        right = sum(c.n11 + (c.n10 if side == "before" else c.n01) for c in closed.values())
-        luck = sum(counts.n / k for k, counts in closed.items()) / n
-        # Repeats of an item are not independent: the standard error is based on items.
-        error = math.sqrt(luck * (1 - luck) / (n * evidence.cells.items / evidence.cells.n))
-        if right / n < luck - MAX_STANDARD_ERRORS * error:
-            low.append(f"{task} ({percent(right / n)}, guessing {percent(luck)})")
+        sample = closed.sample
+        right = sample.mean(closed.tally(f"right_{side}") / closed.given(side))
+        luck = sample.mean(1 / closed.k)
+        error = math.sqrt(luck * (1 - luck) / sample.n)
+        if right < luck - MAX_STANDARD_ERRORS * error:
+            low.append(f"{task} ({percent(right)}, guessing {percent(luck)})")
     if not low:
         return []
     message = (

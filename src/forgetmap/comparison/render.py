@@ -7,21 +7,27 @@ only differ in how they show them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from forgetmap.comparison.estimators import find_estimator
-from forgetmap.comparison.result import ComparisonResult, FanOutResult, GroupResult, StageResult
-from forgetmap.comparison.rollups import MEASURES
-from forgetmap.comparison.summary import (
+from forgetmap.comparison.phrases import (
     NO_COMMANDS,
+    SIMULATED,
     Commands,
-    Summary,
     accuracy_change,
-    list_steps,
-    short_verdict,
-    summarize,
+    stages_sentence,
+    step_texts,
+    verdict_words,
 )
-from forgetmap.comparison.words import SIMULATED
+from forgetmap.comparison.result import (
+    AnyResult,
+    ComparisonResult,
+    FanOutResult,
+    GroupResult,
+    StageResult,
+)
+from forgetmap.comparison.rollups import MEASURES
+from forgetmap.comparison.summary import Summary, summarize
 from forgetmap.results import Notice
 from forgetmap.text import (
     Blocks,
@@ -51,19 +57,17 @@ COLUMNS: dict[str, Callable[[GroupResult], str]] = {
     "forgotten": lambda group: percent(group.forgetting.value),
     "gained": lambda group: percent(group.backward_transfer.value),
     "lost": lambda group: _loss(group),  # noqa: PLW0108  # defined below
-    "over margin": lambda group: percent(group.loss_exceeds_margin, digits=0),
-    "verdict": short_verdict,
+    "verdict": lambda group: verdict_words(group, narrow=True),
 }
-SPARE = ("over margin", "forgotten", "gained", "answers", "change", "items", "after", "before")
+SPARE = ("gained", "answers", "change", "forgotten", "items", "after", "before")
 """Columns to leave out in a narrow terminal, in this order."""
-LEGEND_WIDTH, WIDTHS = 90, {"over margin": 115}
+LEGEND_WIDTH = 90
 """Narrower terminals show the table without its legend."""
 LEGEND = {
     "change": "accuracy change, which is all that averages show",
-    "forgotten": "right before, wrong after, as a share of all {noun}",
+    "forgotten": "right before, wrong after, as a share of all {noun}: noise and luck included",
     "gained": "wrong before, right after, as a share of all {noun}",
-    "lost": "forgetting without {without}, with its {level} interval",
-    "over margin": "probability that more than {margin} is lost, shrunk towards all tasks",
+    "lost": "what is proven: at least and at most, as a share of all items ({level})",
 }
 CHAIN_HEADS = (
     "stage", "accuracy", "forgot", "gained", "since first:\nforgot", "gained", "newly\nforgot",
@@ -78,83 +82,83 @@ CHAIN_LEGEND = (
 ROLLED_UP_HEADS = ("forgotten", "gained", "most to\nlose", "most to\ngain", "before", "after")
 
 
-AnyResult = ComparisonResult | FanOutResult
+@dataclass(frozen=True, slots=True)
+class View:
+    """What to show of a result.
+
+    Attributes:
+        by: groups to show: `task`, `category` or `tag`; None for the first screen only.
+        details: every warning, and "How we know".
+        commands: complete commands by their short names, for the next steps.
+        each: the same for each comparison of a fan-out, added to `commands`.
+    """
+
+    by: str | None = None
+    details: bool = False
+    commands: Commands = field(default_factory=lambda: NO_COMMANDS)
+    each: Sequence[Commands] = ()
 
 
-def as_text(result: AnyResult, *, by: str = "category", width: int | None = None) -> str:
+FIRST_SCREEN = View()
+
+
+def as_text(result: AnyResult, view: View = FIRST_SCREEN, *, width: int | None = None) -> str:
     """Format a result as plain text for the width of the terminal, up to a maximum."""
-    return blocks_to_text(tell_comparison(result, by), width)
+    return blocks_to_text(tell_comparison(result, view), width)
 
 
 def as_html(result: AnyResult) -> str:
     """Format a result as HTML for a notebook."""
-    return blocks_to_html(tell_comparison(result, "category"))
+    return blocks_to_html(tell_comparison(result, View(by="category")))
 
 
-def print_comparison(
-    console: Console, result: AnyResult, *, by: str, commands: Commands = NO_COMMANDS
-) -> None:
-    """Print a comparison, a chain or a fan-out; for `commands` see `list_steps`."""
-    print_blocks(console, tell_comparison(result, by, commands))
+def print_comparison(console: Console, result: AnyResult, view: View = FIRST_SCREEN) -> None:
+    """Print a comparison, a chain or a fan-out."""
+    print_blocks(console, tell_comparison(result, view))
 
 
 def _loss(group: GroupResult) -> str:
-    """Format the headline loss with its interval."""
-    estimate = group.headline.forgetting
-    if estimate.low is None or estimate.high is None:
-        return percent(estimate.value)
-    if estimate.high < 0:
-        return "below 0%"
-    interval = f"{share(estimate.low).removesuffix('%')} to {share(estimate.high)}"
-    return interval if estimate.value is None else f"{share(estimate.value)} ({interval})"
+    """Format the limits of the loss."""
+    low, high = group.loss.low, group.loss.high
+    if low is None or high is None:
+        return percent(None)
+    return f"{share(low).removesuffix('%')} to {share(high)}"
 
 
-def tell_comparison(result: AnyResult, by: str, commands: Commands = NO_COMMANDS) -> Blocks:
+def tell_comparison(result: AnyResult, view: View = FIRST_SCREEN) -> Blocks:
     """Return the lines and sheets of a result, in order."""
     if isinstance(result, FanOutResult):
-        return _tell_fan_out(result, by, commands)
+        return _tell_fan_out(result, view)
     if result.stages is not None:
-        return _tell_chain(result, result.stages, by, commands)
-    return [
-        *_simulated([result]),
-        *_tell_one(result, by, commands),
-    ]
+        return _tell_chain(result, result.stages, view)
+    return [*_simulated([result]), *_tell_one(result, view)]
 
 
-def _tell_one(
-    result: ComparisonResult, by: str, commands: Commands, *, legend: bool = True
-) -> Blocks:
-    """Return the verdict and the number, the groups, next steps, and "How we know"."""
+def _tell_one(result: ComparisonResult, view: View, *, legend: bool = True) -> Blocks:
+    """Return the verdict, the groups, warnings, next steps, and "How we know"."""
     summary = summarize(result)
     return [
         *_verdict(result, summary),
-        Line(),
-        *_groups(result, by),
-        *(_legend(result, by) if legend else ()),
+        *_groups(result, view, legend=legend),
         *_rolled_up(result),
-        *_ending(result, summary, commands, result.pairing.warnings),
+        *_ending(result, summary, view, result.pairing.warnings),
     ]
 
 
 def _verdict(result: ComparisonResult, summary: Summary) -> Blocks:
     names = f"{result.before.name} -> {result.after.name}"
     lines = (
-        summary.number,
-        summary.parts,
-        summary.by_task,
-        summary.note,
-        summary.rests_on,
-        summary.gained,
-    )
-    first, *rest = [line for line in lines if line]
+        summary.counts, summary.interval, summary.confirmed, summary.noise, summary.gained,
+        summary.tasks,
+    )  # fmt: skip
     return [
         Line(names, "strong", summary.badge, summary.tone),
-        Line(first, "strong"),
-        *map(Line, rest),
+        Line(summary.sentence, "strong"),
+        *(Line(line) for line in lines if line),
     ]
 
 
-def _tell_fan_out(result: FanOutResult, by: str, commands: Commands) -> Blocks:
+def _tell_fan_out(result: FanOutResult, view: View) -> Blocks:
     """Return all models after side by side, then each comparison."""
     comparisons = result.comparisons
     blocks: Blocks = [
@@ -162,16 +166,16 @@ def _tell_fan_out(result: FanOutResult, by: str, commands: Commands) -> Blocks:
         Line(f"{len(comparisons)} models against {comparisons[0].before.name}", "strong"),
         Line(),
         _sheet("model", [(comparison.after.name, comparison.total) for comparison in comparisons]),
-        *_legend(comparisons[0], "model"),
+        *_legend(comparisons[0]),
     ]
-    for comparison in comparisons:
-        blocks += [Line(), *_tell_one(comparison, by, commands, legend=False)]
+    each = view.each or [NO_COMMANDS] * len(comparisons)
+    for comparison, commands in zip(comparisons, each, strict=True):
+        own = replace(view, commands={**view.commands, **commands})
+        blocks += [Line(), *_tell_one(comparison, own, legend=False)]
     return blocks
 
 
-def _tell_chain(
-    result: ComparisonResult, stages: Sequence[StageResult], by: str, commands: Commands
-) -> Blocks:
+def _tell_chain(result: ComparisonResult, stages: Sequence[StageResult], view: View) -> Blocks:
     """Return the stages, the histories of items, then the last compared with the first."""
     names = [result.before.name, *(stage.name for stage in stages)]
     followed, summary = stages[0].against_first, summarize(result)
@@ -186,34 +190,29 @@ def _tell_chain(
         Line(),
         _stage_sheet(result.before.name, stages),
         Line(),
+        *([Line(shown)] if (shown := stages_sentence(stages)) else []),
         Line(CHAIN_LEGEND, "faint"),
         Line(),
         *_histories(result),
-        Line(),
-        *_groups(result, by),
-        *_legend(result, by),
-        *_ending(result, summary, commands, (), _stage_warnings(stages)),
+        *_groups(result, view),
+        *_ending(result, summary, view, _stage_notices(stages)),
     ]
 
 
 def groups_by(result: ComparisonResult, by: str) -> tuple[str, Sequence[GroupResult]]:
     """Return the groups to show and their kind; tasks if there are no categories.
 
-    Sorted by the probability that the loss exceeds the margin, if it is known, because the largest
-    estimates are those of the smallest groups; then by loss.
+    The largest proven losses come first, then the largest possible ones: the largest estimates are
+    those of the smallest groups.
     """
     if by == "category" and not result.categories:
         by = "task"
     groups = {"task": result.tasks, "category": result.categories, "tag": result.tags}[by]
-    return by, sorted(groups, key=lambda group: (*(-part for part in _worst(group)), group.name))
+    return by, sorted(groups, key=_order)
 
 
-def _worst(group: GroupResult) -> tuple[float, float]:
-    """Return the sort key of a group; a range is sorted by its upper end."""
-    estimate = group.headline.forgetting
-    loss = estimate.value if estimate.value is not None else estimate.high or 0.0
-    exceeds = group.loss_exceeds_margin
-    return (0.0 if exceeds is None else exceeds, loss)
+def _order(group: GroupResult) -> tuple[float, float, str]:
+    return (-max(group.loss.low or 0.0, 0.0), -(group.forgetting.value or 0.0), group.name)
 
 
 def _simulated(results: Iterable[ComparisonResult]) -> Blocks:
@@ -222,51 +221,42 @@ def _simulated(results: Iterable[ComparisonResult]) -> Blocks:
     return []
 
 
-def _groups(result: ComparisonResult, by: str) -> Blocks:
-    kind, groups = groups_by(result, by)
+def _groups(result: ComparisonResult, view: View, *, legend: bool = True) -> Blocks:
+    if view.by is None and not view.details:
+        return []
+    kind, groups = groups_by(result, view.by or "category")
     rows = [("all items", result.total)]
     if len(result.tasks) > 1:
         rows.append(("mean over tasks", result.total_macro))
     strong = len(rows)
     rows += [(group.name, group) for group in groups[:MAX_ROWS]]
-    blocks: Blocks = [_sheet(kind, rows, strong)]
+    blocks: Blocks = [Line(), _sheet(kind, rows, strong)]
     if not groups:
         blocks.append(Line(f"No item has a {kind}."))
     if len(groups) > MAX_ROWS:
-        blocks.append(Line(f"... and {len(groups) - MAX_ROWS:,} more, less likely to have lost."))
-    return blocks
+        blocks.append(Line(f"... and {len(groups) - MAX_ROWS:,} more, with smaller losses."))
+    return [*blocks, *(_legend(result) if legend else ())]
 
 
 def _sheet(kind: str, rows: Sequence[tuple[str, GroupResult]], strong: int = 0) -> Sheet:
     columns = dict(COLUMNS)
     if all(group.n == group.items for _, group in rows):
         del columns["answers"]
-    if all(group.loss_exceeds_margin is None for _, group in rows):
-        del columns["over margin"]
     cells = [(name, *(cell(group) for cell in columns.values())) for name, group in rows]
     return Sheet((kind, *columns), cells, strong, tuple(name for name in SPARE if name in columns))
 
 
-def _legend(result: ComparisonResult, by: str) -> Blocks:
+def _legend(result: ComparisonResult) -> Blocks:
     total = result.total
     words = {
         "noun": "items" if total.n == total.items else "answers",
-        "without": find_estimator(total.headline.estimator).legend,
         "level": f"{100 * result.rule.level:g}%",
-        "margin": f"{100 * total.margin:g}%",
     }
     lines = [
-        Line(text.format(**words), "faint", f"{name:<11}", min_width=WIDTHS.get(name, LEGEND_WIDTH))
+        Line(text.format(**words), "faint", f"{name:<11}", min_width=LEGEND_WIDTH)
         for name, text in LEGEND.items()
-        if name != "over margin" or _is_ranked(result, by)
     ]
     return [Line(min_width=LEGEND_WIDTH), *lines]
-
-
-def _is_ranked(result: ComparisonResult, by: str) -> bool:
-    return by != "model" and any(
-        group.loss_exceeds_margin is not None for group in groups_by(result, by)[1]
-    )
 
 
 def _rolled_up(result: ComparisonResult) -> Blocks:
@@ -304,25 +294,40 @@ def _consensus(result: ComparisonResult) -> Blocks:
 
 
 def _ending(
-    result: ComparisonResult,
-    summary: Summary,
-    commands: Commands,
-    warnings: Sequence[Notice],
-    stage_warnings: Sequence[Line] = (),
+    result: ComparisonResult, summary: Summary, view: View, warnings: Sequence[Notice]
 ) -> Blocks:
-    """Return warnings, next steps, and the facts behind the verdict."""
-    numbers = [f"{row.name} {row.forgetting}" for row in summary.estimators]
-    facts = {"estimators": ", ".join(numbers)}
-    facts |= {fact.label: fact.words for fact in summary.facts}
+    """Return warnings, next steps, and with `details` the facts behind the verdict."""
+    shown = list(warnings) if view.details else list(warnings)[: len(summary.warnings)]
+    if not view.details and result.stages is None:
+        shown = summary.warnings
+    hidden = len(warnings) - len(shown)
+    blocks: Blocks = [Line(), *(Line(notice.message, "warning", "!") for notice in shown)]
+    if hidden > 0:
+        blocks.append(Line(f"{counted(hidden, 'more warning')} with --details.", "faint"))
+    blocks += next_lines(step_texts(result, view.commands), as_list=bool(view.commands))
+    if not view.details:
+        return blocks
+    facts = [(fact.label, fact.words) for fact in summary.facts]
     return [
-        Line(),
-        *(Line(notice.message, "warning", "!") for notice in warnings),
-        *stage_warnings,
-        *next_lines(list_steps(result, commands), as_list=bool(commands)),
+        *blocks,
         Line(),
         Line("How we know", "strong"),
-        *(Line(words, "faint", f"{label:<11}") for label, words in facts.items() if words),
+        *(Line(words, "faint", f"{label:<11}") for label, words in facts),
+        *_appendix(summary),
     ]
+
+
+def _appendix(summary: Summary) -> Blocks:
+    """Return every estimate, so that none can be picked silently."""
+    blocks: Blocks = []
+    for role in dict.fromkeys(row.role for row in summary.estimators):
+        blocks += [Line(), Line(f"Estimates: {role}", "strong")]
+        for row in summary.estimators:
+            if row.role == role:
+                interval = f" ({row.interval})" if row.interval else ""
+                words = f"{row.forgetting} forgotten{interval}, {row.gained} gained: {row.formula}"
+                blocks.append(Line(words, "faint", f"{row.name:<14}"))
+    return blocks
 
 
 def _stage_sheet(first: str, stages: Sequence[StageResult]) -> Sheet:
@@ -335,8 +340,9 @@ def _stage_sheet(first: str, stages: Sequence[StageResult]) -> Sheet:
             for estimate in (against.forgetting, against.backward_transfer)
         ]
         accuracy = percent(stage.against_first.acc_after)
-        counts = (f"{stage.first_lost:,}", f"{stage.regained:,}")
-        rows.append((stage.name, accuracy, *rates, *counts, short_verdict(stage.against_first)))
+        counts = (f"{stage.first_forgotten:,}", f"{stage.regained:,}")
+        verdict = verdict_words(stage.against_first)
+        rows.append((stage.name, accuracy, *rates, *counts, verdict))
     return Sheet(CHAIN_HEADS, rows, spare=("regained", "newly\nforgot", "verdict"))
 
 
@@ -352,13 +358,15 @@ def _histories(result: ComparisonResult) -> Blocks:
     return blocks
 
 
-def _stage_warnings(stages: Sequence[StageResult]) -> list[Line]:
+def _stage_notices(stages: Sequence[StageResult]) -> list[Notice]:
     """Return each warning once, with its stages unless all stages have it."""
-    about: dict[str, list[str]] = {}
+    about: dict[Notice, list[str]] = {}
     for stage in stages:
         for notice in stage.pairing.warnings:
-            about.setdefault(notice.message, []).append(stage.name)
+            about.setdefault(notice, []).append(stage.name)
     return [
-        Line(text if len(names) == len(stages) else f"{', '.join(names)}: {text}", "warning", "!")
-        for text, names in about.items()
+        notice
+        if len(names) == len(stages)
+        else Notice(notice.code, f"{', '.join(names)}: {notice.message}")
+        for notice, names in about.items()
     ]

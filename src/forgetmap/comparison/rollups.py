@@ -7,18 +7,22 @@ of 2,000; the default roll-up does neither.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from statistics import fmean, stdev
 
 import narwhals as nw
+import numpy as np
+from numpy.typing import ArrayLike
 
-from forgetmap.comparison.cells import CELL_NAMES, Cells, is_none, label_columns
-from forgetmap.comparison.choice_counts import count_options, options_from, options_of
-from forgetmap.comparison.from_counts import average_options
+from forgetmap.comparison.cells import CELL_NAMES, Cells
+from forgetmap.comparison.choices_made import options_of
+from forgetmap.comparison.labels import is_none, label_columns
 from forgetmap.comparison.task_tables import IGNORED, MISSING
 from forgetmap.pairing import SIDES, Pairs, scored_pair
-from forgetmap.stats import consensus, published
+from forgetmap.stats import published
 
 MEASURES = (
     "forgetting",
@@ -65,17 +69,21 @@ def count_seeds(pairs: Pairs) -> list[SeedRow]:
     )
     by = ("task", "category", "repeat", "state_before", "state_after", "k")
     counts = rows.group_by(*by).agg(nw.len().alias("n")).collect()
-    parts: dict[tuple[str, str, int], list[Cells]] = {}
+    parts: dict[tuple[str, str, int], list[tuple[Cells, float]]] = {}
     for row in counts.rows(named=True):
         name = MISSING if is_none(row["category"]) else row["category"]
         cell = CELL_NAMES[int(row["state_before"]), int(row["state_after"])]
-        options = {options_from(row["k"]): count_options(cell, None, int(row["n"]))}
-        counted = Cells(**{cell: int(row["n"])}, options=options)  # type: ignore[arg-type]
-        parts.setdefault((row["task"], name, int(row["repeat"])), []).append(counted)
-    return [
-        SeedRow(task, seed, cells, average_options(cells.options), category)
-        for (task, category, seed), cells in ((key, Cells.total(p)) for key, p in parts.items())
-    ]
+        luck = 0.0 if is_none(row["k"]) else int(row["n"]) / (float(row["k"]) - 1)
+        counted = Cells(**{cell: int(row["n"])})  # type: ignore[arg-type]
+        parts.setdefault((row["task"], name, int(row["repeat"])), []).append((counted, luck))
+    rows_by_seed = []
+    for (task, name, seed), group in parts.items():
+        cells = Cells.total(part for part, _ in group)
+        luck = math.fsum(luck for _, luck in group)  # exact: groups come in any order
+        # The k whose luck 1/(k-1) is the mean over the items.
+        options = 1 + cells.n / luck if luck else math.inf
+        rows_by_seed.append(SeedRow(task, seed, cells, options, name))
+    return rows_by_seed
 
 
 def row_values(row: SeedRow) -> dict[str, float]:
@@ -146,6 +154,38 @@ def agree_over_seeds(pairs: Pairs, rows: Sequence[SeedRow]) -> list[Consensus]:
     sizes = [size for size in AGREEMENT_SIZES if size <= len(seeds)]
     histories = _histories(pairs, seeds) if sizes else {}
     return [group for size in sizes for group in _consensus_of(histories, size)]
+
+
+def consensus(
+    transitions: ArrayLike, size: int, weight: ArrayLike | None = None
+) -> tuple[dict[str, float], float]:
+    """Return mean counts of the transitions on which `size` seeds agree, over all subsets.
+
+    As in the published code, for comparison: it keeps stable items, so it does not show how much
+    was lost of the others.
+
+    Args:
+        transitions: items x seeds, as the strings 00, 01, 10 and 11; empty if a seed has no answer,
+            which excludes the item from subsets with that seed.
+        size: number of seeds per subset.
+        weight: number of items of each kind; 1 by default.
+
+    Returns:
+        Mean count of each transition, and the mean share of items on which the seeds disagree.
+    """
+    table = np.asarray(transitions)
+    items = np.ones(len(table)) if weight is None else np.asarray(weight, float)
+    counts = dict.fromkeys(("00", "01", "10", "11"), 0.0)
+    dropped = 0.0
+    subsets = list(combinations(range(table.shape[1]), size))
+    for subset in subsets:
+        chosen = table[:, list(subset)]
+        complete = (chosen != "").all(axis=1)
+        agreed = complete & (chosen == chosen[:, :1]).all(axis=1)
+        dropped += 1 - float(items[agreed].sum()) / max(float(items[complete].sum()), 1.0)
+        for name in counts:
+            counts[name] += float(items[agreed & (chosen[:, 0] == name)].sum())
+    return {name: count / len(subsets) for name, count in counts.items()}, dropped / len(subsets)
 
 
 def _consensus_of(histories: Histories, size: int) -> list[Consensus]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import narwhals as nw
 
-from forgetmap.comparison.cells import Label, is_none, label_of
+from forgetmap.comparison.labels import Label, is_none, label_of
 from forgetmap.pairing import SideFacts, SideTotals
 from forgetmap.records import Frame
 

@@ -60,7 +60,12 @@ if TYPE_CHECKING:
     )
     from forgetmap.evaluation.run_records import ModelIdentity
     from forgetmap.evaluation.settings import ResolvedSettings, Settings, find_style, resolve
-    from forgetmap.evaluation.suites.catalogue import PROBE_COLUMN, SUITES, load_suite
+    from forgetmap.evaluation.suites.catalogue import (
+        PROBE_COLUMN,
+        SUITES,
+        load_suite,
+        suite_part,
+    )
     from forgetmap.evaluation.suites.hub import HubData, HubRow, load_rows
     from forgetmap.evaluation.suites.tables import table_rows
     from forgetmap.evaluation.suites.world import as_text
@@ -155,6 +160,7 @@ __all__ = [
     "split_address",
     "split_model",
     "spread",
+    "suite_part",
     "table_rows",
     "weights_stamp",
 ]

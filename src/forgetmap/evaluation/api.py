@@ -132,7 +132,8 @@ def open_model(
         salt = str(source) if salt is None else salt
         info = ModelInfo(name=source.base, revision=source.revision, adapter=source.adapter)
         backend = _open_on_engine(source, engine, actors, options, models_at_once)
-        return backend, ModelIdentity(name, info, weights_stamp(source), salt)
+        stamp = weights_stamp(source)
+        return backend, ModelIdentity(name, info, stamp, salt, source=str(source))
     if tokenizer is not None:
         require("torch", "Running models")
         from forgetmap.evaluation.backends.transformers.backend import TransformersBackend

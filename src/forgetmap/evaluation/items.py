@@ -83,11 +83,15 @@ class Suite:
         tasks: tasks in order.
         left_out: number of items per task that were left out because they exceed the context
             length.
+        source: name or path with which `load_suite` loads it; None if it was made otherwise.
+        columns: column map of its file, if one was given.
     """
 
     name: str
     tasks: tuple[Task, ...]
     left_out: Mapping[str, int] = field(default_factory=dict)
+    source: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
 
 
 def insert_gold(gold: str, wrong: Sequence[str], index: int) -> tuple[str, ...]:

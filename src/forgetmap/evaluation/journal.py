@@ -169,6 +169,7 @@ class Journal(Generic[Kept]):
                 f"{self.path} belongs to a run with another model, suite or setting",
                 hint="use the same model, suite and options to resume it, choose another --out, "
                 "or start again with --overwrite.",
+                occupied=self.path,
             )
         return head is not None
 

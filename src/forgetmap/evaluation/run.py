@@ -18,6 +18,7 @@ from forgetmap.evaluation.jobs import Job, check_lengths, make_jobs, second_turn
 from forgetmap.evaluation.journal import Answer, Journal
 from forgetmap.evaluation.run_records import (
     ModelIdentity,
+    asked_info,
     cost_of,
     record_columns,
     run_info,
@@ -75,6 +76,7 @@ def run_model(
     *,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
+    again: bool = False,
 ) -> Path:
     """Evaluate a model on a suite and write a run folder; resume an earlier attempt.
 
@@ -86,6 +88,7 @@ def run_model(
         settings: settings of the evaluation.
         overwrite: start again, whatever exists.
         on_progress: called after every answer.
+        again: the items were asked before, in another order and in other batches.
 
     Returns:
         The run folder. If it already exists and is complete, nothing is done.
@@ -111,6 +114,8 @@ def run_model(
         finally:
             journal.close()
         info = run_info(model, suite, resolved, fingerprint)
+        asked = asked_info(model, suite, settings or Settings(), backend, again=again)
+        info = info.model_copy(update={"asked": asked})
         if isinstance(backend, ServerBacked):
             usage = [answer.spent for answer in journal.done.values() if answer.spent]
             info = info.model_copy(update={"service": service_info(backend.service, usage)})
@@ -134,6 +139,7 @@ def is_complete(out: Path, fingerprint: str, *, overwrite: bool) -> bool:
     raise OutputError(
         f"{out} belongs to a run with another model, suite or setting",
         hint="choose another --out, or add --overwrite.",
+        occupied=out,
     )
 
 

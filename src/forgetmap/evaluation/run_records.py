@@ -10,12 +10,13 @@ from hashlib import sha256
 from typing import Any
 
 from forgetmap import __version__
-from forgetmap.evaluation.backends.base import Service, Usage
+from forgetmap.evaluation.backends.base import Backend, Service, Usage
 from forgetmap.evaluation.items import Item, Suite, Task
 from forgetmap.evaluation.jobs import Job
 from forgetmap.evaluation.journal import Answer, Journal
-from forgetmap.evaluation.settings import ResolvedSettings
+from forgetmap.evaluation.settings import ResolvedSettings, Settings
 from forgetmap.records import (
+    AskedInfo,
     HarnessInfo,
     MetricInfo,
     ModelInfo,
@@ -49,6 +50,7 @@ class ModelIdentity:
         salt: separates the random numbers of this run from those of other models.
         parent: name of the run of the previous checkpoint, if any.
         training: training progress of a checkpoint, if any.
+        source: the model as users type it; empty for a live model.
     """
 
     name: str
@@ -57,6 +59,7 @@ class ModelIdentity:
     salt: str = ""
     parent: str | None = None
     training: TrainingInfo | None = None
+    source: str = ""
 
 
 def record_columns(
@@ -143,6 +146,26 @@ def _row(job: Job, answer: Answer, scorer: str, settings: ResolvedSettings) -> d
         "material": json.dumps(dict(item.material), ensure_ascii=False) if item.material else None,
         "seed": settings.seed + job.repeat,
     }
+
+
+def asked_info(
+    identity: ModelIdentity, suite: Suite, settings: Settings, backend: Backend, *, again: bool
+) -> AskedInfo | None:
+    """Return how a model was asked; None if it cannot be named."""
+    if not identity.source:
+        return None
+    chosen = asdict(settings)
+    return AskedInfo(
+        model=identity.source,
+        suite=suite.source,
+        columns=dict(suite.columns),
+        settings={
+            name: value for name, value in chosen.items() if value != getattr(Settings(), name)
+        },
+        weights=sha256(identity.stamp.encode()).hexdigest()[:16] if identity.stamp else None,
+        setup=getattr(backend, "setup", None),
+        again=again,
+    )
 
 
 def run_info(

@@ -1,4 +1,4 @@
-"""Exports for the next step: replay sets, items to run again, model card sections, data sets."""
+"""Exports for the next step: replay sets, model card sections, data sets."""
 
 from __future__ import annotations
 
@@ -12,15 +12,12 @@ if TYPE_CHECKING:
         CARD_ROWS,
         MIN_SIMILARITY,
         PER_ITEM,
-        RerunHarness,
-        RerunKind,
         RowFormat,
     )
     from forgetmap.export.duplicates import Duplicate, DuplicateFinder, PlainText
     from forgetmap.export.hub import HubSummary, write_hub
     from forgetmap.export.measured import MeasuredItem
     from forgetmap.export.replay import ReplaySummary, write_replay
-    from forgetmap.export.rerun import RerunSummary, write_rerun
 
 __all__ = [
     "CARD_ROWS",
@@ -33,15 +30,11 @@ __all__ = [
     "MeasuredItem",
     "PlainText",
     "ReplaySummary",
-    "RerunHarness",
-    "RerunKind",
-    "RerunSummary",
     "RowFormat",
     "card_section",
     "write_card",
     "write_hub",
     "write_replay",
-    "write_rerun",
 ]
 
 __getattr__ = load_on_use(__name__, __file__)

@@ -12,10 +12,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from forgetmap import __version__
-from forgetmap.comparison import Comparison, ComparisonResult, GroupResult, RunResult, summarize
+from forgetmap.comparison import (
+    Comparison,
+    ComparisonResult,
+    GroupResult,
+    RunResult,
+    summarize,
+    verdict_words,
+)
 from forgetmap.errors import UnreadableError
 from forgetmap.export.choices import CARD_ROWS
 from forgetmap.export.files import complete_file
+from forgetmap.stats import OPEN
 from forgetmap.text import (
     Line,
     Sheet,
@@ -31,8 +39,8 @@ BEGIN, END = "<!-- forgetmap: begin -->", "<!-- forgetmap: end -->"
 """Comments around the section."""
 _SECTION = re.compile(rf"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
 CORRECTED = (
-    "Shares in the table are of all items of a group; the verdicts of groups are corrected for "
-    "their number."
+    "Losses in the table are shares of all items of a group; the verdicts of groups are corrected "
+    "for their number."
 )
 HEADS = ("items", "before", "after", "forgotten", "gained", "lost", "verdict")
 
@@ -101,10 +109,10 @@ def card_section(result: ComparisonResult, *, command: str = "", rows: int = CAR
     parts = [
         BEGIN,
         "## Forgetting",
-        *blocks_to_markdown([Line(result.headline, "strong")]),
-        *_paragraph([summary.number, summary.parts, summary.by_task, summary.gained, summary.note]),
+        *blocks_to_markdown([Line(f"{result.after.name}: {summary.sentence}", "strong")]),
+        *_paragraph([summary.counts, summary.interval and f"{summary.interval}.", summary.gained]),
+        *_paragraph([summary.confirmed, summary.noise, summary.tasks]),
         *_table(result, rows),
-        *_paragraph([summary.rests_on]),
         "### How it was measured",
         *blocks_to_markdown([Line(fact.words, lead=fact.label) for fact in summary.facts]),
         "\n".join(_how(result, command)),
@@ -137,7 +145,7 @@ def _paragraph(sentences: Sequence[str]) -> list[str]:
 def _table(result: ComparisonResult, rows: int) -> list[str]:
     """Return the groups with the largest certified losses; categories if there are any."""
     groups, noun = (result.categories, "category") if result.categories else (result.tasks, "task")
-    first = sorted(groups, key=lambda group: -(group.headline.forgetting.low or 0.0))[:rows]
+    first = sorted(groups, key=lambda group: -(group.loss.low or 0.0))[:rows]
     if len(groups) < 2:
         return []
     sheet = Sheet((noun, *HEADS), [(group.name, *_cells(group)) for group in first])
@@ -148,16 +156,15 @@ def _table(result: ComparisonResult, rows: int) -> list[str]:
 
 
 def _cells(group: GroupResult) -> tuple[str, ...]:
-    loss = group.headline.forgetting
-    limits = f"{share(loss.low)} to {share(loss.high)}" if loss.low is not None else percent(None)
+    low, high = group.loss.low, group.loss.high
     return (
         f"{group.items:,}",
         percent(group.acc_before),
         percent(group.acc_after),
-        percent(group.forgetting.value),
-        percent(group.backward_transfer.value),
-        limits,
-        group.verdict.replace("_", " "),
+        f"{group.forgotten:,}",
+        f"{group.gained:,}",
+        percent(None) if low is None else f"{share(low)} to {share(high)}",
+        verdict_words(group),
     )
 
 
@@ -165,7 +172,7 @@ def _how(result: ComparisonResult, command: str) -> list[str]:
     rule = result.rule
     rule_words = (
         f"right from a score of {rule.correct_at:g}; margin {100 * rule.margin:g}%; "
-        f"{100 * rule.level:g}% intervals; estimator {result.total.headline.estimator}"
+        f"{100 * rule.level:g}% limits"
     )
     lines = [
         f"- **before**: {_run(result.before)}",
@@ -189,7 +196,7 @@ def _limits(result: ComparisonResult) -> list[str]:
     total = result.total
     coverage = f"{counted(total.items, 'item')} of {counted(len(result.tasks), 'task')}"
     limits = [f"The comparison covers only {coverage}.", CORRECTED]
-    if total.verdict == "cannot_tell":
+    if total.verdict in OPEN:
         limits.insert(0, "These data do not show whether anything was lost.")
     if result.before.simulated or result.after.simulated:
         limits.insert(0, "The data are simulated; no model was measured.")

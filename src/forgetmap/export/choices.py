@@ -9,10 +9,6 @@ from typing import Literal
 
 RowFormat = Literal["chat", "prompt-completion"]
 """Formats of training examples, as TRL reads them."""
-RerunHarness = Literal["lm-eval", "inspect", "lighteval", "forgetmap"]
-"""Harnesses that evaluate items again."""
-RerunKind = Literal["forgotten", "gained", "unpaired", "undecided"]
-"""Items to evaluate again."""
 PER_ITEM = 5
 """Number of training examples for each forgotten item."""
 MIN_SIMILARITY = 0.1

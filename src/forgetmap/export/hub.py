@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -105,11 +105,8 @@ def write_hub(
 
 def _without_paths(result: ComparisonResult) -> ComparisonResult:
     """Return the result without the private paths of the runs."""
-    runs = {
-        side: run.model_copy(update={"origin": run.name})
-        for side, run in (("before", result.before), ("after", result.after))
-    }
-    return result.model_copy(update=runs)
+    before, after = (replace(run, origin=run.name) for run in (result.before, result.after))
+    return replace(result, before=before, after=after)
 
 
 def _transitions(comparison: Comparison, *, texts: bool) -> pa.Table:

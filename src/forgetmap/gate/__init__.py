@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from forgetmap.gate.markdown import as_comment
     from forgetmap.gate.policy import GatePolicy, GateRule, make_default_policy, read_policy
     from forgetmap.gate.render import print_gate, tell_history, tell_policy
-    from forgetmap.gate.result import CheckResult, GateResult, Status
-    from forgetmap.gate.template import write_template
+    from forgetmap.gate.result import Accept, CheckResult, GateResult, Status
+    from forgetmap.gate.template import ABOUT_ACCEPT, write_template
     from forgetmap.gate.waivers import Waiver, read_waivers
 
 __all__ = [
+    "ABOUT_ACCEPT",
+    "Accept",
     "Baseline",
     "CheckResult",
     "GatePolicy",

@@ -11,7 +11,7 @@ from forgetmap.errors import UsageError
 
 if TYPE_CHECKING:
     from forgetmap.gate.policy import GatePolicy
-    from forgetmap.gate.result import GateResult
+    from forgetmap.gate.result import Accept, GateResult
 
 MOST_CHECKS = 20
 """Maximum number of checks in the message of a failed assertion."""
@@ -25,6 +25,7 @@ def assert_no_forgetting(
     after: Any,
     *,
     margin: float | None = None,
+    accept: Accept | None = None,
     policy: GatePolicy | str | Path | None = None,
     inconclusive: Literal["fail", "skip"] = "fail",
     **options: Any,
@@ -38,9 +39,10 @@ def assert_no_forgetting(
         after: path, dataframe or run of the model after.
         margin: the largest acceptable loss, as a share of all items, if no policy is given; 0.02 by
             default.
+        accept: what passes if no policy is given, "items" or "net", as for `run_gate`.
         policy: a `GatePolicy`, or the path of its TOML file.
         inconclusive: what to do if the data do not decide: fail the test, or skip it.
-        options: as for `run_gate`: waivers, look, today, and how runs are read.
+        options: as for `run_gate`: waivers, look, today, confirm, and how runs are read.
 
     Returns:
         The result of the gate, which is PASS.
@@ -61,7 +63,7 @@ def assert_no_forgetting(
 
     if inconclusive not in ("fail", "skip"):
         raise UsageError(f"inconclusive={inconclusive!r}", hint='use "fail" or "skip".')
-    result = run_gate(before, after, margin=margin, policy=policy, **options)
+    result = run_gate(before, after, margin=margin, accept=accept, policy=policy, **options)
     _results.append(result)
     if result.status == "INCONCLUSIVE" and inconclusive == "skip":
         raise unittest.SkipTest(result.headline)
@@ -72,9 +74,9 @@ def assert_no_forgetting(
 
 def explain(result: GateResult) -> str:
     """Return the decision and every blocking check that did not pass, as lines."""
-    from forgetmap.gate.check_text import check_lines, sort_checks
+    from forgetmap.gate.check_text import check_lines, next_steps, sort_checks
 
-    lines = [result.headline]
+    lines = [result.headline, *([f"  {result.counts}"] if result.counts else [])]
     lines += [f"  required task is missing: {task}" for task in result.missing_tasks]
     open_checks = [c for c in sort_checks(result.of_tier("blocking")) if c.status != "PASS"]
     for check in open_checks[:MOST_CHECKS]:
@@ -85,6 +87,8 @@ def explain(result: GateResult) -> str:
     if result.forgotten_items:
         names = [f"{one.task}/{one.item}" for one in result.forgotten_items]
         lines.append(f"  forgotten, for example: {', '.join(names[:MOST_ITEMS])}")
+    if result.status == "INCONCLUSIVE":
+        lines += [f"  to decide: {step.text()}" for step in next_steps(result)]
     return "\n".join(lines)
 
 

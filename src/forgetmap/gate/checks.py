@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-from forgetmap.capabilities import DriftResult, drift
+import numpy as np
+
+from forgetmap.capabilities import Cell, DriftResult, drift
 from forgetmap.comparison import (
     Comparison,
     DecidesResult,
     Evidence,
-    GroupKind,
-    JudgedQuantity,
-    Judgement,
-    Policy,
-    Verdict,
-    decide,
-    group_evidence,
-    items_that_decide,
+    GroupResult,
+    LimitsResult,
+    VerdictSettings,
+    asking_again,
+    drop_sentence,
     judge_family,
     judge_group,
-    make_group_policy,
     measure_group_coverage,
+    sentence,
 )
+from forgetmap.gate.check_text import UNKNOWN_GROUP, effect, with_suggestion
 from forgetmap.gate.policy import Condition, GatePolicy, GateRule
-from forgetmap.gate.result import CheckResult, Status, effect
+from forgetmap.gate.result import NO_LIMITS, Accept, CheckResult
 from forgetmap.results import Estimate, Notice
-from forgetmap.stats import LEVEL, normal_quantile
-from forgetmap.text import counted, percent
+from forgetmap.stats import LEVEL, LossLimits, Verdict, decide, normal_quantile
+from forgetmap.text import counted, limit, percent
 
-PASSING: tuple[Verdict, ...] = ("no_material_loss", "small_loss")
 CONDITION_CODES: dict[Condition, tuple[str, ...]] = {
     "prompt": ("template", "system_prompt", "protocol", "n_shot", "prompts"),
     "scorer": ("metric",),
@@ -39,207 +39,101 @@ CONDITION_CODES: dict[Condition, tuple[str, ...]] = {
     "harness": ("harness",),
 }
 """Notices of a comparison that show a change of each condition."""
+FAMILIES = {"total": "totals", "task": "tasks", "category": "categories", "tag": "tags"}
+POWER = normal_quantile(0.6)
+"""Quantile that is exceeded in 80 % of all cases."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenCheck:
-    """A rule and a group, before the correction for all blocking checks.
+    """A check before the correction for all blocking checks.
 
     Attributes:
-        rule: rule of the policy.
-        group: name of the group.
-        loss: the quantity with its interval.
-        verdict: verdict against the margin.
-        sentence: the verdict in words.
-        low_at: computes the lower bound at another level; None if there is none.
-        items: number of items.
-        measured: of them, items behind the quantity.
-        coverage: paired and scored share of the items that BEFORE scored.
-        estimator: estimator of the quantity.
-        noise_assumed: noise floor subtracted from the lower bound.
-        reasons: reasons why nothing can be decided, whatever the numbers are.
+        check: the check, still inconclusive; its sentence is that of the verdict.
+        low_at: computes its lower limit with one of so many parts of the error rate.
     """
 
-    rule: GateRule
-    group: str
-    loss: Estimate
-    verdict: Verdict
-    sentence: str
-    low_at: Callable[[float], float | None]
-    items: int = 0
-    measured: int = 0
-    coverage: float | None = None
-    estimator: str | None = None
-    noise_assumed: float = 0.0
-    reasons: tuple[Notice, ...] = field(default=())
+    check: CheckResult
+    low_at: Callable[[int], float | None]
 
-    @property
-    def is_beyond(self) -> bool:
-        """Whether the lower bound is above the margin."""
-        return self.verdict == "lost" and (self.loss.low or 0.0) > self.rule.margin
+    def is_beyond(self, parts: int = 1) -> bool:
+        """Return whether the lower limit is above the margin, with a part of the error rate."""
+        low, margin = self.check.loss.low, self.check.margin
+        if parts > 1 and low is not None and low > margin:
+            low = self.low_at(parts)
+        return low is not None and low > margin
 
 
-def open_checks(comparison: Comparison, policy: GatePolicy, level: float) -> list[OpenCheck]:
-    """Evaluate every rule of a policy on each of its groups."""
-    changes = find_changes(comparison.result.pairing.warnings, policy)
-    checks = []
-    drifted: DriftResult | None = None
-    for rule in policy.rules:
-        if rule.quantity == "drift":
-            drifted = drifted or _drift(comparison, policy)
-            checks += [*_drift_checks(rule, drifted, level, _coverage(comparison, drifted))]
-        else:
-            checks += [*_group_checks(rule, rule.quantity, comparison, level)]
-    floor = policy.coverage
-    return [_with_reasons(check, changes, floor) for check in checks]
+def decide_checks(comparison: Comparison, policy: GatePolicy, level: float) -> list[CheckResult]:
+    """Evaluate every rule of a policy on each of its groups, at the level of this look."""
+    opened = list(_open_checks(comparison, policy, level))
+    rejected = iter(reject([one for one in opened if one.check.tier == "blocking"]))
+    return [
+        _close(one, next(rejected) if one.check.tier == "blocking" else one.is_beyond())
+        for one in opened
+    ]
 
 
-def refused_checks(policy: GatePolicy, reason: Notice) -> list[OpenCheck]:
+def refused_checks(policy: GatePolicy, reason: Notice) -> list[CheckResult]:
     """Return the checks of runs that cannot be compared at all."""
-    return [_unmeasured(rule, group, reason) for rule in policy.rules for group in _names(rule)]
+    return [
+        _close(_unmeasured(rule, group, reason.message, reason.code), is_rejected=False)
+        for rule in policy.rules
+        for group in (
+            ("total",) if rule.scope == "total" else rule.groups or (f"every {rule.scope}",)
+        )
+    ]
 
 
-def find_changes(notices: Sequence[Notice], policy: GatePolicy) -> tuple[Notice, ...]:
+def find_changes(notices: Sequence[Notice], policy: GatePolicy) -> list[Notice]:
     """Return changed conditions that the policy forbids; an unknown condition is not changed."""
     codes = {code: name for name in policy.unchanged for code in CONDITION_CODES[name]}
-    return tuple(
+    return [
         Notice(f"{codes[notice.code]}_changed", notice.message)
         for notice in notices
         if notice.code in codes
-    )
+    ]
 
 
-def close_check(check: OpenCheck, *, is_rejected: bool, level: float) -> CheckResult:
-    """Return the status of a check.
-
-    Args:
-        check: the check before correction.
-        is_rejected: the loss exceeds the margin, corrected for all blocking checks.
-        level: confidence level of its interval.
-    """
-    status: Status = "INCONCLUSIVE"
-    if not check.reasons:
-        status = "PASS" if check.verdict in PASSING else "FAIL" if is_rejected else status
-    decides = None if status != "INCONCLUSIVE" else _decides(check, level)
-    rule = check.rule
-    return CheckResult(
-        rule=rule.label,
-        tier=rule.tier,
-        scope=rule.scope,
-        group=check.group,
-        quantity=rule.quantity,
-        estimator=check.estimator,
-        margin=rule.margin,
-        status=status,
-        verdict=check.verdict,
-        loss=Estimate(**check.loss.model_dump(include=set(Estimate.model_fields))),
-        items=check.items,
-        coverage=check.coverage,
-        decides=decides,
-        sentence=_sentence(check, status, decides),
-        reasons=list(check.reasons),
-    )
-
-
-def reject(checks: Sequence[OpenCheck], level: float) -> list[bool]:
+def reject(checks: Sequence[OpenCheck]) -> list[bool]:
     """Return which losses exceed their margins, by Holm (1979) over all checks.
 
-    A check is rejected if its lower bound at the stricter level is above the margin, so interval
-    and test are one procedure.
+    A check is rejected if its lower limit with its part of the error rate is above the margin, so
+    limit and test are one procedure.
     """
     rejected = [False] * len(checks)
     while True:
-        remaining = len(checks) - sum(rejected)
-        strict = 1 - (1 - level) / max(remaining, 1)
-        added = [
-            index
-            for index, check in enumerate(checks)
-            if not rejected[index] and check.is_beyond and _is_above(check, strict, level)
-        ]
-        if not added:
+        parts = len(checks) - sum(rejected)
+        now = [done or check.is_beyond(parts) for done, check in zip(rejected, checks, strict=True)]
+        if now == rejected:
             return rejected
-        for index in added:
-            rejected[index] = True
+        rejected = now
 
 
-def _is_above(check: OpenCheck, strict: float, level: float) -> bool:
-    low = check.loss.low if strict == level else check.low_at(strict)
-    return low is not None and low > check.rule.margin
+def _open_checks(comparison: Comparison, policy: GatePolicy, level: float) -> Iterator[OpenCheck]:
+    changes = find_changes(comparison.result.pairing.warnings, policy)
+    drifted: DriftResult | None = None
+    for rule in policy.rules:
+        checks: Iterable[OpenCheck]
+        if rule.quantity == "drift":
+            options: dict[str, Any] = {"taxonomy": policy.drift.taxonomy}
+            drifted = drifted or drift(comparison.before, comparison.after, **options)
+            checks = _drift_checks(rule, drifted, level, _drift_coverage(comparison, drifted))
+        else:
+            settings = replace(
+                comparison.grounds.settings,
+                margin=rule.margin, estimator=rule.estimator, level=level,
+            )  # fmt: skip
+            checks = _group_checks(rule, policy.accept_of(rule), comparison, settings)
+        for one in checks:
+            yield replace(one, check=_with_reasons(one.check, changes, rule, policy.coverage))
 
 
-def _names(rule: GateRule) -> tuple[str, ...]:
-    return ("total",) if rule.scope == "total" else rule.groups or (f"every {rule.scope}",)
-
-
-def _group_checks(
-    rule: GateRule, quantity: JudgedQuantity, comparison: Comparison, level: float
-) -> Iterator[OpenCheck]:
-    kind: GroupKind = rule.scope if rule.scope != "capability" else "total"
-    evidence = group_evidence(comparison, kind)
-    covered = measure_group_coverage(comparison, kind)
-    names = rule.groups or tuple(sorted({*evidence, *covered}))
-    if kind == "task" and not rule.groups:
-        names = tuple(sorted({*evidence, *comparison.result.measures}))
-    if not names and rule.tier == "blocking":
-        yield _unmeasured(rule, f"every {kind}", _no_group(f"no item has a {kind}"))
-    policy = make_group_policy(
-        comparison, margin=rule.margin, estimator=rule.estimator, level=level
-    )
-    there = {name: evidence[name] for name in names if name in evidence}
-    if rule.tier != "blocking" and len(there) > 1:
-        judgements = judge_family(there, policy, kind, quantity)
-    else:
-        judgements = [judge_group(name, part, policy, quantity) for name, part in there.items()]
-    by_name = dict(zip(there, judgements, strict=True))
-    for name in names:
-        if name not in there:
-            reason = f"no item of the {kind} {name!r} is on both sides"
-            yield _unmeasured(rule, name, _no_group(reason))
-            continue
-
-        def low_at(strict: float, name: str = name, part: Evidence = there[name]) -> float | None:
-            stricter = replace(policy, level=strict)
-            return judge_group(name, part, stricter, quantity).loss.low
-
-        check = _judged(rule, name, by_name[name], low_at)
-        yield replace(check, coverage=covered.get(name, check.coverage))
-
-
-def _judged(
-    rule: GateRule, name: str, judgement: Judgement, low_at: Callable[[float], float | None]
-) -> OpenCheck:
-    group = judgement.group
-    is_forgetting = rule.quantity != "net_change"
-    return OpenCheck(
-        rule,
-        name,
-        judgement.loss,
-        judgement.verdict,
-        judgement.sentence,
-        low_at,
-        items=group.items,
-        measured=judgement.measured,
-        coverage=group.coverage.before,
-        estimator=judgement.estimator,
-        noise_assumed=(group.noise_assumed or 0.0) if is_forgetting else 0.0,
-        reasons=() if judgement.reason is None else (Notice("outcomes", judgement.reason),),
-    )
-
-
-def _no_group(message: str) -> Notice:
-    return Notice("no_group", message)
-
-
-def _unmeasured(rule: GateRule, group: str, reason: Notice) -> OpenCheck:
-    missing = Estimate.missing(rule.quantity, reason.message)
-    return OpenCheck(
-        rule, group, missing, "cannot_tell", reason.message, lambda _: None, reasons=(reason,)
-    )
-
-
-def _with_reasons(check: OpenCheck, changes: tuple[Notice, ...], floor: float) -> OpenCheck:
+def _with_reasons(
+    check: CheckResult, changes: Sequence[Notice], rule: GateRule, floor: float
+) -> CheckResult:
     """Add the reasons that prevent a decision."""
-    if not check.items and check.reasons:
+    if check.reasons and not check.items:
         return check
     reasons = [*changes, *check.reasons]
     if check.coverage is None or check.coverage < floor:
@@ -249,51 +143,165 @@ def _with_reasons(check: OpenCheck, changes: tuple[Notice, ...], floor: float) -
             f"{percent(floor)} is required"
         )
         reasons.append(Notice("coverage", message))
-    if check.measured < floor * check.items:
-        message = (
-            f"the loss was measured on {check.measured:,} of {counted(check.items, 'item')}, "
-            f"those with repeats; {percent(floor)} is required"
-        )
-        reasons.append(Notice("repeats", message))
-    if check.items < check.rule.min_items:
-        message = f"{counted(check.items, 'item')}; at least {check.rule.min_items:,} are required"
+    if check.items < rule.min_items:
+        message = f"{counted(check.items, 'item')}; at least {rule.min_items:,} are required"
         reasons.append(Notice("too_few_items", message))
-    return replace(check, reasons=tuple(reasons))
+    return check.model_copy(update={"reasons": reasons})
 
 
-def _decides(check: OpenCheck, level: float) -> DecidesResult:
-    """Return the items that would show on which side of the margin the loss is, with 80 % power."""
+def _close(opened: OpenCheck, is_rejected: bool) -> CheckResult:  # noqa: FBT001  # a column
+    """Return a check with its status; FAIL is asked first."""
+    check, beyond = opened.check, opened.is_beyond()
     if check.reasons:
-        return DecidesResult(items=None, repeats=None)
-    margin = check.rule.margin
-    policy = Policy(margin=margin, level=level)
-    floor = margin + check.noise_assumed
-    return items_that_decide(check.loss, check.items, policy, floor=floor)
+        words = "; ".join(reason.message.rstrip(".") for reason in check.reasons)
+        only = {reason.code for reason in check.reasons} in ({"selected"}, {"all_right"})
+        decides = check.decides if only else None
+        return check.model_copy(update={"sentence": words, "decides": decides})
+    if is_rejected:
+        return check.model_copy(update={"status": "FAIL", "decides": None})
+    words = check.sentence
+    if not beyond and check.most is not None and check.most < check.margin:
+        if check.verdict == "lost":
+            fell = limit(check.drop_high, check.margin)
+            words += f"; accepted, because accuracy fell by at most {fell} of all items"
+        return check.model_copy(update={"status": "PASS", "sentence": words, "decides": None})
+    if check.verdict == "lost":
+        corrected = "not significant after correction for all blocking checks"
+        words += f"; {corrected if beyond else 'the loss may be within the margin'}"
+        if check.decides is not None and check.decides.items is not None:
+            words += f"; about {counted(check.decides.items, 'item')} would decide"
+    return check.model_copy(update={"sentence": words})
 
 
-def _sentence(check: OpenCheck, status: Status, decides: DecidesResult | None) -> str:
-    if check.reasons:
-        return "; ".join(reason.message.rstrip(".") for reason in check.reasons)
-    if status != "INCONCLUSIVE" or check.verdict != "lost":
-        return check.sentence
-    why = "the loss may be within the margin"
-    if check.is_beyond:
-        why = "not significant after correction for all blocking checks"
-    need = ""
-    if decides is not None and decides.items is not None:
-        need = f"; about {counted(decides.items, 'item')} would decide"
-    return f"{check.sentence}; {why}{need}"
+def _make(rule: GateRule, group: str, **found: Any) -> CheckResult:
+    return CheckResult(
+        name=rule.check_name(group), rule=rule.label, tier=rule.tier, scope=rule.scope,
+        group=group, quantity=rule.quantity, margin=rule.margin, status="INCONCLUSIVE", **found,
+    )  # fmt: skip
+
+
+def _unmeasured(rule: GateRule, group: str, message: str, code: str = "no_group") -> OpenCheck:
+    check = _make(rule, group, sentence=message, reasons=[Notice(code, message)])
+    return OpenCheck(check, lambda _: None)
+
+
+# --- losses and accuracy drops -----------------------------------------------------------------
+
+
+def _group_checks(
+    rule: GateRule, accept: Accept, comparison: Comparison, settings: VerdictSettings
+) -> Iterator[OpenCheck]:
+    evidence, covered = _evidence(rule, comparison)
+    known = {*evidence, *(comparison.result.measures if rule.scope == "task" else covered)}
+    names = rule.groups or tuple(sorted(known))
+    if not names and rule.tier == "blocking":
+        yield _unmeasured(rule, f"every {rule.scope}", f"no item has a {rule.scope}")
+    there = {name: evidence[name] for name in names if name in evidence}
+    if rule.tier == "blocking" or rule.quantity == "net_change":
+        groups = [judge_group(name, part, settings) for name, part in there.items()]
+    else:
+        groups = judge_family(there, settings, FAMILIES[rule.scope])
+    judged = {group.name: group for group in groups}
+    parts = 1 if rule.tier == "blocking" else len(there)
+    for name in names:
+        if name not in known:
+            named = with_suggestion(name, known)
+            words = f"no item before has the {rule.scope} {named}"
+            yield _unmeasured(rule, name, words, UNKNOWN_GROUP)
+        elif name not in there:
+            yield _unmeasured(rule, name, f"no item of the {rule.scope} {name!r} is on both sides")
+        else:
+            one = _judged(rule, accept, there[name], judged[name], settings, parts)
+            share = covered.get(name, one.check.coverage)
+            yield replace(one, check=one.check.model_copy(update={"coverage": share}))
+
+
+def _evidence(
+    rule: GateRule, comparison: Comparison
+) -> tuple[dict[str, Evidence], dict[str, float]]:
+    """Return the evidence of each group, and coverages that evidence does not know."""
+    evidence = comparison.grounds.evidence
+    if rule.scope == "total":
+        return {"total": evidence.total()}, {}
+    if rule.scope == "task":
+        return evidence.by("task"), {}
+    level: Literal["category", "tags"] = "tags" if rule.scope == "tag" else "category"
+    return evidence.by(level), measure_group_coverage(comparison, level)
+
+
+def _judged(
+    rule: GateRule, accept: Accept, part: Evidence, group: GroupResult, settings: VerdictSettings,
+    parts: int,
+) -> OpenCheck:  # fmt: skip
+    """Return the check of a group; `parts` groups share the error rate of accuracy drops."""
+    is_net = rule.quantity == "net_change"
+
+    def low_at(parts: int) -> float | None:
+        strict = replace(settings, level=1 - (1 - settings.level) / parts)
+        again = judge_group(group.name, part, strict)
+        return (again.drop if is_net else again.loss).low
+
+    if group.undecided or settings.selected:
+        # Answers that helped to choose the items make accuracy before too high.
+        undecided = group.undecided or (settings.selected if is_net else None)
+        group = replace(group, undecided=undecided, drop=Estimate.missing("drop", "undecided"))
+    decides = _decides(part, group.undecided, settings, is_net=is_net or accept == "net")
+    words = sentence(replace(group, decides=decides))
+    loss, verdict = group.loss, group.verdict
+    if is_net:
+        drop = group.drop if parts == 1 else replace(group.drop, low=low_at(parts))
+        loss, verdict = NO_LIMITS, "cannot_tell"
+        if drop.low is not None and drop.high is not None:
+            loss = LimitsResult(low=drop.low, high=drop.high, carried_by="drop", p=None)
+            verdict = _decide(drop.low, drop.high, rule.margin)
+            words = drop_sentence(drop, rule.margin)
+    return OpenCheck(
+        _make(
+            rule, group.name, accept=accept, verdict=verdict, loss=loss, drop_high=group.drop.high,
+            forgotten=group.forgotten, gained=group.gained, items=group.items,
+            coverage=group.coverage.before, decides=decides, sentence=words,
+            reasons=[Notice(group.undecided, words)] if group.undecided else [],
+        ),
+        low_at,
+    )  # fmt: skip
+
+
+def _decide(low: float, high: float, margin: float) -> Verdict:
+    return decide(LossLimits(low, high, high, "drop", math.nan), margin)
+
+
+def _decides(
+    part: Evidence, undecided: str | None, settings: VerdictSettings, *, is_net: bool
+) -> DecidesResult | None:
+    """Return what would show on which side of the margin the loss is, with 80 % probability.
+
+    Rates so far are taken as true. If `is_net`, the accuracy drop is enough to pass.
+    """
+    if undecided not in (None, "selected", "all_right"):
+        return None
+    answers, margin, numbers = part.kinds.answers(), settings.margin, []
+    asked = asking_again(answers, settings.alpha)
+    if undecided:
+        return asked
+    sample, change = answers.sample, answers.change
+    fall = change if is_net else np.maximum(change, 0.0)
+    mean, drop = sample.mean(fall), sample.mean(change)
+    if mean < margin:
+        z, room = normal_quantile(1 - 2 * settings.high_alpha), margin - mean
+        variance = sample.mean(fall**2) - mean**2
+        spread = z * math.sqrt(max(margin + variance + mean**2 - mean, 0.0))
+        numbers.append(((spread + POWER * math.sqrt(variance)) / room) ** 2 + 2 / room)
+    if drop > margin:
+        z, variance = normal_quantile(1 - 2 * settings.alpha), sample.mean(change**2) - drop**2
+        numbers.append((z + POWER) ** 2 * variance / (drop - margin) ** 2)
+    items = math.ceil(min(numbers, default=0.0) * sample.design_effect(change))
+    return replace(asked, items=items if items > sample.n else None)
 
 
 # --- drift ----------------------------------------------------------------------------------------
 
 
-def _drift(comparison: Comparison, policy: GatePolicy) -> DriftResult:
-    options: dict[str, Any] = {"taxonomy": policy.drift.taxonomy}
-    return drift(comparison.before, comparison.after, **options)
-
-
-def _coverage(comparison: Comparison, drifted: DriftResult) -> dict[str, float | None]:
+def _drift_coverage(comparison: Comparison, drifted: DriftResult) -> dict[str, float | None]:
     """Return the smallest coverage of the compared tasks of each capability."""
     result = comparison.result
     by_task: dict[str, float | None] = dict.fromkeys(result.measures, 0.0)
@@ -315,64 +323,50 @@ def _drift_checks(
     rule: GateRule, result: DriftResult, level: float, coverage: dict[str, float | None]
 ) -> Iterator[OpenCheck]:
     cells = {cell.id: cell for cell in result.capabilities}
-    names = rule.groups or tuple(cells)
-    for name in names:
+    for name in rule.groups or tuple(cells):
         cell = cells.get(name)
-        if cell is None or cell.value is None or cell.low is None or cell.high is None:
-            known = "" if cell is not None else f"; the capabilities are {', '.join(cells)}"
-            note = "no such capability" if cell is None else cell.note or "no data"
-            yield _unmeasured(rule, name, _no_group(f"{name}: {note}{known}"))
+        if cell is None:
+            words = f"there is no capability {with_suggestion(name, cells)}"
+            yield _unmeasured(rule, name, words, UNKNOWN_GROUP)
             continue
-        ends = (cell.value, cell.low, cell.high)
-        is_signed = cell.direction == "better"
-        loss = _drift_loss(ends, is_signed=is_signed, level=level)
+        if cell.value is None or cell.low is None or cell.high is None:
+            yield _unmeasured(rule, name, f"{name}: {cell.note or 'no data'}")
+            continue
 
-        def low_at(
-            strict: float, ends: tuple[float, float, float] = ends, *, signed: bool = is_signed
-        ) -> float | None:
-            return _drift_loss(ends, is_signed=signed, level=strict).low
+        def low_at(parts: int, cell: Cell = cell) -> float | None:
+            return _drift_limits(cell, 1 - (1 - level) / parts)[0]
 
-        verdict = decide(loss, rule.margin)
-        words = _drift_words(verdict, loss, rule.margin, cell.name)
-        yield OpenCheck(
-            rule,
-            name,
-            loss,
-            verdict,
-            words,
-            low_at,
-            items=cell.n,
-            measured=cell.n,
-            coverage=coverage[name],
-            estimator="drift",
-        )
+        low, high = _drift_limits(cell, level)
+        verdict = _decide(low, high, rule.margin)
+        check = _make(
+            rule, name, loss=LimitsResult(low=low, high=high, carried_by=None, p=None),
+            verdict=verdict, sentence=_drift_words(verdict, (low, high), rule.margin, cell.name),
+            items=cell.n, coverage=coverage[name],
+        )  # fmt: skip
+        yield OpenCheck(check, low_at)
 
 
-def _drift_words(verdict: Verdict, loss: Estimate, margin: float, name: str) -> str:
+def _drift_words(verdict: Verdict, limits: tuple[float, float], margin: float, name: str) -> str:
     """Return the sentence of a verdict on drift, which is an effect and not a share of items."""
-    low, high = effect(loss.low), effect(loss.high)
+    low, high = (effect(value) for value in limits)
     if verdict == "no_material_loss":
         return f"no drift of {name} beyond an effect of {margin:g}: at most {high}"
     if verdict == "cannot_tell":
         return f"cannot tell: {name} drifted by an effect of {low} to {high}"
-    if verdict == "small_loss":
-        limits = f"at least {low}, at most {high}"
-        return f"{name} drifted by an effect of {limits}, within the margin of {margin:g}"
-    more = f", more than the margin of {margin:g}" if (loss.low or 0.0) > margin else ""
-    estimate = f"estimate {effect(loss.value)}, at most {high}"
-    return f"{name} drifted by an effect of at least {low}{more} ({estimate})"
+    than = ", within" if verdict == "small_loss" else ", more than" if limits[0] > margin else ""
+    size = f"at least {low}, at most {high}"
+    return f"{name} drifted by an effect of {size}{than and f'{than} the margin of {margin:g}'}"
 
 
-def _drift_loss(ends: tuple[float, float, float], *, is_signed: bool, level: float) -> Estimate:
+def _drift_limits(cell: Cell, level: float) -> tuple[float, float]:
     """Return drift as a loss: a decrease if more is better, else a change in either direction.
 
-    At levels other than 95 %, the bounds are scaled as for a normal distribution.
+    At levels other than 95 %, the limits are scaled as for a normal distribution.
     """
-    value, low, high = ends
+    value, low, high = (float(number or 0.0) for number in (cell.value, cell.low, cell.high))
     wider = normal_quantile(level) / normal_quantile(LEVEL)
     low, high = value - wider * (value - low), value + wider * (high - value)
-    if is_signed:
-        return Estimate(value=-value, low=-high, high=-low, method="drift, fall")
+    if cell.direction == "better":
+        return -high, -low
     inner = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
-    outer = max(abs(low), abs(high))
-    return Estimate(value=abs(value), low=inner, high=outer, method="drift, either way")
+    return inner, max(abs(low), abs(high))

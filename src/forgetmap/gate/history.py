@@ -38,7 +38,7 @@ class ReleaseResult(Value):
     after: str | None
     status: Status
     used: dict[str, float | None] = Field(
-        description="For each blocking check, the upper bound of its loss as a share of its "
+        description="For each blocking check, the upper limit that decides as a share of its "
         "margin; 1 means that the margin is used up."
     )
     worst: CheckResult | None = Field(description="The blocking check with the largest share.")
@@ -69,19 +69,29 @@ def read_history(store: str | Path) -> list[GateResult]:
 
 
 def count_looks(store: str | Path, result: GateResult) -> int:
-    """Count the recorded looks at the same models under the same policy.
+    """Count the looks at the same models under the same policy that were inconclusive.
 
-    Models are compared by name, because each evaluation has its own run id.
+    A look that decides is the last; the same answers are not looked at twice. Models are compared
+    by name, because each evaluation has its own run id.
     """
+    looks: list[GateResult] = []
+    for earlier in read_history(store):
+        if _models(earlier) == _models(result):
+            is_new = not any(_is_same_look(earlier, one) for one in (*looks, result))
+            looks = [] if earlier.status != "INCONCLUSIVE" else [*looks, *([earlier] * is_new)]
+    return len(looks)
 
-    def key(result: GateResult) -> tuple[str, ...]:
-        sides = (result.before, result.after)
-        return (
-            result.policy.hash,
-            *("" if run is None else run.model or run.name for run in sides),
-        )
 
-    return sum(key(earlier) == key(result) for earlier in read_history(store))
+def _models(result: GateResult) -> list[str]:
+    runs = (result.before, result.after)
+    return [result.policy.hash, *(run.model or run.name if run else "" for run in runs)]
+
+
+def _is_same_look(earlier: GateResult, later: GateResult) -> bool:
+    """Return whether a decision rests on the same answers, or only flips were asked again."""
+    counts = [(one.compared, one.forgotten, one.gained) for one in (earlier, later)]
+    fresh = (earlier.confirmed, later.confirmed)
+    return counts[0] == counts[1] and (None in fresh or fresh[0] == fresh[1])
 
 
 def last_status(store: BaselineStore, release: str) -> Status | None:
@@ -132,7 +142,7 @@ def find_escaped(
 def make_release(result: GateResult) -> ReleaseResult:
     """Summarize one decision and the part of the margins that it used."""
     blocking = result.of_tier("blocking")
-    known = [check for check in blocking if check.loss.high is not None]
+    known = [check for check in blocking if check.most is not None]
     return ReleaseResult(
         created=result.created,
         before=None if result.before is None else result.before.name,
@@ -144,8 +154,8 @@ def make_release(result: GateResult) -> ReleaseResult:
 
 
 def margin_used(check: CheckResult) -> float | None:
-    """Return the upper bound of the loss as a share of the margin: 1 means all of it is used."""
-    return None if check.loss.high is None else max(check.loss.high, 0.0) / check.margin
+    """Return the upper limit of the loss as a share of the margin: 1 means all of it is used."""
+    return None if check.most is None else max(check.most, 0.0) / check.margin
 
 
 def _release(result: GateResult) -> str:

@@ -3,16 +3,8 @@
 There is no official schema. The output is valid by two schemas of Jenkins: `junit-4.xsd` of its
 dtkit, and `junit-10.xsd` of its xUnit plugin, which allows more.
 
-How readers show it (Jenkins, GitLab, and the reporters for GitHub):
-
-- `<failure>` and `<error>` make a build red. A blocking check that fails is a failure, an
-  inconclusive one is an error, as the gate passes neither.
-- `<skipped>` has a colour of its own and does not make a build red. A warning or information that
-  fails or is inconclusive is skipped, and so is a waived check: green would hide it.
-- `<system-out>` is shown on demand: the numbers of every check, and its waiver.
-
-The reason for a skip is the text of its element, not an attribute: `junit-4.xsd` allows no other
-place, and readers accept either.
+docs/gate-ci.md says how readers show each kind of check. The reason for a skip is the text of its
+element, not an attribute: `junit-4.xsd` allows no other place, and readers accept either.
 """
 
 from __future__ import annotations

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from forgetmap.gate.check_text import amount, is_waived, loss_range, sort_checks, waiver_line
+from forgetmap.gate.check_text import (
+    is_waived,
+    loss_range,
+    margin_text,
+    next_steps,
+    sort_checks,
+    waiver_line,
+)
 from forgetmap.gate.result import CheckResult, GateResult, Status
 from forgetmap.text import (
     counted,
@@ -18,7 +25,7 @@ MARKER = "<!-- forgetmap-gate -->"
 """First line of every comment, by which it is found and replaced."""
 MOST_LETTERS = 65_536
 """Maximum length of a comment on GitHub."""
-_HEADS = ("Check", "Status", "Loss", "Interval", "Margin", "Items", "Why")
+_HEADS = ("Check", "Status", "Lost", "Margin", "Items", "Why")
 _SIGNS: dict[Status, str] = {"PASS": "✅", "FAIL": "❌", "INCONCLUSIVE": "⚠️"}
 _BLOCKING_BYTES, _WARNING_BYTES, _REST_BYTES, _NOTES_BYTES = 20_000, 13_000, 9_000, 4_000
 """Maximum size of each part in bytes; a letter has at least one."""
@@ -34,17 +41,25 @@ def as_comment(result: GateResult) -> str:
     parts = [
         MARKER,
         f"## {_SIGNS[result.status]} forgetmap gate: {result.status}",
-        _cut(result.headline, 2 * _SENTENCE_LETTERS),
+        f"{_cut(result.headline, 2 * _SENTENCE_LETTERS)} {result.counts}".rstrip(),
+        *_next(result),
         *_waived(result.checks),
-        *_missing(result.missing_tasks),
+        *_list("required task is missing: ", result.missing_tasks, _NAME_LETTERS),
         *_section("Blocking checks", blocking, _BLOCKING_BYTES),
         *_section("Warnings that fail or are open", sort_checks(warnings), _WARNING_BYTES),
         *_items(result),
-        *_folded("All other checks", sort_checks(rest), _REST_BYTES),
-        *_notes(result),
+        *_folded(f"All other checks ({len(rest):,})", [*_table(sort_checks(rest), _REST_BYTES)]),
+        *_folded("Cautions", _list("", [n.message for n in result.warnings], _SENTENCE_LETTERS)),
         _footer(result),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _next(result: GateResult) -> Iterator[str]:
+    """Return what would decide an open gate."""
+    if result.status == "INCONCLUSIVE":
+        steps = [escape_markdown(step.words) for step in next_steps(result)]
+        yield f"What next: {'; '.join(steps)}."
 
 
 def _waived(checks: Sequence[CheckResult]) -> Iterator[str]:
@@ -53,36 +68,32 @@ def _waived(checks: Sequence[CheckResult]) -> Iterator[str]:
         yield f"**{counted(count, 'check')} passed only because of a waiver.**"
 
 
-def _missing(tasks: Sequence[str]) -> Iterator[str]:
-    if tasks:
-        lines = [f"- required task is missing: {_cut(task, _NAME_LETTERS)}" for task in tasks]
-        yield "\n".join(_fit(lines, _NOTES_BYTES, "- and {} more"))
-
-
 def _section(title: str, checks: Sequence[CheckResult], room: int) -> Iterator[str]:
     if checks:
         yield f"### {title}"
         yield from _table(checks, room)
 
 
-def _items(result: GateResult) -> Iterator[str]:
+def _items(result: GateResult) -> list[str]:
     """Return the first forgotten items of a failed gate."""
-    if result.forgotten_items:
-        lines = [
-            f"- {_cut(one.task, _NAME_LETTERS)}: {quote_markdown(one.item, _NAME_LETTERS)}"
-            for one in result.forgotten_items
-        ]
-        shown = f"{len(lines):,} of {result.forgotten:,}" if result.forgotten else f"{len(lines):,}"
-        yield f"<details><summary>Forgotten items ({shown})</summary>"
-        yield "\n".join(_fit(lines, _NOTES_BYTES, "- and {} more"))
-        yield "</details>"
+    lines = [
+        f"- {_cut(one.task, _NAME_LETTERS)}: {quote_markdown(one.item, _NAME_LETTERS)}"
+        for one in result.forgotten_items
+    ]
+    shown = f"{len(lines):,} of {result.forgotten:,}" if result.forgotten else f"{len(lines):,}"
+    return _folded(f"Forgotten items ({shown})", _lines(lines))
 
 
-def _folded(title: str, checks: Sequence[CheckResult], room: int) -> Iterator[str]:
-    if checks:
-        yield f"<details><summary>{title} ({len(checks):,})</summary>"
-        yield from _table(checks, room)
-        yield "</details>"
+def _folded(title: str, parts: Sequence[str]) -> list[str]:
+    return [f"<details><summary>{title}</summary>", *parts, "</details>"] if parts else []
+
+
+def _list(lead: str, texts: Sequence[str], most: int) -> list[str]:
+    return _lines([f"- {lead}{_cut(text, most)}" for text in texts])
+
+
+def _lines(lines: Sequence[str]) -> list[str]:
+    return ["\n".join(_fit(lines, _NOTES_BYTES, "- and {} more"))] if lines else []
 
 
 def _table(checks: Sequence[CheckResult], room: int) -> Iterator[str]:
@@ -102,20 +113,11 @@ def _row(check: CheckResult) -> list[str]:
     return [
         _cut(check.name, _NAME_LETTERS),
         f"{_SIGNS[check.status]} {check.status}{' (waived)' if is_waived(check) else ''}",
-        escape_markdown(amount(check, check.loss.value)),
         escape_markdown(loss_range(check)),
-        escape_markdown(amount(check, check.margin)),
+        escape_markdown(margin_text(check)),
         f"{check.items:,}",
         _cut(why, _SENTENCE_LETTERS),
     ]
-
-
-def _notes(result: GateResult) -> Iterator[str]:
-    if result.warnings:
-        lines = [f"- {_cut(notice.message, _SENTENCE_LETTERS)}" for notice in result.warnings]
-        yield "<details><summary>Cautions</summary>"
-        yield "\n".join(_fit(lines, _NOTES_BYTES, "- and {} more"))
-        yield "</details>"
 
 
 def _footer(result: GateResult) -> str:

@@ -6,21 +6,26 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, get_args
 
 from forgetmap.comparison import NO_COMMANDS, Commands
-from forgetmap.gate.check_text import ORDER, is_waived, sort_checks
+from forgetmap.gate.check_text import (
+    ORDER,
+    is_waived,
+    loss_range,
+    margin_text,
+    next_steps,
+    sort_checks,
+)
 from forgetmap.gate.history import HistoryResult, ReleaseResult, margin_used
 from forgetmap.gate.policy import GatePolicy, GateRule
-from forgetmap.gate.result import CheckResult, GateResult, Status, Tier, effect
+from forgetmap.gate.result import Accept, CheckResult, GateResult, Status, Tier
 from forgetmap.text import (
     Blocks,
     Line,
     Sheet,
-    blocks_to_text,
     counted,
     listed,
     next_lines,
     percent,
     print_blocks,
-    share,
 )
 
 if TYPE_CHECKING:
@@ -35,43 +40,22 @@ HISTORY_SPARE = ("against", "day")
 MAX_CHECKS = 40
 TONES: dict[Status, Tone] = {"PASS": "good", "FAIL": "bad", "INCONCLUSIVE": "open"}
 _COMMANDS: Commands = {
+    "confirm": "forgetmap confirm BEFORE AFTER",
     "report": "forgetmap report BEFORE AFTER",
+    "compare": "forgetmap compare BEFORE AFTER",
+    "gate --not-selected": "forgetmap gate BEFORE AFTER --not-selected",
     "plan": "forgetmap plan BEFORE AFTER",
     "export replay": "forgetmap export replay BEFORE AFTER",
-    "export rerun": "forgetmap export rerun BEFORE AFTER",
     "gate accept": "forgetmap gate accept AFTER --as main",
 }
-_STEPS: dict[Status, tuple[str, ...]] = {
-    "PASS": ("store it as the next baseline (`{gate accept}`)",),
-    "FAIL": (
-        "read what was forgotten (`{report}`)",
-        "train on similar examples (`{export replay}`)",
-        "find a merge that keeps it (`forgetmap merge sweep`)",
-    ),
-    "INCONCLUSIVE": (
-        "see what would decide (`{plan}`)",
-        "evaluate the undecided items again (`{export rerun}`)",
-    ),
-}
+_ACCEPTED: dict[Accept, str] = {"items": "", "net": ", or the accuracy drop,"}
 
 
 def print_gate(
     console: Console, result: GateResult, *, explain: bool = False, commands: Commands = NO_COMMANDS
 ) -> None:
-    """Print a decision.
-
-    Args:
-        console: where to print.
-        result: the decision.
-        explain: print every check as a sentence.
-        commands: complete commands by their short names, as for `print_comparison`.
-    """
+    """Print a decision, with every check as a sentence if explained."""
     print_blocks(console, tell_gate(result, explain=explain, commands=commands))
-
-
-def gate_to_text(result: GateResult) -> str:
-    """Format a decision as plain text."""
-    return blocks_to_text(tell_gate(result))
 
 
 def tell_gate(
@@ -81,7 +65,8 @@ def tell_gate(
     names = [run.name for run in (result.before, result.after) if run is not None]
     blocks: Blocks = [
         Line(" -> ".join(names), "strong", lead=result.status, tone=TONES[result.status]),
-        Line(_upper(result.headline.removeprefix(f"{result.status}: "))),
+        Line(_upper(result.decision or result.headline)),
+        *([Line(result.counts)] if result.counts else []),
         Line(_rests_on(result), "faint"),
     ]
     if result.checks:
@@ -91,7 +76,7 @@ def tell_gate(
         blocks.append(Line(f"and {hidden:,} more checks; use --json to list all of them.", "faint"))
     if explain:
         blocks += [Line(), *(_explain(check) for check in _sorted(result.checks))]
-    steps = [step.format_map({**_COMMANDS, **commands}) for step in _STEPS[result.status]]
+    steps = [step.text({**_COMMANDS, **commands}) for step in next_steps(result)]
     blocks += [Line(), *next_lines(steps, as_list=bool(commands))]
     return [*blocks, *(Line(notice.message, "warning", lead="!") for notice in result.warnings)]
 
@@ -99,7 +84,7 @@ def tell_gate(
 def tell_policy(policy: GatePolicy) -> Blocks:
     """Return every rule of a policy as a sentence."""
     lines: Blocks = [Line(f"Policy {policy.origin} ({policy.hash[:12]})", "strong")]
-    lines += [Line(rule_sentence(rule), lead="-") for rule in policy.rules]
+    lines += [Line(rule_sentence(rule, policy.accept_of(rule)), lead="-") for rule in policy.rules]
     lines.append(
         Line(
             f"{percent(policy.coverage)} of the items scored in BEFORE must be paired and "
@@ -116,21 +101,15 @@ def tell_policy(policy: GatePolicy) -> Blocks:
     return lines
 
 
-def rule_sentence(rule: GateRule) -> str:
+def rule_sentence(rule: GateRule, accept: Accept = "items") -> str:
     """Return the requirement of a rule as a sentence."""
-    what = {
-        "forgetting": "Forgetting",
-        "knowledge_loss": "What is no longer known",
-        "answering_loss": "What is no longer answered",
-        "net_change": "The accuracy drop",
-        "drift": "Drift",
-    }[rule.quantity]
+    what = {"loss": "The loss", "net_change": "The accuracy drop", "drift": "Drift"}
     groups = {"total": "of all items"}.get(
         rule.scope,
         f"of the {rule.scope} {listed(rule.groups)}" if rule.groups else f"of every {rule.scope}",
     )
     least = f", with at least {counted(rule.min_items, 'item')}" if rule.min_items else ""
-    by = "" if rule.estimator == "auto" else f" (estimator {rule.estimator})"
+    by = "" if rule.estimator == "auto" else f" (if the estimator {rule.estimator} holds)"
     consequence = {
         "blocking": "otherwise the release is blocked",
         "warning": "otherwise a warning is shown",
@@ -139,7 +118,8 @@ def rule_sentence(rule: GateRule) -> str:
     most = f"{100 * rule.margin:g}%"
     if rule.quantity == "drift":
         most = f"an effect of {rule.margin:g}"
-    return f"{what} {groups}{by} must be below {most}{least}: {consequence}."
+    subject = f"{what[rule.quantity]} {groups}{by}{_ACCEPTED[accept]}"
+    return f"{subject} must be below {most}{least}: {consequence}."
 
 
 def tell_history(history: HistoryResult) -> Blocks:
@@ -189,22 +169,12 @@ def _sheet(checks: Sequence[CheckResult]) -> Sheet:
             check.tier,
             f"{check.status} (waived)" if is_waived(check) else check.status,
             f"{check.items:,}",
-            _loss(check),
-            f"{check.margin:g}" if check.quantity == "drift" else f"{100 * check.margin:g}%",
+            loss_range(check),
+            margin_text(check),
         )
         for check in _sorted(checks)[:MAX_CHECKS]
     ]
     return Sheet(HEADS, rows, spare=SPARE)
-
-
-def _loss(check: CheckResult) -> str:
-    loss = check.loss
-    if loss.low is None or loss.high is None:
-        return "-"
-    if check.quantity == "drift":
-        return f"{effect(loss.value)} ({effect(loss.low)} to {effect(loss.high)})"
-    limits = f"{100 * max(loss.low, 0):.1f} to {share(loss.high)}"
-    return limits if loss.value is None else f"{share(loss.value)} ({limits})"
 
 
 def _explain(check: CheckResult) -> Line:
@@ -219,6 +189,6 @@ def _history_row(release: ReleaseResult) -> tuple[str, ...]:
         release.created[:10],
         release.before or "-",
         release.status,
-        "-" if worst is None else f"{worst.name} {_loss(worst)}",
+        "-" if worst is None else f"{worst.name} {loss_range(worst)}",
         "-" if used is None else f"{100 * used:.0f}%",
     )

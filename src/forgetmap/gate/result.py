@@ -6,16 +6,21 @@ from typing import Literal
 
 from pydantic import Field
 
-from forgetmap.comparison import DecidesResult, RunResult, Verdict
-from forgetmap.results import Estimate, Notice, Value
+from forgetmap.comparison import ConfirmedResult, DecidesResult, LimitsResult, RunResult
+from forgetmap.results import Notice, Value
+from forgetmap.stats import Verdict
 
-GATE_VERSION = 1
+GATE_VERSION = 2
 Status = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 """Status of a check, and of the gate."""
 Tier = Literal["blocking", "warning", "info"]
 Scope = Literal["total", "task", "category", "tag", "capability"]
+Accept = Literal["items", "net"]
+"""What passes: few items lost, whatever was gained; or also a small accuracy drop."""
 
-
+NO_LIMITS = LimitsResult(low=None, high=None, carried_by=None, p=None)
+FORGOTTEN = "Number of answers right before and wrong after."
+GAINED = "Number of answers wrong before and right after."
 WaiverState = Literal["applied", "expired", "exceeded", "not needed", "not applicable"]
 """States of a waiver; not applicable: no loss was measured that could be accepted."""
 
@@ -33,41 +38,39 @@ class WaiverResult(Value):
 class CheckResult(Value):
     """One rule, evaluated on one group of items."""
 
+    name: str = Field(description="Name of the check in a list, such as `loss of maths`.")
     rule: str = Field(description="Name of the rule in the policy.")
     tier: Tier
     scope: Scope
     group: str = Field(description="Name of the task, category, tag or capability; or total.")
     quantity: str
-    estimator: str | None
     margin: float
-    status: Status
-    verdict: Verdict = Field(description="The verdict of the interval.")
-    loss: Estimate = Field(description="At least `low`, at most `high`; positive is a loss.")
-    items: int
-    coverage: float | None = Field(
-        description="Share of the items scored in BEFORE that are paired and scored after."
+    accept: Accept = Field(
+        default="items", description="`net`: also passes if `drop_high` is below the margin."
     )
-    decides: DecidesResult | None = Field(description="What would decide; null if decided.")
+    status: Status
     sentence: str
-    reasons: list[Notice] = Field(description="Why it is inconclusive regardless of the numbers.")
+    verdict: Verdict = Field(default="cannot_tell", description="The verdict of the limits.")
+    loss: LimitsResult = Field(
+        default=NO_LIMITS, description="At least `low`, at most `high`; positive is a loss."
+    )
+    drop_high: float | None = Field(default=None, description="Upper limit of the accuracy drop.")
+    forgotten: int | None = Field(default=None, description=FORGOTTEN)
+    gained: int | None = Field(default=None, description=GAINED)
+    items: int = 0
+    coverage: float | None = Field(
+        default=None, description="Share of what BEFORE scored that is paired and scored after."
+    )
+    decides: DecidesResult | None = Field(default=None, description="What would decide it.")
+    reasons: list[Notice] = Field(default=[], description="Why it is open, whatever the numbers.")
     waiver: WaiverResult | None = None
 
     @property
-    def name(self) -> str:
-        """Name of the check in a list, such as `forgetting of maths`."""
-        what = self.quantity.replace("_", " ")
-        if self.scope == "total" or self.rule == self.group:
-            return self.rule
-        return (
-            f"{what} of {self.group}"
-            if self.rule.startswith(what)
-            else f"{self.rule}: {self.group}"
-        )
-
-
-def effect(value: float | None) -> str:
-    """Format drift, which is an effect and has no percent."""
-    return "-" if value is None else f"{max(value, 0.0):.3f}"
+    def most(self) -> float | None:
+        """The upper limit that decides whether the check passes."""
+        if self.accept == "items" or self.loss.high is None or self.drop_high is None:
+            return self.loss.high
+        return min(self.loss.high, self.drop_high)
 
 
 class ForgottenItem(Value):
@@ -78,7 +81,7 @@ class ForgottenItem(Value):
 
 
 class LookResult(Value):
-    """One of several looks at the same data."""
+    """One of several looks at the same models."""
 
     number: int
     planned: int | None = Field(description="Null if any number of looks is allowed.")
@@ -98,22 +101,35 @@ class GateResult(Value):
     schema_version: int = GATE_VERSION
     status: Status
     headline: str = Field(description="The decision in one sentence.")
+    decision: str = Field(
+        default="", description="The same without the status; empty in earlier records."
+    )
     before: RunResult | None = Field(description="Null if the runs could not be compared.")
     after: RunResult | None
     policy: PolicyResult
     look: LookResult
     checks: list[CheckResult]
     missing_tasks: list[str] = Field(description="Tasks required by the policy that are missing.")
-    forgotten: int | None = Field(
-        default=None,
-        description="Number of answers right before and wrong after; null if not compared.",
-    )
+    compared: int | None = Field(default=None, description="Number of compared pairs of answers.")
+    forgotten: int | None = Field(default=None, description=FORGOTTEN)
+    gained: int | None = Field(default=None, description=GAINED)
+    confirmed: ConfirmedResult | None = Field(default=None, description="Flips asked again.")
     forgotten_items: list[ForgottenItem] = Field(
         default=[], description="The first of them by task and item, if the result is FAIL."
     )
     warnings: list[Notice] = Field(description="Cautions about the numbers.")
     created: str = Field(description="ISO 8601, UTC.")
     forgetmap: str = Field(description="Version of forgetmap.")
+
+    @property
+    def counts(self) -> str:
+        """What was forgotten and gained in all, as a sentence; empty if nothing was compared."""
+        if self.compared is None:
+            return ""
+        held, again = self.confirmed, ""
+        if held is not None:
+            again = f"; of {held.asked:,} asked again, {held.held:,.0f} held"
+        return f"{self.forgotten:,} forgotten, {self.gained:,} gained of {self.compared:,}{again}."
 
     def of_tier(self, tier: Tier) -> list[CheckResult]:
         """Return the checks of one tier."""

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from forgetmap._disk import sync_tree, whole_file
+from forgetmap._http import redact_url
 from forgetmap.errors import ChecksumError, MissingInputError, OutputError, UnreadableError
-from forgetmap.sources import is_remote, typed_failures, without_secrets
+from forgetmap.sources import is_remote, typed_failures
 
 _CHECKSUM = "sha256"
 
@@ -37,7 +38,7 @@ class BaselineStore:
     @property
     def shown(self) -> str:
         """The address without secrets."""
-        return without_secrets(self.address) if is_remote(self.address) else self.address
+        return redact_url(self.address) if is_remote(self.address) else self.address
 
     def read(self, path: str) -> bytes:
         """Read a file.

@@ -7,12 +7,22 @@ from collections.abc import Iterator
 
 from forgetmap.comparison import Comparison, GroupResult
 from forgetmap.gate.policy import GatePolicy
+from forgetmap.gate.result import Accept
 from forgetmap.text import percent, printable
 
+ABOUT_ACCEPT = (
+    "What passes. items: fewer items than the margin may be lost, whatever was gained.",
+    "net: it also passes if accuracy fell by less than the margin. It does not see an exchange:",
+    "with as much gained as lost, it passes a loss of 4 % in 96 of 100 releases.",
+)
+"""What `accept` lets pass, and what it does not see."""
 HEAD = """\
 # What a release must hold; `forgetmap gate BEFORE AFTER --policy THIS-FILE` applies it.
-# Every rule is PASS if the interval of the loss is below its margin, FAIL if it is above,
-# and INCONCLUSIVE otherwise. docs/gate.md lists all fields.
+# Every rule is FAIL if more than its margin is lost for certain, PASS if less is for certain, and
+# INCONCLUSIVE otherwise. docs/gate.md lists all fields.
+
+{about}
+accept = "{accept}"
 
 # Share of what BEFORE scored that must be paired and scored after.
 coverage = {coverage}
@@ -26,32 +36,32 @@ required_tasks = {tasks}
 [compare]
 # Score from which on an answer counts as right.
 correct_at = {correct_at}
-# Share of greedy answers that flip one way by batching and hardware alone.
-noise_floor = {noise_floor}
 
 [[rule]]
 # All items together{total}.
 scope = "total"
-quantity = "forgetting"  # or net_change, knowledge_loss, answering_loss
-tier = "blocking"        # or warning, info
+quantity = "loss"  # or net_change, the accuracy drop
+tier = "blocking"  # or warning, info
 margin = {margin}
 """
 
 
-def write_template(comparison: Comparison) -> str:
+def write_template(comparison: Comparison, accept: Accept = "items") -> str:
     """Return a commented policy in TOML for runs like these.
 
     Args:
         comparison: comparison of a model before and a model after; its margin is used.
+        accept: what passes.
     """
     result = comparison.result
     policy = GatePolicy.model_fields
     text = HEAD.format(
+        about="\n".join(f"# {line}" for line in ABOUT_ACCEPT),
+        accept=accept,
         coverage=policy["coverage"].default,
         unchanged=json.dumps(policy["unchanged"].default),
         tasks=_list([task.name for task in result.tasks if task.n]),
         correct_at=result.rule.correct_at,
-        noise_floor=result.rule.noise_floor,
         total=_detects(result.total),
         margin=result.rule.margin,
     )
@@ -79,4 +89,4 @@ def _group_rules(groups: list[GroupResult], scope: str, margin: float) -> Iterat
 def _detects(group: GroupResult) -> str:
     if group.detectable is None:
         return ""
-    return f"; a loss of {percent(group.detectable)} is detected with 80 % probability"
+    return f"; a drop of {percent(group.detectable)} is detected with 80 % probability"

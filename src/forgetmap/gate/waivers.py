@@ -9,10 +9,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from forgetmap.comparison import decide
 from forgetmap.errors import FieldError
-from forgetmap.gate.checks import PASSING
-from forgetmap.gate.policy import GatePolicy, read_toml
+from forgetmap.gate.check_text import margin_text
+from forgetmap.gate.policy import GatePolicy, field_error, read_toml
 from forgetmap.gate.result import CheckResult, WaiverResult, WaiverState
 from forgetmap.results import Notice
 
@@ -63,18 +62,15 @@ def read_waivers(path: str | Path) -> tuple[Waiver, ...]:
         field = next(iter(content), "waiver")
         message = "the file must contain only tables `[[waiver]]`"
         raise FieldError(message, file=str(path), field=field, hint=_HINT)
-    return tuple(_make(table, number, path) for number, table in enumerate(tables, 1))
+    return tuple(_make(table, number, path) for number, table in enumerate(tables))
 
 
 def _make(table: object, number: int, path: Path) -> Waiver:
     try:
         waiver = Waiver.model_validate(table)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(map(str, first["loc"]))
-        field = f"waiver[{number}].{name}".rstrip(".")
-        raise FieldError(first["msg"], file=str(path), field=field, hint=_HINT) from None
-    return waiver.model_copy(update={"origin": f"{path}, waiver {number}"})
+        raise field_error(error, path, _HINT, ("waiver", number)) from None
+    return waiver.model_copy(update={"origin": f"{path}, waiver {number + 1}"})
 
 
 def check_waivers(waivers: Sequence[Waiver], policy: GatePolicy) -> None:
@@ -142,29 +138,18 @@ def _apply(check: CheckResult, waivers: Sequence[Waiver], today: date) -> CheckR
         words = f"the waiver of {waiver.owner} expired on {waiver.expires}; {check.sentence}"
         update = {"status": "FAIL", "sentence": words, "decides": None}
         return _with_waiver(check.model_copy(update=update), waiver, "expired")
-    if check.reasons or decide(check.loss, check.margin) != check.verdict:
-        # No measured loss that could be accepted: the verdict does not follow from the bounds.
+    if check.reasons or check.most is None:  # no measured loss that could be accepted
         return _with_waiver(check, waiver, "not applicable")
-    if decide(check.loss, waiver.ceiling) not in PASSING:
+    if check.most >= waiver.ceiling:
         return _with_waiver(check, waiver, "exceeded")
     words = (
-        f"{check.sentence}; waived up to {_size(check, waiver.ceiling)} by {waiver.owner} until "
-        f"{waiver.expires}: {waiver.reason}"
+        f"{check.sentence}; waived up to {margin_text(check, waiver.ceiling)} by {waiver.owner} "
+        f"until {waiver.expires}: {waiver.reason}"
     )
     update = {"status": "PASS", "sentence": words, "decides": None}
     return _with_waiver(check.model_copy(update=update), waiver, "applied")
 
 
-def _size(check: CheckResult, ceiling: float) -> str:
-    return f"{ceiling:g}" if check.quantity == "drift" else f"{100 * ceiling:g}%"
-
-
 def _with_waiver(check: CheckResult, waiver: Waiver, state: WaiverState) -> CheckResult:
-    result = WaiverResult(
-        owner=waiver.owner,
-        reason=waiver.reason,
-        ceiling=waiver.ceiling,
-        expires=waiver.expires.isoformat(),
-        state=state,
-    )
-    return check.model_copy(update={"waiver": result})
+    facts = waiver.model_dump(mode="json", include={"owner", "reason", "ceiling", "expires"})
+    return check.model_copy(update={"waiver": WaiverResult(**facts, state=state)})

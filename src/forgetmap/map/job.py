@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import json
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from forgetmap.comparison import (
-    BEYOND_NOISE,
     LEVEL,
     MARGIN,
-    NOISE_FLOOR,
     Chain,
     Comparison,
-    ComparisonResult,
-    DecidesResult,
     FanOut,
-    GroupResult,
     Options,
     compare,
-    decided_sentence,
     make_rule,
     write_result,
 )
-from forgetmap.errors import UsageError
+from forgetmap.errors import OutputError, UsageError
 from forgetmap.evaluation import (
     Settings,
     Suite,
@@ -35,23 +30,19 @@ from forgetmap.evaluation import (
     run_names,
     split_model,
 )
-from forgetmap.map.adaptive import Auto, RepeatSpending, run_group_sequential
+from forgetmap.map.adaptive import Auto, run_in_looks
+from forgetmap.map.confirm import confirm_map, is_planned, refuse_confirm
 from forgetmap.map.models import Models, OnMapProgress
 from forgetmap.report import make_payload, write_report
-from forgetmap.results import Estimate, Notice
-from forgetmap.stats import Decision, verdict_of_limits
-from forgetmap.text import share
+from forgetmap.text import listed
 
 Mapped = Comparison | FanOut | Chain
 REPORT = "report.html"
 """The report in the folder of a map."""
+RESULT = "result"
+"""The folder of the result in it."""
 REPEATS = "repeats.json"
 """Statistics of the repeats, in the same folder."""
-NOTICE = (
-    "repeats were added until the categories were decided: the verdicts and intervals of the "
-    "categories and the total account for that; p-values, q-values, other intervals and the "
-    "verdicts of tasks do not, and a loss detected early is slightly overestimated."
-)
 
 
 def map_models(  # noqa: PLR0913  # as many as the command has
@@ -64,8 +55,9 @@ def map_models(  # noqa: PLR0913  # as many as the command has
     settings: Settings | None = None,
     repeats: Auto | None = None,
     chain: bool = False,
+    confirm: bool = False,
     margin: float = MARGIN,
-    noise_floor: float = NOISE_FLOOR,
+    noise_floor: float | None = None,
     level: float = LEVEL,
     overwrite: bool = False,
     skip_too_long: bool = False,
@@ -88,9 +80,9 @@ def map_models(  # noqa: PLR0913  # as many as the command has
         repeats: add repeats only where a verdict is undecided, instead of a fixed number;
             `repeats.json` records them.
         chain: the models are successive checkpoints.
+        confirm: ask the items that flipped once more, which proves a loss that one run cannot.
         margin: the largest acceptable loss, as a share of all items.
-        noise_floor: assumed share of greedy answers that flip one way between two runs of the same
-            model, unless repeats measure it; 0 turns the correction off.
+        noise_floor: share of answers that reruns flip one way at most, if you know it.
         level: confidence level of the intervals and the verdicts.
         overwrite: start again even if there is an earlier result.
         skip_too_long: skip items that exceed the context length of any model; their number is
@@ -103,7 +95,7 @@ def map_models(  # noqa: PLR0913  # as many as the command has
         >>> fm.map_models("models/base", "models/sft", suite="basics", out="map")  # doctest: +SKIP
     """
     verdict: Options = {"margin": margin, "noise_floor": noise_floor, "level": level}
-    rule = make_rule(verdict)  # a wrong value is an error now, not after the evaluation
+    make_rule(verdict)  # a wrong value is an error now, not after the evaluation
     out = Path(out)
     specs = [split_model(model) for model in (before, after, *more)]
     sources = [one.model for one in specs]
@@ -119,25 +111,67 @@ def map_models(  # noqa: PLR0913  # as many as the command has
         overwrite,
         on_progress,
     )
+    _refuse_fewer(models, out)
     if skip_too_long:
         chosen = fit_suite(chosen, own_settings, models.backends())
+    if confirm:
+        refuse_confirm(len(specs), chain=chain, auto=repeats is not None)
+        verdict["planned"] = is_planned(out)
     spending = None
     if repeats is not None:
         _refuse_chain(chain=chain)
-        base_settings = settings or Settings()
-        spending = run_group_sequential(models, chosen, out, base_settings, repeats, rule)
+        verdict["looks"] = len(repeats.schedule)
+        spending = run_in_looks(models, chosen, out, settings or Settings(), repeats, verdict)
     else:
         for index in models.order():
             models.ask(index, chosen, out / "runs" / models.folders[index], settings)
     models.close()
     runs = [out / "runs" / name for name in models.folders]
     result: Mapped = compare(runs[0], runs[1], *runs[2:], chain=chain, **verdict)  # type: ignore[call-overload]
+    if isinstance(result, Comparison) and confirm:
+        result = confirm_map(result, out, models, chosen, verdict, loading)
     if spending is not None:
         (out / REPEATS).write_text(spending.to_json() + "\n", encoding="utf-8")
-        result = with_decisions(result, spending)
-    write_result(result, out / "result", overwrite=True)
+    write_result(result, out / RESULT, overwrite=True)
     write_report(make_payload(result), out / REPORT)
     return result
+
+
+def _refuse_fewer(models: Models, out: Path) -> None:
+    """Refuse to replace a result of other models; one of some of these models is extended.
+
+    Raises:
+        OutputError: the folder has the result of a model that is not evaluated now.
+    """
+    path = out / RESULT / "comparison.json"
+    if models.overwrite or not path.is_file():
+        return
+    try:
+        earlier = {Path(origin).name for origin in _origins(json.loads(path.read_text("utf-8")))}
+    except ValueError:  # damaged, so there is nothing to keep
+        return
+    left_out = sorted(earlier.difference(models.folders))
+    if not left_out:
+        return
+    command = ""
+    if earlier.issuperset(models.folders):
+        runs = [str(out / "runs" / name) for name in models.folders]
+        command = f" {shlex.join(['forgetmap', 'compare', *runs])} compares its runs."
+    raise OutputError(
+        f"{out} has the result of {listed(sorted(earlier))}, and {listed(left_out)} would be gone",
+        hint=f"choose another folder: --out {shlex.quote(f'{out}-2')}.{command} Add --overwrite to "
+        "replace the result.",
+    )
+
+
+def _origins(value: Any) -> Iterator[str]:
+    """Return the paths of all runs in the JSON of a result."""
+    if isinstance(value, dict):
+        found = value.get("origin")
+        yield from [found] if isinstance(found, str) else []
+        value = list(value.values())
+    for part in value if isinstance(value, list) else ():
+        yield from _origins(part)
 
 
 def _refuse_chain(*, chain: bool) -> None:
@@ -147,112 +181,3 @@ def _refuse_chain(*, chain: bool) -> None:
             hint="remove --chain and compare the runs with --chain afterwards, or give a number "
             "of --repeats.",
         )
-
-
-def with_decisions(
-    result: Comparison | FanOut | Chain, spending: RepeatSpending
-) -> Comparison | FanOut:
-    """Return the result with verdicts whose error rate holds over all interim analyses."""
-    if isinstance(result, FanOut):
-        return FanOut(tuple(_with_verdicts(comparison, spending) for comparison in result))
-    assert isinstance(result, Comparison)  # noqa: S101  # chains are refused before
-    return _with_verdicts(result, spending)
-
-
-def _with_verdicts(comparison: Comparison, spending: RepeatSpending) -> Comparison:
-    after = comparison.after.name
-    decisions = {name: one for (run, name), one in spending.decisions.items() if run == after}
-    result = comparison.result
-    total = _total(result.total, decisions, spending.rule.margin)
-    pairing = result.pairing.model_copy(
-        update={"warnings": [*result.pairing.warnings, Notice("repeats_auto", NOTICE)]}
-    )
-    names = {group.name for group in result.categories}
-    own = {name: one for name, one in decisions.items() if name not in names}
-    changed: ComparisonResult = result.model_copy(
-        update={
-            "categories": _decided(result.categories, decisions, spending.rule.margin),
-            "tasks": _decided(result.tasks, own, spending.rule.margin),
-            "total": total,
-            "headline": f"{after}: {total.headline.words}.",
-            "pairing": pairing,
-        }
-    )
-    return replace(comparison, result=changed)
-
-
-def _decided(
-    groups: Sequence[GroupResult], decisions: Mapping[str, Decision], margin: float
-) -> list[GroupResult]:
-    """Return the groups with their decisions; a task without a category is its own."""
-    changed = []
-    for group in groups:
-        decision = decisions.get(group.name)
-        if decision is not None:
-            method = "excess, repeated confidence intervals over all looks"
-            loss = Estimate(
-                value=decision.look.value, low=decision.low, high=decision.high, method=method
-            )
-            changed.append(_with_loss(group, loss, margin, _end_of(decision)))
-        else:
-            changed.append(group)
-    return changed
-
-
-def _total(total: GroupResult, decisions: Mapping[str, Decision], margin: float) -> GroupResult:
-    """Return the total with the joint bounds of all categories.
-
-    A loss is never below 0, so the lower bounds of the categories that are called lost add up;
-    their error rate is that of any of them. So do the upper bounds, which is conservative.
-    """
-    items = sum(decision.look.items for decision in decisions.values())
-    if not items:
-        return total
-    weights = {name: decision.look.items / items for name, decision in decisions.items()}
-    loss = Estimate(
-        value=sum(weights[name] * one.look.value for name, one in decisions.items()),
-        low=sum(weights[name] * max(one.low, 0.0) for name, one in decisions.items()),
-        high=sum(weights[name] * one.high for name, one in decisions.items()),
-        method="excess, joint interval of all categories",
-    )
-    lost = [name for name, decision in decisions.items() if decision.low > 0]
-    return _with_loss(total, loss, margin, f"decided for {', '.join(lost)}" if lost else "")
-
-
-def _end_of(decision: Decision) -> str:
-    """Return the number of answers, and the reason for stopping."""
-    took = f"{decision.look.repeats} answers per item"
-    return {
-        "tested": f"decided by {took}",
-        "hopeless": f"stopped after {took}, more repeats would hardly help",
-        "used_up": f"undecided after {took}, the limit",
-    }[decision.why]
-
-
-def _with_loss(group: GroupResult, loss: Estimate, margin: float, note: str) -> GroupResult:
-    """Return the group with a loss whose bounds hold over all looks, and its verdict."""
-    low, high = loss.low or 0.0, loss.high or 0.0
-    verdict = verdict_of_limits(low, high, margin)
-    if verdict == "cannot_tell":
-        words = f"cannot tell: between {share(low)} and {share(high)} of {BEYOND_NOISE} may be lost"
-        decides = group.decides or DecidesResult(items=None, repeats=None)
-    else:
-        words, decides = decided_sentence(verdict, loss, margin), None
-    headline = group.headline.model_copy(
-        update={
-            "verdict": verdict,
-            "estimator": "excess",
-            "forgetting": loss,
-            "of_known": _of_known(loss, group.acc_before),
-            "words": "; ".join(part for part in (words, note) if part),
-        }
-    )
-    return group.model_copy(update={"headline": headline, "verdict": verdict, "decides": decides})
-
-
-def _of_known(loss: Estimate, known: float | None) -> Estimate:
-    method = f"{loss.method}, of what was known"
-    if not known:
-        return Estimate.missing(method, "no answer was right before")
-    value, low, high = ((end or 0.0) / known for end in (loss.value, loss.low, loss.high))
-    return Estimate(value=value, low=low, high=min(high, 1.0), method=method)

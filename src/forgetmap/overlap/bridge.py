@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from forgetmap.comparison import ComparisonResult
 from forgetmap.errors import (
@@ -125,9 +125,7 @@ def row_of(
     for group in overlap.groups:
         if group.name in names:
             divergences |= _divergences(group, names[group.name])
-    lost = comparison.total.headline.forgetting
-    if lost.value is None:
-        lost = comparison.total.forgetting
+    lost = comparison.total.forgetting
     if lost.value is None:
         raise FieldError(
             f"The forgetting of {model} is unknown.", field="forgetting",
@@ -335,7 +333,7 @@ def _number(name: str, value: Any) -> float:
 def _result(path: Path, name: str, kind: type[Any]) -> Any:
     file = path / name if path.is_dir() else path
     try:
-        return kind.model_validate_json(file.read_text(encoding="utf-8"))
+        return TypeAdapter(kind).validate_json(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise MissingInputError(
             f"{file} cannot be read: {error.strerror}.", hint="check the path in the table."

@@ -10,7 +10,14 @@ if TYPE_CHECKING:
     from forgetmap.pairing.alignment import align
     from forgetmap.pairing.checks import check_directions, compare_conditions
     from forgetmap.pairing.choices import PairBy
-    from forgetmap.pairing.matching import Side, match, match_twins, prepare, prepare_all
+    from forgetmap.pairing.matching import (
+        Side,
+        match,
+        match_twins,
+        prepare,
+        prepare_all,
+        with_results,
+    )
     from forgetmap.pairing.metric import Measure
     from forgetmap.pairing.pair import (
         RIGHT,
@@ -49,6 +56,7 @@ __all__ = [
     "prepare_all",
     "scored_pair",
     "side_value",
+    "with_results",
 ]
 
 __getattr__ = load_on_use(__name__, __file__)

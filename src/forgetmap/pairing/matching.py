@@ -17,7 +17,13 @@ from forgetmap.errors import BackendError
 from forgetmap.pairing.checks import check_positions, check_versions
 from forgetmap.pairing.choices import PairBy
 from forgetmap.pairing.keys import Keys, choose_keys, loosen
-from forgetmap.pairing.metric import Measure, MeasuredScores, agree_on_measures, select_metric
+from forgetmap.pairing.metric import (
+    Measure,
+    MeasuredScores,
+    agree_on_measures,
+    count_measures,
+    select_metric,
+)
 from forgetmap.pairing.pair import Pairs, join_sides
 from forgetmap.pairing.totals import SideFacts, SideTotals, count_totals
 from forgetmap.records import (
@@ -45,6 +51,8 @@ class Side:
     repeats: int
     totals: SideTotals | None = None
     """Counts made in one pass, if a cluster reads the run."""
+    copies: tuple[str, ...] | None = None
+    """What was said about repeats left out because they are copies; None if nobody looked."""
 
     @property
     def rows(self) -> int:
@@ -106,6 +114,21 @@ def prepare(
     if totals is not None:
         return Side(run, measured, totals.of(measured.measures).repeats, totals)
     return Side(run, measured, count_repeats(replace(run, scores=measured.scores)))
+
+
+def with_results(side: Side, run: Run, scores: Frame) -> Side:
+    """Return a side with other results of the same measures.
+
+    Args:
+        side: the side.
+        run: its run with the other results.
+        scores: its rows of the chosen measures.
+    """
+    measures = side.measured.measures
+    offered = count_measures(replace(run, scores=scores))
+    recorded = {task: offered[task][measure] for task, measure in measures.items()}
+    measured = replace(side.measured, scores=scores, recorded=recorded)
+    return Side(run, measured, count_repeats(replace(run, scores=scores)))
 
 
 def _other_metric(run: Run, agreed: Mapping[str, Measure]) -> str:

@@ -21,6 +21,10 @@ CARRIED = (
     "prompt_hash", "question_hash", "options_hash", "gold_hash",
 )  # fmt: skip
 """Columns of each side that are kept, with the suffix `_before` or `_after`."""
+LOGPROBS = ("logprob_gold", "logprob_answer", "logprob_next")
+"""Log-probabilities of the right answer, of the given one, and of the most likely other one."""
+MAX_GAP = 50.0
+"""Largest difference of log-probabilities that is told apart; engines overflow beyond 700."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,4 +125,13 @@ def _side(scores: Frame, on: list[str], side: str, correct_at: float) -> Frame:
         # Only wrong choices are compared, and texts are expensive to join.
         wrong = nw.when(nw.col("score") < correct_at).then(nw.col("choice"))
         columns.append(wrong.alias(f"wrong_{side}"))
+    if set(LOGPROBS) <= set(present):
+        columns.append(_probability(correct_at).alias(f"probability_{side}"))
     return scores.select(*columns, _state(correct_at).alias(f"state_{side}"))
+
+
+def _probability(correct_at: float) -> nw.Expr:
+    """Return the probability of the right answer against the strongest other one."""
+    gold, answer, following = (nw.col(name) for name in LOGPROBS)
+    other = nw.when(nw.col("score") >= correct_at).then(following).otherwise(answer)
+    return 1 / (1 + (other - gold).clip(-MAX_GAP, MAX_GAP).exp())

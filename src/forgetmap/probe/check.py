@@ -9,13 +9,28 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from forgetmap.comparison import LEVEL, make_rule
+import narwhals as nw
+
+from forgetmap.comparison import (
+    LEVEL,
+    MARGIN,
+    ExchangeResult,
+    GroupResult,
+    Options,
+    compare,
+    make_rule,
+)
 from forgetmap.errors import FieldError, UsageError
 from forgetmap.evaluation import PROBE_COLUMN, table_rows
 from forgetmap.probe.choose import By, group_of
-from forgetmap.probe.stable import DEFAULT_LEAD, Key, answered_items, known_stably, open_repeats
+from forgetmap.probe.stable import DEFAULT_LEAD, Key, answered_items, join_repeats, known_stably
+from forgetmap.records import Run
 from forgetmap.sources import open_run
-from forgetmap.stats import SampledShare, alarm_p, family_wise, sampled_share
+from forgetmap.stats import SampledShare, Verdict, look_share, sampled_share
+
+SEPARATOR = "\x1f"
+LEAST_PAIRED = 0.01
+"""Items without an answer are counted and told, so they need not stop the check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +56,35 @@ class GroupFinding:
 
     Attributes:
         name: name of the group.
-        lost: lost share of the stably known items, with its bounds.
+        forgotten: share of the reliably known items that are wrong now, with its bounds; noise
+            included.
         missing: number of chosen items without a scored answer.
-        floor: wrong share of an unchanged model.
-        p: probability of this many wrong answers from an unchanged model.
-        alarm: whether p is significant, corrected for all groups.
+        verdict: verdict on the chosen items; `cannot_tell` unless the model before was asked again
+            after it had helped to choose them.
+        low: what is proven to be lost of the chosen items.
+        high: upper limit of it.
+        margin: largest acceptable loss.
+        exchange: items that went either way while accuracy held.
         full: results of full runs; None if there are none.
     """
 
     name: str
-    lost: SampledShare
+    forgotten: SampledShare
     missing: int
-    floor: float
-    p: float
-    alarm: bool
+    verdict: Verdict = "cannot_tell"
+    low: float | None = None
+    high: float | None = None
+    margin: float = MARGIN
+    exchange: ExchangeResult | None = None
     full: Full | None = None
 
     @property
     def agrees(self) -> bool | None:
         """Whether the interval contains the result of full runs; None if either is missing."""
-        if self.full is None or not self.lost.asked:
+        if self.full is None or not self.forgotten.asked:
             return None
         near = 1e-9
-        return self.lost.low - near <= self.full.share <= self.lost.high + near
+        return self.forgotten.low - near <= self.full.share <= self.forgotten.high + near
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +94,9 @@ class ItemDesign:
     key: Key
     group: str
     known: int
-    floor: float
     by: By
     lead: float
+    chosen_by: tuple[str, ...]
 
 
 def read_design(path: Path) -> list[ItemDesign]:
@@ -103,9 +124,9 @@ def _design(key: Key, mark: Any) -> ItemDesign:
         key=key,
         group=str(mark["group"]),
         known=int(mark["known"]),
-        floor=float(mark["floor"]),
         by=cast("By", mark["by"]),
         lead=float(mark.get("margin", DEFAULT_LEAD)),
+        chosen_by=tuple(mark.get("chosen_by", ())),
     )
 
 
@@ -113,26 +134,33 @@ def check_probe(
     probe: Path,
     run: Any,
     *,
-    before: Sequence[Any] = (),
+    before: Any = None,
+    look: int = 1,
+    chosen_from: Sequence[Any] = (),
     full: Any = None,
     metric: str | None = None,
     level: float = LEVEL,
 ) -> list[GroupFinding]:
     """Evaluate the run of a model on a probe, by group.
 
+    Answers that helped to choose the items are lucky, so they prove nothing: a verdict needs a run
+    of the model before on the probe, made after it was chosen.
+
     Args:
         probe: the file of items.
         run: run of the model after on these items; further items are ignored.
-        before: the full runs that the probe was chosen from.
+        before: run of the model before on these items, made after they were chosen.
+        look: which check with this probe it is; later checks are stricter.
+        chosen_from: the full runs that the probe was chosen from, to compare with.
         full: a full run of the model after, to compare with.
         metric: metric to use, if a run has several.
-        level: confidence level of the bounds; an unchanged model raises any alarm at all with a
-            probability of at most 1 - level.
+        level: confidence level of the bounds and the verdicts.
 
     Raises:
-        UsageError: no item of the probe is in the run, or the level is out of range.
+        UsageError: no item of the probe is in the run, the run before helped to choose the items,
+            or the level is out of range.
     """
-    make_rule({"level": level})
+    make_rule({"level": level, "look": look})
     designs = read_design(probe)
     answers = open_run(run)
     wrong = {item.key: 1 - item.share for item in answered_items(answers, metric)}
@@ -141,58 +169,88 @@ def check_probe(
             f"{answers.name} has no scored answer to any item of {probe}",
             hint=f"run the model with --suite {probe} first.",
         )
-    full_results = _full(designs, before, full, metric) if full is not None else {}
-    names = sorted({design.group for design in designs})
-    findings = [
-        _finding(
-            name,
-            [design for design in designs if design.group == name],
-            wrong,
-            full_results.get(name),
-            level,
+    full_results = _full(designs, chosen_from, full, metric) if full is not None else {}
+    groups: dict[str, list[ItemDesign]] = {}
+    for design in designs:
+        groups.setdefault(design.group, []).append(design)
+    findings = [_finding(name, groups[name], wrong, level) for name in sorted(groups)]
+    findings = [replace(each, full=full_results.get(each.name)) for each in findings]
+    if before is None:
+        return findings
+    # A probe is made for many checks, so the first one has no more than half of the error rate.
+    level = 1 - (1 - level) * look_share(look)
+    options: Options = {
+        "metric": metric, "level": level, "selected": False, "min_paired": LEAST_PAIRED
+    }  # fmt: skip
+    verdicts = _compare(groups, open_run(before), answers, options)
+    return [_judged(finding, verdicts.get(finding.name)) for finding in findings]
+
+
+def _compare(
+    groups: Mapping[str, Sequence[ItemDesign]], before: Run, after: Run, options: Options
+) -> dict[str, GroupResult]:
+    """Compare two runs on the items of a probe; its groups are the categories."""
+    chosen_by = {name for designs in groups.values() for name in designs[0].chosen_by}
+    if before.info.run_id in chosen_by:
+        raise UsageError(
+            f"{before.name} helped to choose the items, so its answers to them are lucky",
+            hint="run the model before again, with the probe as --suite, and pass that run.",
         )
-        for name in names
-    ]
-    adjusted = family_wise([finding.p for finding in findings])
-    return [
-        replace(finding, alarm=bool(p <= 1 - level))
-        for finding, p in zip(findings, adjusted, strict=True)
-    ]
+    result = compare(_only(before, groups), _only(after, groups), **options).result
+    return {group.name: group for group in result.categories}
+
+
+def _only(run: Run, groups: Mapping[str, Sequence[ItemDesign]]) -> Run:
+    """Return the items of a probe, with their groups as categories."""
+    key = nw.concat_str(nw.col("task"), nw.col("item").cast(nw.String), separator=SEPARATOR)
+    category: nw.Expr = nw.lit(None, dtype=nw.String)
+    for name, designs in groups.items():
+        keys = [SEPARATOR.join(design.key) for design in designs]
+        category = nw.when(key.is_in(keys)).then(nw.lit(name)).otherwise(category)
+    scores = run.scores.with_columns(category=category)
+    return replace(run, scores=scores.filter(~nw.col("category").is_null()))
+
+
+def _judged(finding: GroupFinding, group: GroupResult | None) -> GroupFinding:
+    if group is None:
+        return finding
+    return replace(
+        finding,
+        verdict=group.verdict,
+        low=group.loss.low,
+        high=group.loss.high,
+        margin=group.margin,
+        exchange=group.exchange,
+    )
 
 
 def _finding(
-    name: str,
-    designs: Sequence[ItemDesign],
-    wrong: Mapping[Key, float],
-    full: Full | None,
-    level: float,
+    name: str, designs: Sequence[ItemDesign], wrong: Mapping[Key, float], level: float
 ) -> GroupFinding:
     tasks: dict[str, list[ItemDesign]] = {}
     for design in designs:
         tasks.setdefault(design.key[0], []).append(design)
     answers = {task: [wrong[d.key] for d in some if d.key in wrong] for task, some in tasks.items()}
-    lost = sampled_share(
+    forgotten = sampled_share(
         [sum(values) for values in answers.values()],
         [len(values) for values in answers.values()],
         [some[0].known for some in tasks.values()],
         level=level,
     )
-    count = sum(sum(values) for values in answers.values())
-    floor = designs[0].floor
-    p = alarm_p(count, lost.asked, floor) if lost.asked else 1.0
-    return GroupFinding(name, lost, len(designs) - lost.asked, floor, p, alarm=False, full=full)
+    return GroupFinding(name, forgotten, len(designs) - forgotten.asked)
 
 
 def _full(
-    designs: Sequence[ItemDesign], before: Sequence[Any], full: Any, metric: str | None
+    designs: Sequence[ItemDesign], chosen_from: Sequence[Any], full: Any, metric: str | None
 ) -> dict[str, Full]:
     """Compute the same shares from full runs, and the parts that a probe cannot detect."""
-    if not before:
+    if not chosen_from:
         raise UsageError(
-            "--full needs --before",
-            hint="pass the run from which the probe was chosen as --before.",
+            "--full needs --chosen-from",
+            hint="pass the run from which the probe was chosen as --chosen-from.",
         )
-    known = known_stably(open_repeats(before), lead=designs[0].lead, metric=metric)
+    before = join_repeats([open_run(source) for source in chosen_from])
+    known = known_stably(before, lead=designs[0].lead, metric=metric)
     after = {item.key: item.share for item in answered_items(open_run(full), metric)}
     stable = {item.key for item in known.stable}
     groups: dict[str, list[tuple[float, float, bool]]] = {}
@@ -218,7 +276,8 @@ def _summed(pairs: Sequence[tuple[float, float, bool]]) -> Full:
 def findings_json(findings: Sequence[GroupFinding]) -> str:
     """Return all results as JSON."""
     groups = [
-        asdict(finding) | {"agrees": finding.agrees, "lost": _without_nan(asdict(finding.lost))}
+        asdict(finding)
+        | {"agrees": finding.agrees, "forgotten": _without_nan(asdict(finding.forgotten))}
         for finding in findings
     ]
     return json.dumps({"groups": groups}, indent=2)

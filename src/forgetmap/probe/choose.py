@@ -17,10 +17,11 @@ from forgetmap.probe.stable import (
     Evidence,
     Key,
     Known,
+    join_repeats,
     known_stably,
-    open_repeats,
 )
 from forgetmap.records import Frame, Run, reading, writable
+from forgetmap.sources import open_run
 from forgetmap.stats import allocate, detectable_loss, items_to_detect
 
 By = Literal["category", "task", "total"]
@@ -37,8 +38,8 @@ class Group:
         right: share of right answers to them.
         stable: number of stably known items.
         chosen: number of chosen items among them.
-        floor: upper bound of the wrong share of an unchanged model on the chosen items.
-        detectable: smallest loss among the stable items that the chosen ones detect with 80 %
+        noise: share of the chosen items that an unchanged model gets wrong, estimated from repeats.
+        detectable: smallest loss among the stable items that the chosen ones show with 80 %
             probability; None if there is none.
     """
 
@@ -47,7 +48,7 @@ class Group:
     right: float
     stable: int
     chosen: int
-    floor: float
+    noise: float
     detectable: float | None
 
 
@@ -99,7 +100,9 @@ def choose_probe(
         raise UsageError(
             f"--detect {detect:g} is out of range", hint="give a share such as --detect 0.05."
         )
-    run = open_repeats(runs)
+    opened = [open_run(source) for source in runs]
+    names = [run.info.run_id for run in opened if run.info.run_id]
+    run = join_repeats(opened)
     known = known_stably(run, lead=lead, metric=metric)
     members: dict[str, list[AnsweredItem]] = {}
     for item in known.answered:
@@ -112,7 +115,7 @@ def choose_probe(
         selection, group = _from_group(name, items, sure, known, detect, seed)
         groups.append(group)
         for item, size in selection:
-            chosen[item.key] = {"group": name, "known": size, "floor": group.floor, "by": by} | (
+            chosen[item.key] = {"group": name, "known": size, "by": by, "chosen_by": names} | (
                 {"margin": lead} if known.evidence == "margin" else {}
             )
     if not chosen:
@@ -138,8 +141,8 @@ def _from_group(
     seed: int,
 ) -> tuple[list[tuple[AnsweredItem, int]], Group]:
     """Choose items of one group, each with the number of items in its task that it represents."""
-    least, floor = known.floor(items)
-    number = items_to_detect(detect, floor=floor, least=least)
+    noise = known.noise(items)
+    number = items_to_detect(detect, noise)
     tasks: dict[str, list[AnsweredItem]] = {}
     for item in sure:
         tasks.setdefault(item.task, []).append(item)
@@ -150,8 +153,8 @@ def _from_group(
         for item in sorted(of_task, key=lambda candidate: _draw(seed, candidate.key))[:count]
     ]
     right = sum(item.share for item in items) / len(items)
-    detectable = detectable_loss(len(selection), floor=floor, least=least)
-    return selection, Group(name, len(items), right, len(sure), len(selection), floor, detectable)
+    detectable = detectable_loss(len(selection), noise)
+    return selection, Group(name, len(items), right, len(sure), len(selection), noise, detectable)
 
 
 def _draw(seed: int, key: Key) -> bytes:

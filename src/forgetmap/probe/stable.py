@@ -11,8 +11,6 @@ import narwhals as nw
 from forgetmap.errors import UsageError
 from forgetmap.pairing import prepare
 from forgetmap.records import Run, as_repeats, reading
-from forgetmap.sources import open_run
-from forgetmap.stats import self_loss
 
 DEFAULT_LEAD = 1.0
 """Minimum lead of the right option over any other, as a difference of log-likelihoods, for a single
@@ -69,21 +67,20 @@ class Known:
     stable: tuple[AnsweredItem, ...]
     evidence: Evidence
 
-    def floor(self, items: Sequence[AnsweredItem]) -> tuple[float, float]:
-        """Return bounds of the share of the stable items that an unchanged model gets wrong.
+    def noise(self, items: Sequence[AnsweredItem]) -> float:
+        """Estimate the share of the stable items that an unchanged model gets wrong.
 
-        The upper one is a confidence bound, because a small group may show no wrong answers by
-        chance.
+        Items that were wrong once in r answers show what those right in r - 1 answers do next.
         """
         if self.evidence != "repeats":
-            return 0.0, 0.0
-        some = [item for item in items if item.answers > 1]
-        return self_loss([item.right for item in some], [item.answers for item in some])
+            return 0.0
+        once = sum(1 / item.answers for item in items if item.answers - item.right == 1)
+        always = sum(item.answers == item.right for item in items)
+        return once / (once + always) if once else 0.0
 
 
-def open_repeats(sources: Sequence[Any]) -> Run:
-    """Open one run, or several of the same model as its repeats."""
-    runs = [open_run(source) for source in sources]
+def join_repeats(runs: Sequence[Run]) -> Run:
+    """Return one run, or several of the same model as its repeats."""
     return runs[0] if len(runs) == 1 else as_repeats(runs, origin=runs[0].origin)
 
 

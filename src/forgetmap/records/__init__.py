@@ -9,10 +9,8 @@ from forgetmap._lazy import load_on_use
 if TYPE_CHECKING:
     from forgetmap.records.column_hashes import (
         HashColumn,
-        hash_column,
         normalise_texts,
         signed_hashes,
-        text_digests,
         text_hashes,
     )
     from forgetmap.records.engine import connection, fresh_name, literal, quote, readable, scan
@@ -55,6 +53,7 @@ if TYPE_CHECKING:
     )
     from forgetmap.records.item_order import item_order_sql, sort_items
     from forgetmap.records.manifest import (
+        AskedInfo,
         HarnessInfo,
         MetricInfo,
         ModelInfo,
@@ -74,7 +73,6 @@ if TYPE_CHECKING:
         CONTENT_HASHES,
         HASHES,
         KEY,
-        MORE_TEXTS,
         SCORE_NAMES,
         SCORES,
         TEXT_NAMES,
@@ -127,12 +125,12 @@ __all__ = [
     "METADATA_KEYS",
     "MISSING",
     "MORE_SYNONYMS",
-    "MORE_TEXTS",
     "SCORES",
     "SCORE_NAMES",
     "SYNONYMS",
     "TEXTS",
     "TEXT_NAMES",
+    "AskedInfo",
     "ColumnMap",
     "Contradiction",
     "FileRow",
@@ -170,7 +168,6 @@ __all__ = [
     "fill_texts",
     "first_rows",
     "fresh_name",
-    "hash_column",
     "is_run_folder",
     "is_spark",
     "is_undamaged",
@@ -210,7 +207,6 @@ __all__ = [
     "spark_failures",
     "spark_session",
     "survey",
-    "text_digests",
     "text_hash",
     "text_hashes",
     "texts_schema",

@@ -77,6 +77,30 @@ class ServiceInfo(_Part):
     cost: float | None = Field(default=None, description="At the given prices.")
 
 
+class AskedInfo(_Part):
+    """How forgetmap asked the model, so that it can be asked again in the same way."""
+
+    model: str = Field(description="The model, as it was given.")
+    suite: str | None = Field(
+        default=None, description="The suite, as it was given; null if it was made in Python."
+    )
+    columns: dict[str, str] = Field(
+        default_factory=dict, description="Column names of a file of items, if they were given."
+    )
+    settings: dict[str, Any] = Field(
+        default_factory=dict, description="Settings that are not the default."
+    )
+    weights: str | None = Field(
+        default=None, description="Changes when the files of the model are written again."
+    )
+    setup: str | None = Field(
+        default=None, description="Engine, number format and device; null if they are not known."
+    )
+    again: bool = Field(
+        default=False, description="Asked once more, in another order and in other batches."
+    )
+
+
 class TrainingInfo(_Part):
     """State of the training when the model was evaluated."""
 
@@ -116,8 +140,14 @@ class RunInfo(_Part):
         default=None, description="Identical for the same model, suite and settings."
     )
     service: ServiceInfo | None = Field(default=None, description="Null for a model run locally.")
+    asked: AskedInfo | None = Field(
+        default=None, description="Null if another program asked, or a live model was asked."
+    )
     command: str | None = Field(
         default=None, description="The other program that evaluated the model, if any."
+    )
+    cache: str | None = Field(
+        default=None, description="Cache of responses that answers may come from, if any."
     )
     left_out: dict[str, int] = Field(
         default_factory=dict,
@@ -149,7 +179,9 @@ class RunInfo(_Part):
 def write_manifest(path: Path, info: RunInfo) -> None:
     """Write a manifest that ends in a checksum of itself."""
     # Left out if empty, as in manifests of older versions.
-    optional = ("left_out", "notes", "training", "contradictions", "files")
+    optional = (
+        "asked", "cache", "left_out", "notes", "training", "contradictions", "files",
+    )  # fmt: skip
     empty = {name for name in optional if not getattr(info, name)}
     try:
         dumped = info.model_dump_json(indent=2, exclude=empty)

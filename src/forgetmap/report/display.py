@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from forgetmap.capabilities import DriftResult
-from forgetmap.comparison import Chain, Comparison, FanOut, flat_table, tell_comparison
+from forgetmap.comparison import Chain, Comparison, FanOut, View, flat_table, tell_comparison
 from forgetmap.errors import UsageError
 from forgetmap.report.figures.figure import Figure, Record
 from forgetmap.report.figures.registry import all_figures, records_of
@@ -118,7 +118,7 @@ def _sheets_of(
         return f"Merges of {result.result.base}", [
             points_sheet(pair) for pair in result.result.pairs
         ]
-    blocks = tell_comparison(result.result, "category")
+    blocks = tell_comparison(result.result, View(by="category"))
     return _title_of(result), [next(block for block in blocks if isinstance(block, Sheet))]
 
 

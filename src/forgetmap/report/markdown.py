@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from forgetmap import __version__
-from forgetmap.comparison import ComparisonResult, FanOutResult, tell_comparison
+from forgetmap.comparison import FanOutResult, View, tell_comparison
 from forgetmap.lab import LabResult, MergeDriftResult, RepairResult
 from forgetmap.overlap import BridgeResult
 from forgetmap.report.figures.plugins import plugin_figures
@@ -72,7 +72,7 @@ def as_markdown(result: Reportable, *, by: str = "category") -> str:
         blocks = _tell_drift(payload.capabilities)
         names = list(payload.capabilities.result.models)
     else:
-        blocks = _with_cells(_tell_comparisons(payload, by), payload.comparisons)
+        blocks = [*_tell_comparisons(payload, by), *_cells(payload)]
         names = [comparison.after.name for comparison in payload.comparisons]
     flips = [part for items in payload.items for part in _flips(items, names[items.comparison])]
     parts = [*blocks_to_markdown(blocks), *_plugin_figures(payload), *flips]
@@ -124,31 +124,27 @@ def _tell_drift(drift: Capabilities) -> Blocks:
 
 
 def _tell_comparisons(payload: Payload, by: str) -> Blocks:
+    """Describe comparisons with everything behind the verdict: a file has the room."""
+    view = View(by=by, details=True)
     if payload.kind == "many":
-        return tell_comparison(FanOutResult(comparisons=payload.comparisons), by)
-    return tell_comparison(payload.comparisons[0], by)
+        return tell_comparison(FanOutResult(comparisons=payload.comparisons), view)
+    return tell_comparison(payload.comparisons[0], view)
 
 
-def _with_cells(blocks: Blocks, comparisons: Sequence[ComparisonResult]) -> Blocks:
-    """Insert the four cells below their comparison."""
-    cells = {result.seen: _cells(result) for result in comparisons}
-    extended: Blocks = []
-    for block in blocks:
-        extended.append(block)
-        if isinstance(block, Line) and block.text in cells:
-            extended.append(cells[block.text])
-    return extended
-
-
-def _cells(result: ComparisonResult) -> Sheet:
-    total = result.total
-    return Sheet(
-        ("", "right after", "wrong after"),
-        [
-            ("right before", f"{total.n11:,} kept", f"{total.n10:,} forgotten"),
-            ("wrong before", f"{total.n01:,} gained", f"{total.n00:,} never right"),
-        ],
-    )
+def _cells(payload: Payload) -> Blocks:
+    """Return the four cells of each comparison; of a chain, those of its ends."""
+    results = payload.comparisons if payload.kind == "many" else payload.comparisons[:1]
+    return [
+        Sheet(
+            (result.after.name, "right after", "wrong after"),
+            [
+                ("right before", f"{total.n11:,} kept", f"{total.n10:,} forgotten"),
+                ("wrong before", f"{total.n01:,} gained", f"{total.n00:,} never right"),
+            ],
+        )
+        for result in results
+        for total in [result.total]
+    ]
 
 
 def _flips(items: Items, after: str) -> list[str]:

@@ -25,7 +25,17 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from forgetmap._workers import call_apart
-from forgetmap.comparison import KINDS, ComparisonResult, Rule, compare_sides
+from forgetmap.comparison import (
+    KINDS,
+    TONES,
+    Comparison,
+    ComparisonResult,
+    Extra,
+    Rule,
+    compare_sides,
+    interval,
+    verdict_words,
+)
 from forgetmap.errors import ForgetmapError
 from forgetmap.pairing import Pairs, Side, align, prepare
 from forgetmap.records import reading
@@ -42,6 +52,7 @@ from forgetmap.serve.async_cache import AsyncLRU, BatchedSearch
 from forgetmap.serve.runs import ServedRun, describe, require_undamaged
 from forgetmap.serve.security import Guard, refused
 from forgetmap.serve.store import FACETS, READER_THREADS, SORTS, PairTable, Selection, Store
+from forgetmap.text import percent
 
 MAX_PAIRS, MAX_SEARCHES, MAX_BATCH = 8, 64, 16
 """Maximum numbers of cached comparisons and searches, and of searches per pass."""
@@ -154,7 +165,7 @@ class Explorer:
             return Response(table.answer, media_type="application/json")
 
     async def cell(self, request: Request) -> Response:
-        """Return only the forgetting between two runs: a cell of the matrix on the start page."""
+        """Return only the verdict on two runs: a cell of the matrix on the start page."""
         _only(request, ())
         before, after = self._ids(request)
         make = partial(self._start_cell, before, after)
@@ -227,13 +238,12 @@ class Explorer:
     def _cell(self, served: tuple[ServedRun, ServedRun]) -> str:
         def compare() -> str:
             sides = align([self._side(run) for run in served])
-            against = None if noise is None else align([sides[0], self._side(noise)])[1]
-            total = compare_sides(sides[0], sides[1], self._setup.rule, noise=against).result.total
+            total = self._compare_sides(sides, noise).result.total
             return json.dumps(
                 {
-                    "verdict": total.verdict,
-                    "margin": total.margin,
-                    "forgetting": total.headline.forgetting.model_dump(mode="json"),
+                    "forgotten": percent(total.forgetting.value),
+                    "words": ", ".join(filter(None, (verdict_words(total), interval(total)))),
+                    "tone": TONES[total.verdict],
                 }
             )
 
@@ -242,6 +252,10 @@ class Explorer:
 
     def _noise(self, before: ServedRun) -> ServedRun | None:
         return self._setup.noise if self._setup.repeated == before.id else None
+
+    def _compare_sides(self, sides: Sequence[Side], noise: ServedRun | None) -> Comparison:
+        again = None if noise is None else align([sides[0], self._side(noise)])[1]
+        return compare_sides(sides[0], sides[1], self._setup.rule, extra=Extra(noise=again))
 
     def _key_of(self, kind: str, served: Sequence[ServedRun], noise: ServedRun | None) -> object:
         stamps = [run.stamp for run in served]
@@ -265,8 +279,7 @@ class Explorer:
 
         def compare() -> tuple[Pairs, bytes]:
             progress.next("pairing items")
-            against = None if noise is None else align([sides[0], self._side(noise)])[1]
-            comparison = compare_sides(sides[0], sides[1], self._setup.rule, noise=against)
+            comparison = self._compare_sides(sides, noise)
             answer = _answer(comparison.result)
             progress.next("writing the list of items")
             return comparison.pairs, answer

@@ -17,7 +17,7 @@ import duckdb
 from forgetmap._cache import cached_folder, temporary_path
 from forgetmap.records import fresh_name, literal, writable
 
-FORMAT = 2
+FORMAT = 3
 """Increased when the tables in the files change."""
 
 

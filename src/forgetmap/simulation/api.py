@@ -18,6 +18,7 @@ from forgetmap.simulation.answers import (
     Answers,
     Habits,
     Ints,
+    answer_again,
     answer_items,
     draw_classes,
 )
@@ -56,12 +57,29 @@ class Simulation:
     Attributes:
         before: the run before.
         after: the run after.
-        truth: one row per item: task, item and its latent class.
+        truth: one row per item: task, item, its latent class, and the probability of a right
+            answer of each model.
+        reruns: fresh answers of both models to the same items, if wanted.
     """
 
     before: Run
     after: Run
     truth: pa.Table
+    reruns: tuple[Run, Run] | None = None
+
+    @property
+    def loss(self) -> float:
+        """The true loss: mean of max(p - q, 0) over the items."""
+        return _mean_fall(self.truth["right_before"], self.truth["right_after"])
+
+    @property
+    def gain(self) -> float:
+        """The true gain: mean of max(q - p, 0)."""
+        return _mean_fall(self.truth["right_after"], self.truth["right_before"])
+
+
+def _mean_fall(first: pa.ChunkedArray, then: pa.ChunkedArray) -> float:
+    return float(np.maximum(first.to_numpy() - then.to_numpy(), 0.0).mean())
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +97,7 @@ def simulate(
     repeats: int = 1,
     habits: Habits | None = None,
     failures: Mapping[str, float] | None = None,
+    reruns: bool = False,
     names: tuple[str, str] = ("simulated-base", "simulated-tuned"),
 ) -> Simulation:
     """Simulate two models with known forgetting that answer the same items.
@@ -90,31 +109,38 @@ def simulate(
         habits: guessing habits and mastery.
         failures: share of lost items with another outcome than a wrong answer, such as
             `{"no_answer": 0.1, "truncated": 0.2}`.
+        reruns: both models also answer the same items once more, with fresh noise.
         names: names of the two models.
     """
     setting = _Setting(repeats, habits or Habits(), failures or {}, seed)
     _check(tasks, setting)
-    columns: list[dict[str, list[Any]]] = [{}, {}]
-    truth: dict[str, list[Any]] = {"task": [], "item": [], "class": []}
+    columns: list[dict[str, list[Any]]] = [{} for _ in range(4 if reruns else 2)]
+    truth: dict[str, list[Any]] = {name: [] for name in _TRUTH}
     for index, task in enumerate(tasks):
         rng = np.random.default_rng([seed, index])
         answers = _answer(rng, task, setting)
         failed = _failures(rng, answers.classes_S, setting)
-        for side, chosen, broken in (
-            (columns[0], answers.before_S_R, None),
-            (columns[1], answers.after_S_R, failed),
-        ):
-            _append(side, _rows(task, answers.gold_S, chosen, broken))
-        truth["task"] += [task.name] * task.items
-        truth["item"] += [f"{task.name}/{n}" for n in range(task.items)]
-        truth["class"] += [CLASSES[number] for number in answers.classes_S]
-    before, after = (
-        _run(side, name, stage, parent, setting)
-        for side, name, stage, parent in zip(
-            columns, names, ("base", "tuned"), (None, names[0]), strict=True
-        )
-    )
-    return Simulation(before, after, pa.table(truth))
+        # Their own random numbers: the first answers are the same with and without reruns.
+        noise = np.random.default_rng([seed, index, 1])
+        again, (before, after) = answer_again(noise, answers, k=task.k, habits=setting.habits)
+        chosen = (*answers.chosen, *again)
+        for number, side in enumerate(columns):
+            broken = failed if number % 2 else None
+            _append(side, _rows(task, answers.gold_S, chosen[number], broken))
+        after = np.where([fault is not None for fault in failed], 0.0, after)
+        cells = (
+            [task.name] * task.items, [f"{task.name}/{n}" for n in range(task.items)],
+            [CLASSES[number] for number in answers.classes_S], before.tolist(), after.tolist(),
+        )  # fmt: skip
+        _append(truth, dict(zip(_TRUTH, cells, strict=True)))
+    runs = [
+        _run(side, name + "-rerun" * (number > 1), name, names, setting)
+        for number, (side, name) in enumerate(zip(columns, names * 2, strict=False))
+    ]
+    return Simulation(runs[0], runs[1], pa.table(truth), (runs[2], runs[3]) if reruns else None)
+
+
+_TRUTH = ("task", "item", "class", "right_before", "right_after")
 
 
 def _answer(rng: np.random.Generator, task: SimulatedTask, setting: _Setting) -> Answers:
@@ -184,20 +210,21 @@ def _append(side: dict[str, list[Any]], rows: dict[str, list[Any]]) -> None:
 
 
 def _run(
-    side: dict[str, list[Any]], name: str, stage: str, parent: str | None, setting: _Setting
+    side: dict[str, list[Any]], run_id: str, name: str, names: tuple[str, str], setting: _Setting
 ) -> Run:
+    is_tuned = name == names[1]
     sampled = setting.repeats > 1 or setting.habits.mastery < 1
     info = RunInfo(
-        run_id=name,
+        run_id=run_id,
         model=ModelInfo(name=name),
-        stage=stage,
-        parent=parent,
+        stage="tuned" if is_tuned else "base",
+        parent=names[0] if is_tuned else None,
         harness=HarnessInfo(name="forgetmap simulator"),
         decoding={"temperature": 1.0 if sampled else 0.0},
         seeds=[setting.seed],
         simulated=True,
     )
-    return build_run(side, info, name)
+    return build_run(side, info, run_id)
 
 
 def _check(tasks: Sequence[SimulatedTask], setting: _Setting) -> None:

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from forgetmap.stats.clusters import ClusterVariance
 from forgetmap.stats.intervals import LEVEL
 from forgetmap.stats.results import Interval
 
@@ -17,43 +16,35 @@ def graded_interval(
     squares: float,
     cubes: float,
     *,
-    clusters: ClusterVariance | None = None,
     level: float = LEVEL,
 ) -> Interval:
     """Return the interval of the mean change, score before - score after, each in [-1, 1].
 
-    Student: SE^2 = max(sum (x - mean)^2 + 1/4, 1) / (n (n - 1)). With clusters: CR2 variance V on
-    the degrees of freedom df of Bell and McCaffrey, max(V + d/4, d) with d = 1 / (df (df + 1)). The
-    1 and d represent one item (one cluster) that changes by the whole range: if almost nothing
-    changed, the observed spread does not show what was not drawn.
+    Student: SE^2 = max(sum (x - mean)^2 + 1/4, 1) / (n (n - 1)). The 1 is one item that changes by
+    the whole range: if almost nothing changed, the observed spread does not show what was not
+    drawn.
 
     Changes are skewed if most go one way: with a mean further out their spread is larger. On that
     side the bound is the x with (x - mean)^2 = t^2 SE^2 (1 + g (x - mean)), g the third central
     moment over the square of the second. Without it .06 of the upper bounds are too low if 30 of
-    1,000 items lose all. Covers .93 or more; above .98 up to about 15 items, clusters or changes.
+    1,000 items lose all. Covers .93 or more; above .98 up to about 15 items or changes.
 
     Args:
         n: number of items.
         total: sum of the changes.
         squares: sum of the squared changes.
         cubes: sum of their third powers.
-        clusters: from `cluster_variance`, for clustered items.
         level: confidence level of the interval.
     """
     from scipy.special import stdtrit  # heavy, only here
 
     mean = np.asarray(total / n if n else np.nan)
-    freedom = n - 1 if clusters is None else clusters.freedom
-    if n < 2 or freedom <= 0:
+    if n < 2:
         return Interval(mean, np.asarray(np.nan), np.asarray(np.nan))
-    if clusters is None:
-        unit = 1 / (n * (n - 1))
-        seen = (squares - n * float(mean) ** 2) * unit
-    else:
-        unit = 1 / (freedom * (freedom + 1))
-        seen = clusters.variance
-    t = float(stdtrit(freedom, 0.5 + level / 2))
-    half = t * math.sqrt(_at_least(seen, unit))
+    unit = 1 / (n * (n - 1))
+    seen = (squares - n * float(mean) ** 2) * unit
+    t = float(stdtrit(n - 1, 0.5 + level / 2))
+    half = t * math.sqrt(max(seen + unit / 4, unit))
     shift = t**2 * seen * _growth(n, float(mean), squares, cubes) / 2
     reach = math.hypot(shift, half)
     return Interval(
@@ -69,8 +60,3 @@ def _growth(n: float, mean: float, squares: float, cubes: float) -> float:
     if second <= 0:
         return 0.0
     return (cubes / n - 3 * mean * squares / n + 2 * mean**3) / second**2
-
-
-def _at_least(spread: float, unit: float) -> float:
-    """Return the spread plus a quarter of a pseudo observation, at least one."""
-    return max(spread + unit / 4, unit)

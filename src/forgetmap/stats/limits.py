@@ -29,9 +29,12 @@ from numpy.typing import ArrayLike, NDArray
 from forgetmap.stats.results import Reals
 
 Integers = NDArray[np.int64]
+"""An array of whole numbers."""
 SURE, SPARSE = 20, 4
 """Lost clusters from which on their spread is trusted; below, the weight of the worst case is
 SPARSE / (SPARSE + clusters)."""
+UNSEEN = 0.025
+"""Probability with which all clusters that could be lost may be missing in the sample."""
 MIN_TASKS = 8
 """Tasks from which on their halves can carry a limit."""
 UNSURE = 0.75
@@ -68,6 +71,10 @@ class ItemSample:
         """Return the mean score."""
         return float(self.count @ self._weighted(scores)) / self.n
 
+    def mean_square(self, scores: Reals) -> float:
+        """Return the mean of the squared scores."""
+        return float(self.count @ self._weighted(scores) ** 2) / self.n
+
     def lower(self, scores: Reals, a: float, largest: float = 1.0) -> float:
         """Return the lower limit T of a mean, with one-sided error a; -inf without a spread.
 
@@ -98,8 +105,10 @@ class ItemSample:
     def upper(self, scores: Reals, a: float, largest: float = 1.0, *, unseen: bool = True) -> float:
         """Return the upper limit V of the mean of a loss, which leaves room for what was not seen.
 
-        The larger root of (theta - m)^2 = t^2 (c0 + g s (theta - theta^2)). A plain t limit has no
-        room where nothing was seen: it is below the truth in up to .14 of data sets.
+        With the losses l = mean max(e, 0), the gains l - mean e, and v the variance of the mean:
+        the larger root r of (r - l)^2 = t^2 (v + g s ((r - r^2) - (l - l^2))), minus the gains.
+        A plain t limit has no room where nothing was seen: it is below the truth in up to .14 of
+        data sets.
 
         Args:
             scores: item scores, at most 1.
@@ -110,15 +119,12 @@ class ItemSample:
         spread = self._spread(scores, largest)
         if spread is None:
             return 1.0
-        m, step = spread.mean, self._step
+        lost = self.mean(np.maximum(scores, 0.0))
         t2 = _t(spread.freedom, a) ** 2
-        seen = max(m, 0.0)
-        c0 = max(spread.effect * spread.variance - step * (seen - seen**2), step**2)
-        if m + math.sqrt(t2 * c0) < 0:
-            return m + math.sqrt(t2 * c0)
-        g = spread.worst if unseen else spread.effect
-        slope = t2 * g * step
-        return float(_larger_root(1 + slope, 2 * m + slope, m**2 - t2 * c0))
+        slope = t2 * (spread.worst if unseen else spread.effect) * self._step
+        constant = t2 * spread.effect * spread.variance - slope * (lost - lost**2)
+        root = float(_larger_root(1 + slope, 2 * lost + slope, lost**2 - constant))
+        return root - (lost - spread.mean)
 
     def design_effect(self, scores: Reals) -> float:
         """Return how much clusters widen the variance of a mean; 1 without clusters."""
@@ -140,6 +146,34 @@ class ItemSample:
         if self.step is not None:
             return self.step
         return 1 / self.n if self.factor is None else float(self.factor.max()) / self.n
+
+    @cached_property
+    def _shares(self) -> tuple[Reals, Reals]:
+        """Share of each cluster, and of one item of each kind, in the mean."""
+        factor = np.ones(self.count.size) if self.factor is None else self.factor
+        own = self.cluster >= 0  # type: ignore[operator]  # there are clusters
+        in_clusters = np.bincount(self.cluster[own], (self.count * factor)[own])  # type: ignore[index]
+        return in_clusters / self.n, factor / self.n
+
+    @cached_property
+    def _equal_clusters(self) -> float:
+        """Number of equal clusters that would leave as much open as these, if none is lost.
+
+        The most that can be lost while none of the clusters is seen lost in .025 of samples is the
+        sum of (share - level) over the clusters whose share is above the level, where the product
+        of level / share is .025. For equal clusters it is their number.
+        """
+        in_clusters, alone = self._shares
+        shares = np.concatenate([in_clusters, alone[self._alone > 0]])
+        number = np.concatenate([np.ones(in_clusters.size), self._alone[self._alone > 0]])
+        order = np.argsort(-shares)
+        order = order[shares[order] > 0]
+        shares, number = shares[order], number[order]
+        total = np.cumsum(number)
+        level = np.exp((np.cumsum(number * np.log(shares)) + math.log(UNSEEN)) / total)
+        last = np.flatnonzero(level < shares)[-1]
+        most = float((number * shares)[: last + 1].sum() - total[last] * level[last])
+        return math.log(UNSEEN) / math.log1p(-most)
 
     @cached_property
     def _sizes(self) -> Reals:
@@ -167,6 +201,19 @@ class ItemSample:
 
     def _spread(self, scores: Reals, largest: float) -> _Spread | None:
         """Return mean and variance; None where they cannot be known."""
+        # The same scores have a lower and an upper limit and a p-value.
+        for known, size, spread in self._last:
+            if known is scores and size == largest:
+                return spread
+        self._last[:] = [(scores, largest, self._compute_spread(scores, largest))]
+        return self._last[0][2]
+
+    @cached_property
+    def _last(self) -> list[tuple[Reals, float, _Spread | None]]:
+        """Scores, largest score and spread of the last call."""
+        return []
+
+    def _compute_spread(self, scores: Reals, largest: float) -> _Spread | None:
         n, weighted = self.n, self._weighted(scores)
         if n < 2 or self.clusters < 2:
             return None
@@ -185,11 +232,14 @@ class ItemSample:
         robust += float(self._alone @ around**2) / (1 - 1 / n)
         # The variance of independent items is squares / (N (N - 1)): items that are alone give 1.
         effect = max(1.0, robust * (1 - 1 / n) / squares) if squares > 1e-12 * n else 1.0
-        raw = np.bincount(index, (self.count * scores)[own])
-        lost = float((raw > self._sizes / 2).sum()) + float(self._alone @ (scores > 0.5))
-        kish = (float((self._sizes**2).sum()) + float(self._alone.sum())) / n
-        weight = 0.0 if lost >= SURE else SPARSE / (SPARSE + lost)
-        worst = max(effect, 1 + (kish - 1) * weight)
+        # A single item that flipped may be noise: it says nothing about passages not seen lost.
+        is_lost = (np.bincount(index, (self.count * scores)[own]) > self._sizes / 2) & (
+            self._sizes > 1
+        )
+        weight = float(self._shares[0] @ is_lost)
+        lost = min(float(is_lost.sum()), weight * self._equal_clusters)
+        room = 0.0 if lost >= SURE else SPARSE / (SPARSE + lost)
+        worst = max(effect, 1 + (1 / (self._equal_clusters * self._step) - 1) * room)
         return _Spread(mean, variance, effect, self._freedom, worst)
 
 
@@ -452,7 +502,9 @@ def flips_upper(answers: PairedAnswers, a: float) -> float:
     high = sample.upper(np.maximum(change, 0.0), a)
     if not ((answers.answers_before > 1) & (answers.answers_after > 1)).all():
         return high
-    squared = sample.upper_t(squared_change(answers), a)
+    # Passages that were not seen can have changed as well.
+    upper = sample.upper_t if sample.cluster is None else sample.upper
+    squared = upper(squared_change(answers), a)
     return min(high, (sample.upper(change, a) + math.sqrt(max(squared, 0.0))) / 2)
 
 

@@ -26,26 +26,6 @@ def family_wise(p: ArrayLike) -> Reals:
     return _adjusted(p, _holm)
 
 
-def selected_level(rejected: int, size: int, level: float = 0.95) -> float:
-    """Return the level of the intervals of selected groups: 1 - (1 - level) R/m.
-
-    If R of m groups are called lost, their plain 95 % intervals miss too often, because the largest
-    losses were selected. At this level the expected share of selected intervals that miss is at
-    most 1 - level, for independent groups; the lower bound is above 0 if Benjamini-Hochberg
-    rejects.
-
-    Args:
-        rejected: R, number of selected groups.
-        size: m, number of groups in the family.
-        level: level among the selected groups.
-
-    References:
-        Benjamini and Yekutieli, False discovery rate-adjusted multiple confidence intervals for
-        selected parameters, 2005.
-    """
-    return 1 - (1 - level) * rejected / size if 0 < rejected < size else level
-
-
 def _adjusted(p: ArrayLike, adjust: Callable[[Reals], Reals]) -> Reals:
     p = np.asarray(p, float)
     known = ~np.isnan(p)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from forgetmap.stats.intervals import LEVEL
-from forgetmap.stats.power import POWER
+from forgetmap.stats.limits import plain_drop_p
 
-SIZE = 0.05
-"""One-sided size of the alarm of a probe."""
+POWER = 0.8
+"""Probability with which a probe of the planned size shows a loss."""
+ERROR = 0.0125
+"""One-sided error of the limit of the loss at the first check."""
 MAX_ITEMS = 1_000_000
-LARGE_SAMPLE = 1_000
-"""Number of items above which the steps of the power are too small to matter."""
-SELF_LOSS_LEVEL = 0.9
-"""One-sided level. With it an unchanged model raises a false alarm in at most .02 of all cases,
-also in the smallest groups and among 50 of them; with the plain estimate in up to .15."""
+REACH = 6.0
+"""Standard deviations beyond which a number of gained items is left out."""
 _ROUNDING = 1e-9
 
 
@@ -30,8 +31,6 @@ class SampledShare:
         value: the estimate.
         low: bound of the share among all of these items; the only uncertainty is the sampling.
         high: upper bound, likewise.
-        wide_low: bound for items like these, of which all are only a sample.
-        wide_high: upper bound, likewise.
         asked: number of sampled items.
         of: number of items that they represent.
     """
@@ -39,8 +38,6 @@ class SampledShare:
     value: float
     low: float
     high: float
-    wide_low: float
-    wide_high: float
     asked: int
     of: int
 
@@ -51,8 +48,8 @@ def sampled_share(
     """Estimate the share of wrong answers among all items of several strata, from a sample of each.
 
     The bounds are those of a simple sample of n / deff items, with deff = n sum W^2 / n_h: exact,
-    from the hypergeometric distribution for all of these items and from the binomial one for items
-    like them. For strata sampled in proportion to their size they are slightly too wide.
+    from the hypergeometric distribution. For strata sampled in proportion to their size they are
+    slightly too wide.
 
     Args:
         wrong: wrong answers in each stratum; fractions if items are repeated.
@@ -65,16 +62,14 @@ def sampled_share(
     wrong, answers, known = wrong[some], answers[some], known[some]
     of, n = int(known.sum()), int(answers.sum())
     if not n:
-        return SampledShare(*(float("nan"),) * 5, asked=0, of=of)
+        return SampledShare(*(float("nan"),) * 3, asked=0, of=of)
     weight = known / of
     value = float(weight @ (wrong / answers))
     worth = of if n == of else max(int(1 / (weight**2 / answers).sum() + _ROUNDING), 1)
     fewest = int(np.floor(value * worth + _ROUNDING))
     most = int(np.ceil(value * worth - _ROUNDING))
-    tail = (1 - level) / 2
-    low, high = _finite_limits(fewest, most, worth, of, tail)
-    wide_low, wide_high = _binomial_limits(fewest, most, worth, tail)
-    return SampledShare(value, low, high, wide_low, wide_high, asked=n, of=of)
+    low, high = _finite_limits(fewest, most, worth, of, (1 - level) / 2)
+    return SampledShare(value, low, high, asked=n, of=of)
 
 
 def _finite_limits(fewest: int, most: int, n: int, of: int, tail: float) -> tuple[float, float]:
@@ -114,106 +109,55 @@ def _at_least(count: int, n: int, of: int, wrong: int) -> float:
     return 1.0 - _at_most(count - 1, n, of, wrong) if count > 0 else 1.0
 
 
-def _binomial_limits(fewest: int, most: int, n: int, tail: float) -> tuple[float, float]:
-    """Return the interval of Clopper and Pearson (1934)."""
-    from scipy.special import betaincinv
-
-    low = float(betaincinv(fewest, n - fewest + 1, tail)) if fewest else 0.0
-    high = float(betaincinv(most + 1, n - most, 1 - tail)) if most < n else 1.0
-    return low, high
-
-
-def alarm_p(wrong: float, n: int, floor: float) -> float:
-    """Return the probability of at least this many wrong answers at a wrong share `floor`."""
-    from scipy.special import betainc
-
-    least = int(np.ceil(wrong - _ROUNDING))
-    if least <= 0:
-        return 1.0
-    return float(betainc(least, n - least + 1, floor)) if least <= n else 0.0
-
-
-def items_to_detect(
-    loss: float, *, floor: float = 0.0, least: float | None = None, size: float = SIZE
-) -> int:
-    """Return the fewest items that show a loss: more wrong answers than of an unchanged model.
+def items_to_detect(loss: float, noise: float = 0.0, *, error: float = ERROR) -> int:
+    """Return the fewest items with which a drop shows a loss, if both models answer once.
 
     Args:
         loss: lost share of the items.
-        floor: largest wrong share of an unchanged model.
-        least: smallest wrong share of an unchanged model; `floor` by default.
-        size: size of the test.
+        noise: share of the answers that flip one way between two runs of the same model.
+        error: one-sided error of the limit of the loss.
 
     Returns:
-        The number that detects the loss with 80 % power; `MAX_ITEMS` if none does.
+        The number that shows the loss with 80 % probability; `MAX_ITEMS` if none does.
     """
-    changed = _changed(loss, floor if least is None else least)
-    if changed <= floor:
-        return MAX_ITEMS
-    low, high = 1, 1
-    while _power(high, changed, floor, size) < POWER and high < MAX_ITEMS:
-        low, high = high, 2 * high
-    if high > LARGE_SAMPLE:
-        return _first(low, high, lambda n: _power(n, changed, floor, size) >= POWER)
-    # The power increases in steps and decreases between them: the first sufficient number counts.
-    return next((n for n in range(low, high) if _power(n, changed, floor, size) >= POWER), high)
+    high = 1
+    while drop_power(high, loss, noise, error=error) < POWER and high < MAX_ITEMS:
+        high *= 2
+    return _first(high // 2, high, lambda n: drop_power(n, loss, noise, error=error) >= POWER)
 
 
-def detectable_loss(
-    n: int, *, floor: float = 0.0, least: float | None = None, size: float = SIZE
-) -> float | None:
+def detectable_loss(n: int, noise: float = 0.0, *, error: float = ERROR) -> float | None:
     """Return the smallest loss that n items show; None if they would not even show a total loss."""
-    if not n or _power(n, 1.0, floor, size) < POWER:
+    if drop_power(n, 1.0 - noise, noise, error=error) < POWER:
         return None
-    base = floor if least is None else least
-    low, high = 0.0, 1.0
+    low, high = 0.0, 1.0 - noise
     for _ in range(40):
         middle = (low + high) / 2
-        is_enough = _power(n, _changed(middle, base), floor, size) >= POWER
+        is_enough = drop_power(n, middle, noise, error=error) >= POWER
         low, high = (low, middle) if is_enough else (middle, high)
     return high
 
 
-def _changed(loss: float, unchanged: float) -> float:
-    """Return the share of wrong answers of a model with this loss."""
-    return unchanged + loss * (1 - unchanged)
+def drop_power(n: int, loss: float, noise: float, *, error: float = ERROR) -> float:
+    """Return the probability that the drop among n items shows the loss."""
+    from scipy.special import bdtr, bdtrc
+
+    if not n:
+        return 0.0
+    spread = math.sqrt(n * noise * (1 - noise))
+    gained = np.arange(min(math.ceil(n * noise + REACH * spread), n) + 1)
+    chance = np.diff(bdtr(gained, n, noise), prepend=0.0) if noise else np.ones(1)
+    needed = np.array([_flips_needed(int(count), error) for count in gained])
+    # bdtrc(k, n, p) is P(X > k).
+    return float(chance @ np.where(needed <= n, bdtrc(needed - 1, n, min(loss + noise, 1.0)), 0.0))
 
 
-def _power(n: int, changed: float, floor: float, size: float) -> float:
-    first = _first(1, n + 1, lambda wrong: alarm_p(wrong, n, floor) <= size)
-    return alarm_p(first, n, changed)
-
-
-def self_loss(
-    right: ArrayLike, answers: ArrayLike, *, level: float = SELF_LOSS_LEVEL
-) -> tuple[float, float]:
-    """Bound the share that an unchanged model gets wrong of items it had right r times of r.
-
-    With m_k = E[p^k] and d_k = E[p^k (1 - p)] it is d_r / m_r. Upper bound: d_{r-1} / m_{r-1}, as
-    items right r - 1 times are slightly less certain, by its exact upper bound: of the items with
-    at most one wrong answer, those with one are binomial with odds r d_{r-1} / m_r. Lower bound, an
-    estimate: d_{r-1}^2 / (d_{r-2} m_r), as moments are log-convex.
-
-    Args:
-        right: right answers to each item.
-        answers: all answers to each item, two or more; only items with the maximum number count.
-        level: one-sided level of the upper bound.
-    """
-    from scipy.special import betaincinv
-
-    right, answers = np.asarray(right, float), np.asarray(answers, float)
-    if not right.size:
-        return 0.0, 0.0
-    r = float(answers.max())
-    failed = r - right[answers == r]
-    always, once, twice = (float((failed == count).sum()) for count in (0, 1, 2))
-    if not always:
-        return 0.0, 1.0
-    share = float(betaincinv(once + 1, always, level))
-    high = share / (share + r * (1 - share))
-    less = (once * (r - 1) + 2 * twice) / (r * (r - 1))
-    low = (once / r) ** 2 / (less * always) if once else 0.0
-    return min(low, high), high
+@lru_cache(maxsize=4096)
+def _flips_needed(gained: int, error: float) -> int:
+    """Return the fewest items lost that prove a loss beside so many gained."""
+    return _first(
+        gained + 1, 2 * gained + 1000, lambda lost: float(plain_drop_p(lost, gained)) <= error
+    )
 
 
 def allocate(sizes: Sequence[int], n: int) -> list[int]:

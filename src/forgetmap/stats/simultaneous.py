@@ -100,7 +100,10 @@ def joint_quantile(
 
 
 def mean_limits(scores: Reals, z: float, design: ClusterDesign | None = None) -> Interval:
-    """Return intervals of row means, with one pseudo observation as in `mean_interval`."""
+    """Return intervals of row means, with one pseudo observation.
+
+    Without it a mean of 50 items is covered in .89 of cases.
+    """
     design = design or ClusterDesign()
     n = scores.shape[1]
     mean = scores.mean(1)
@@ -113,13 +116,13 @@ def mean_limits(scores: Reals, z: float, design: ClusterDesign | None = None) ->
 
 
 def upper_limits(
-    scores: Reals, design: ClusterDesign | None = None, *, alpha: float = 0.05
+    scores: Reals, design: ClusterDesign | None = None, *, alpha: float = 0.025
 ) -> Reals:
     """Return one-sided upper bounds of the mean of every row, each by itself.
 
     With few losses a mean seems more certain than it is, so three quarters of an item more are
-    counted as lost. The bound is then below the mean in at most .051 of all cases (budgets of .25
-    to .8 of 4 to 50 % lost, 30 to 2,000 items), without them in up to .089.
+    counted as lost. At the default error rate the bound is then below the mean in at most .023 of
+    all cases (60 to 2,000 items, clusters of up to 20), by other limits in up to .05.
 
     Args:
         scores: scores of at most 1; one row per estimate, one column per item.

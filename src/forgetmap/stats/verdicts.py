@@ -7,7 +7,7 @@ an equal part of the error rate, and the largest counts.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
@@ -35,9 +35,11 @@ Verdict = Literal["lost", "small_loss", "no_material_loss", "no_net_loss", "cann
 """Conclusions from the limits of a loss and a margin."""
 LOSSES = ("lost", "small_loss")
 """Verdicts that claim a loss."""
+OPEN = ("no_net_loss", "cannot_tell")
+"""Verdicts that leave open whether items were lost."""
 BoundName = Literal["drop", "tasks", "repeats", "confirmed", "earlier_stage", "stated"]
 """What can carry a lower limit."""
-POWER = 0.84
+POWER_QUANTILE = 0.84
 """Normal quantile of 80 %, the probability with which planned items decide."""
 
 
@@ -167,10 +169,10 @@ def loss_p(bounds: Mapping[BoundName, Bound], *, asked_later: bool = False) -> f
     return min(1.0, 2 * min(bound.p_value / errors[name] for name, bound in bounds.items()))
 
 
-def select_in_family(p: ArrayLike) -> tuple[Reals, int]:
-    """Return q-values, and how many of a family of groups are selected at 5 %."""
+def select_in_family(p: ArrayLike, error: float = FDR) -> tuple[Reals, int]:
+    """Return q-values, and how many of a family of groups are selected at 5 %, or at less."""
     q = false_discovery(np.asarray(p, float))
-    return q, int((q <= FDR).sum())
+    return q, int((q <= error).sum())
 
 
 def reject_in_order(p: ArrayLike, alpha: float) -> list[bool]:
@@ -200,6 +202,35 @@ def without_claim(limits: LossLimits) -> LossLimits:
     return replace(limits, low=min(limits.low, 0.0))
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A verdict, its limits, and the q-value of the loss among those judged with it."""
+
+    verdict: Verdict
+    limits: LossLimits
+    q: float
+
+
+def decide_together(
+    groups: Sequence[tuple[PairedAnswers, Mapping[BoundName, Bound]]], alpha: float, margin: float
+) -> list[Judged]:
+    """Return the verdicts of groups that are examined together, by Benjamini and Hochberg.
+
+    Args:
+        groups: answers and lower limits of each group.
+        alpha: one-sided error.
+        margin: largest acceptable loss.
+    """
+    q, selected = select_in_family([loss_p(bounds) for _, bounds in groups], 2 * alpha)
+    part = max(selected, 1) / max(len(groups), 1)
+    judged = []
+    for (answers, bounds), own in zip(groups, q, strict=True):
+        limits = measure_limits(answers, bounds, alpha, part=part)
+        limits = limits if own <= 2 * alpha else without_claim(limits)
+        judged.append(Judged(decide(limits, margin), limits, float(own)))
+    return judged
+
+
 def look_share(look: int, looks: int | None = None) -> float:
     """Return the part of the error rate for one of several looks at the same items.
 
@@ -216,8 +247,8 @@ def detectable_drop(answers: PairedAnswers, a: float) -> float:
         a: one-sided error of a lower limit.
     """
     n = answers.sample.n / answers.sample.design_effect(answers.change)
-    change = answers.sample.mean(answers.change**2)
-    spread = (normal_quantile_above(a) + POWER) ** 2 * change
+    change = answers.sample.mean_square(answers.change)
+    spread = (normal_quantile_above(a) + POWER_QUANTILE) ** 2 * change
     return (3 + math.sqrt(9 + 4 * n * spread)) / (2 * n)
 
 
@@ -231,17 +262,15 @@ def items_to_decide(answers: PairedAnswers, margin: float, a: float) -> int | No
     """
     change, sample = answers.change, answers.sample
     net = sample.mean(change)
-    if answers.has_repeats:
-        v = sample.mean(change**2) - net**2
-    else:
-        lost, gained = (flips / sample.n for flips in answers.flips)
-        v = lost + gained - net**2
+    v = sample.mean_square(change) - net**2
     numbers = []
     if net > 0:
-        numbers.append((normal_quantile_above(a) + POWER) ** 2 * v / net**2 + 3 / net)
+        numbers.append((normal_quantile_above(a) + POWER_QUANTILE) ** 2 * v / net**2 + 3 / net)
     if net < margin:
         room = margin - net
-        spread = 1.96 * math.sqrt(max(margin + v + net**2 - net, 0.0)) + POWER * math.sqrt(v)
+        spread = 1.96 * math.sqrt(max(margin + v + net**2 - net, 0.0)) + POWER_QUANTILE * math.sqrt(
+            v
+        )
         numbers.append((spread / room) ** 2 + 2 / room)
     if not numbers:
         return None

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from forgetmap.comparison import CORRECT_AT, load_table
+from forgetmap.comparison import CORRECT_AT, load_table, without_copies
 from forgetmap.errors import DuplicateKeyError
 from forgetmap.pairing import Side, prepare
-from forgetmap.records import CONTENT_HASHES, Run
+from forgetmap.records import CONTENT_HASHES, Frame, Run, count_repeats
 from forgetmap.sources import open_run
 from forgetmap.stats import Reals
 
@@ -23,6 +24,11 @@ IGNORED = "ignored"
 _FACTS = ("item", "repeat", "score", "k", "category", *CONTENT_HASHES)
 SAID = ("answer", "choice", "outcome", "gold")
 """Columns of an answer beside its score, for lists of items."""
+_PAIRED = (
+    "task", "item", "repeat", "score", "outcome", "k", "category", "tags", "cluster", "gold",
+    "gold_index", "answer", "choice", *CONTENT_HASHES, "prompt_hash",
+)  # fmt: skip
+"""Columns that `compare` counts."""
 OnRun = Callable[[str], None]
 """Callback that receives the id of the model being read."""
 
@@ -59,6 +65,7 @@ class StudyAnswers:
         categories: category of each task.
         luck: 1 / (k - 1) of each item, 0 for open-ended ones.
         rows: model -> its rows, with `keep_rows`.
+        sides: model -> its results, for verdicts.
     """
 
     right: Mapping[str, Reals]
@@ -67,6 +74,7 @@ class StudyAnswers:
     categories: tuple[str, ...]
     luck: Reals
     rows: Mapping[str, AnswerRows] = field(default_factory=dict)
+    sides: Mapping[str, Side] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +111,14 @@ def read_answers(
         on_run: called with the id of each model that is read.
         keep_rows: also keep the answers, for lists of items.
     """
-    rows = {}
+    rows, joined = {}, {}
     for model, sources in runs.items():
         if on_run is not None:
             on_run(model)
         sides = [prepare(open_run(source), metric) for source in sources]
-        rows[model] = _read_rows(sides, SAID if keep_rows else ())
+        tables = [_collect(side) for side in sides]
+        rows[model] = _read_rows(sides, tables, SAID if keep_rows else ())
+        joined[model] = _join(model, sides, tables)
     keys = _key_columns(rows.values())
     axis: dict[tuple[Any, ...], int] = {}
     placed = _place_all(rows, keys, axis)
@@ -130,24 +140,80 @@ def read_answers(
             model: _kept(each, placed[model], len(axis))
             for model, each in (rows.items() if keep_rows else ())
         },
+        sides=joined,
     )
 
 
-def _read_rows(sides: Sequence[Side], said: Sequence[str]) -> _Rows:
+def _collect(side: Side) -> pa.Table:
+    scores = side.measured.scores
+    names = set(scores.collect_schema().names())
+    return scores.select(*(name for name in _PAIRED if name in names)).collect().to_arrow()
+
+
+def _join(model: str, sides: Sequence[Side], tables: Sequence[pa.Table]) -> Side:
+    """Return all runs of a model as one side in memory."""
+    scores = _in_memory(tables)
+    recorded: dict[str, dict[str, int]] = {}
+    for side in sides:
+        for task, counts in side.measured.recorded.items():
+            own = recorded.setdefault(task, {})
+            for name, count in counts.items():
+                own[name] = own.get(name, 0) + count
+    first, several = sides[0], len(sides) > 1
+    info = first.run.info.model_copy(
+        update={"tasks": {t: one for side in sides for t, one in side.run.info.tasks.items()}}
+    )
+    run = replace(
+        first.run,
+        info=info,
+        scores=scores,
+        texts=None,
+        rows=None,
+        name=model,
+        positions_of=None if several else first.run.positions_of,
+        contradictions=tuple(one for side in sides for one in side.run.contradictions),
+    )
+    measures = {task: one for side in sides for task, one in side.measured.measures.items()}
+    measured = replace(first.measured, scores=scores, measures=measures, recorded=recorded)
+    whole = Side(run, measured, count_repeats(run))
+    distinct = without_copies(replace(whole, run=_with_texts(whole, sides)))
+    return replace(distinct, run=replace(distinct.run, texts=None))
+
+
+def _with_texts(whole: Side, sides: Sequence[Side]) -> Run:
+    """Return the run with the texts of all runs, if there are repeats that may be copies."""
+    texts = [side.run.texts for side in sides]
+    if whole.repeats < 2 or any(one is None for one in texts):
+        return whole.run
+    return replace(whole.run, texts=texts[0] if len(texts) == 1 else _concat(texts))
+
+
+def _concat(frames: Sequence[Frame | None]) -> Frame | None:
+    names = ("task", "item", "repeat", "response")
+    known = [frame for frame in frames if frame is not None]
+    if any(set(names) - set(frame.collect_schema().names()) for frame in known):
+        return None
+    tables = [frame.select(*names).collect().to_arrow() for frame in known]
+    return _in_memory(tables)
+
+
+def _in_memory(tables: Sequence[pa.Table]) -> Frame:
+    whole: Frame = nw.from_native(pa.concat_tables(tables, promote_options="permissive")).lazy()
+    return whole
+
+
+def _read_rows(sides: Sequence[Side], collected: Sequence[pa.Table], said: Sequence[str]) -> _Rows:
     tasks: list[str] = []
     tables: list[pa.Table] = []
     columns: dict[str, list[Any]] = {name: [] for name in _FACTS}
     content: dict[str, frozenset[str]] = {}
-    for side in sides:
-        scores = side.measured.scores
-        names = set(scores.collect_schema().names())
-        facts = [name for name in _FACTS if name in names]
-        frame = scores.select("task", *facts, *(name for name in said if name in names)).collect()
+    for side, table in zip(sides, collected, strict=True):
         if said:
-            tables.append(_said_table(frame.to_arrow(), said))
-        tasks += frame["task"].to_list()
+            tables.append(_said_table(table, said))
+        tasks += table["task"].to_pylist()
         for name in _FACTS:
-            columns[name] += frame[name].to_list() if name in names else [None] * len(frame)
+            known = name in table.column_names
+            columns[name] += table[name].to_pylist() if known else [None] * len(table)
         for task, counts in side.measured.recorded.items():
             full = {name for name in CONTENT_HASHES if counts.get(name) == counts["rows"]}
             content[task] = content.get(task, frozenset(full)) & full

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forgetmap.comparison import Rule
 from forgetmap.errors import EmptyInputError, FieldError, UsageError
 from forgetmap.results import Estimate, Notice
 from forgetmap.sources import Reading, engine_session, open_run
@@ -24,6 +25,7 @@ from forgetmap.study.pair_table import TOTAL, Effect, StudyTable, lineage, pair_
 from forgetmap.study.read import pair_line
 from forgetmap.study.result import FindingsResult, PairDrift, PairResults, StudyGap, StudyResult
 from forgetmap.study.run_files import run_folder
+from forgetmap.study.verdicts import judge_pairs
 from forgetmap.text import counted, listed
 
 EFFECTS: tuple[Effect, ...] = ("forgetting", "backward_transfer")
@@ -167,9 +169,11 @@ def compare_with_answers(
         merging = merging_reduces(merges, study.level)
         findings = findings.model_copy(update={"findings": [*findings.findings, merging]})
     findings = _with_notices(findings, pairs, comparer)
+    results = _pair_results(study, pairs, comparer, table, covariance)
+    findings = _with_reasons(findings, results)
     result = StudyResult(
         study=study.name,
-        pairs=_pair_results(study, pairs, comparer, table, covariance),
+        pairs=results,
         gaps=gaps,
         findings=_with_drift(findings, study, pairs, sources),
     )
@@ -257,15 +261,46 @@ def _pair_results(
     table: StudyTable,
     covariance: Covariance,
 ) -> list[PairResults]:
+    rows = []
+    for place in range(len(pairs)):
+        errors = {
+            key: (float(table.values(*key)[place]), float(matrix[place, place]))
+            for key, matrix in covariance.items()
+        }
+        rows.append(errors)
+    return _with_verdicts(study, pairs, comparer, rows)
+
+
+def pair_estimates(study: Study, pair: StudyPair, comparer: PairComparer) -> PairResults:
+    """Compare a single pair, such as a merge and its reference."""
+    row: dict[tuple[Effect, str], tuple[float, float]] = {}
+    for name in comparer.weights:
+        values = comparer.effect(pair.before, pair.after, name)
+        variance = item_covariance(values.terms, comparer.answers.task[comparer.items(name)])
+        for number, effect in enumerate(EFFECTS):
+            row[effect, name] = float(values.values[number]), float(variance[number, number])
+    return _with_verdicts(study, [pair], comparer, [row])[0]
+
+
+def _with_verdicts(
+    study: Study,
+    pairs: Sequence[StudyPair],
+    comparer: PairComparer,
+    rows: Sequence[Mapping[tuple[Effect, str], tuple[float, float]]],
+) -> list[PairResults]:
+    """Return the results of pairs from the value and variance of each effect and category."""
     reach = float(normal_quantile(study.level))
+    verdicts = judge_pairs(
+        comparer.answers,
+        comparer.weights[TOTAL],
+        [(pair.before, pair.after) for pair in pairs],
+        Rule(level=study.level, task_table=study.task_table, selected=study.selected),
+    )
     results = []
-    for place, pair in enumerate(pairs):
+    for pair, row, judged in zip(pairs, rows, verdicts, strict=True):
         estimates: dict[Effect, dict[str, Estimate]] = {effect: {} for effect in EFFECTS}
-        for effect in EFFECTS:
-            for name in table.categories:
-                value = float(table.values(effect, name)[place])
-                error = float(np.sqrt(covariance[effect, name][place, place]))
-                estimates[effect][name] = _estimate(value, reach * error)
+        for (effect, name), (value, variance) in row.items():
+            estimates[effect][name] = _estimate(value, reach * float(np.sqrt(variance)))
         items, share = comparer.shared(pair.before, pair.after)
         results.append(
             PairResults(
@@ -275,33 +310,16 @@ def _pair_results(
                 group=pair.group,
                 items=items,
                 shared=share,
+                verdict=judged.verdict,
+                margin=judged.margin,
+                loss=judged.loss,
+                exchange=judged.exchange,
+                undecided=judged.undecided,
+                reason=judged.reason,
                 **estimates,
             )
         )
     return results
-
-
-def pair_estimates(study: Study, pair: StudyPair, comparer: PairComparer) -> PairResults:
-    """Compare a single pair, such as a merge and its reference."""
-    reach = float(normal_quantile(study.level))
-    estimates: dict[Effect, dict[str, Estimate]] = {effect: {} for effect in EFFECTS}
-    for name in comparer.weights:
-        values = comparer.effect(pair.before, pair.after, name)
-        task = comparer.answers.task[comparer.items(name)]
-        covariance = item_covariance(values.terms, task)
-        for number, effect in enumerate(EFFECTS):
-            error = float(np.sqrt(covariance[number, number]))
-            estimates[effect][name] = _estimate(float(values.values[number]), reach * error)
-    items, share = comparer.shared(pair.before, pair.after)
-    return PairResults(
-        before=pair.before,
-        after=pair.after,
-        label=pair.label,
-        group=pair.group,
-        items=items,
-        shared=share,
-        **estimates,
-    )
 
 
 def _estimate(value: float, reach: float) -> Estimate:
@@ -357,6 +375,16 @@ def _with_drift(
             "notices": [*findings.notices, *drift.notices],
         }
     )
+
+
+def _with_reasons(findings: FindingsResult, pairs: Sequence[PairResults]) -> FindingsResult:
+    """Add a notice for each pair of which nothing can be concluded."""
+    reasons = [
+        Notice("undecided", f"{pair.before} -> {pair.after}: cannot tell: {pair.reason}.")
+        for pair in pairs
+        if pair.reason
+    ]
+    return findings.model_copy(update={"notices": [*findings.notices, *reasons]})
 
 
 def _with_notices(

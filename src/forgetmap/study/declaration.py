@@ -163,6 +163,7 @@ class Study(_StudySection):
         task_table: table of tasks, as for `forgetmap compare --task-table`.
         level: confidence level of the intervals.
         margin: forgetting above which it is called catastrophic.
+        selected: whether answers of a model before helped to choose the items, as for `compare`.
         pairs_by_parent: whether every model forms a pair with its parent.
         protocol: prompt settings of all models.
         models: models with their parents.
@@ -180,6 +181,7 @@ class Study(_StudySection):
     task_table: Name | None = None
     level: float = Field(default=LEVEL, gt=0.5, le=0.9999)
     margin: float = Field(default=MARGIN, gt=0, lt=1)
+    selected: bool | None = None
     pairs_by_parent: bool = True
     protocol: StudyProtocol = StudyProtocol()
     models: tuple[StudyModel, ...] = Field(strict=False, min_length=1, alias="model")

@@ -111,11 +111,8 @@ def as_share(contrast: Contrast | None, method: str = METHOD) -> Estimate:
     estimate = as_estimate(contrast, method)
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return estimate
-    limits = {
-        "low": estimate.low if estimate.value < 0 else max(estimate.low, 0.0),
-        "high": min(estimate.high, 1.0),
-    }
-    return estimate.model_copy(update=limits)
+    low = estimate.low if estimate.value < 0 else max(estimate.low, 0.0)
+    return replace(estimate, low=low, high=min(estimate.high, 1.0))
 
 
 def possible(contrast: Contrast) -> Contrast:

@@ -15,7 +15,7 @@ from forgetmap.study.result import (
     StudyResult,
     StudyStatus,
 )
-from forgetmap.study.words import estimate_cell
+from forgetmap.study.words import estimate_cell, verdict_cell
 from forgetmap.text import Blocks, Line, Sheet, Tone, counted, listed
 
 TONES: dict[Answer, Tone] = {"yes": "good", "no": "bad", "cannot tell": "open"}
@@ -26,7 +26,7 @@ SUPPORT: dict[Answer, str] = {
     "cannot tell": "CANNOT TELL",
 }
 """Badge of each answer."""
-PAIR_HEADS = ("pair", "group", "items", "forgetting", "backward transfer")
+PAIR_HEADS = ("pair", "group", "items", "forgetting", "backward transfer", "verdict")
 DRIFT_LEGEND = (
     "Size of drift: root mean square of the effects on capabilities, in either direction."
 )
@@ -57,6 +57,7 @@ def tell_study(result: StudyResult) -> Blocks:
             f"{pair.items:,}",
             estimate_cell(pair.forgetting[TOTAL]),
             estimate_cell(pair.backward_transfer[TOTAL]),
+            verdict_cell(pair),
         )
         for pair in result.pairs
     ]

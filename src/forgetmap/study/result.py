@@ -6,9 +6,11 @@ from typing import Literal
 
 from pydantic import Field
 
+from forgetmap.comparison import ExchangeResult, LimitsResult, Undecided
 from forgetmap.results import Estimate, Notice, Value
+from forgetmap.stats import Verdict
 
-FINDINGS_VERSION = 1
+FINDINGS_VERSION = 2
 Answer = Literal["yes", "no", "cannot tell"]
 """Answer to a claim: the data support it, contradict it, or allow both."""
 
@@ -92,8 +94,20 @@ class PairResults(Value):
     group: str
     items: int = Field(description="Number of items answered by both models.")
     shared: float = Field(description="Share of these among the items answered by either model.")
-    forgetting: dict[str, Estimate] = Field(description="By category, the total first.")
+    forgetting: dict[str, Estimate] = Field(
+        description="Adjusted for chance as published; by category, the total first."
+    )
     backward_transfer: dict[str, Estimate]
+    verdict: Verdict = Field(description="Verdict on the total, as of `compare`.")
+    margin: float = Field(description="Largest acceptable loss of this verdict.")
+    loss: LimitsResult = Field(description="What is proven to be lost, as a share of all items.")
+    exchange: ExchangeResult | None = Field(
+        default=None, description="Items that went either way while accuracy held."
+    )
+    undecided: Undecided | None = Field(
+        default=None, description="Kind of the reason why nothing can be concluded, if so."
+    )
+    reason: str = Field(default="", description="Why nothing can be concluded, if so.")
 
 
 class StudyGap(Value):

@@ -92,9 +92,8 @@ def read_failure(out: Path, name: str) -> RunFailure | None:
 
 def write_failure(out: Path, name: str, error: ForgetmapError) -> None:
     """Record why a model failed."""
-    reason = str(error).partition("\nHint: ")[0]
     time = datetime.now(UTC).isoformat(timespec="seconds")
-    failure = RunFailure(type(error).__name__, reason, error.hint, time)
+    failure = RunFailure(type(error).__name__, error.located, error.hint, time)
     _write(_failure_path(out, name), asdict(failure))
 
 

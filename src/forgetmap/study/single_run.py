@@ -100,11 +100,11 @@ def _load_suite(name: str, limit: int | None, root: Path | None, stamp: str) -> 
 def _explain(error: ForgetmapError, plan: PlannedRun) -> ForgetmapError:
     """Add a hint to the error about a run of another model or setting, which is not replaced."""
     journal = plan.folder.parent / f".{plan.folder.name}.journal.jsonl"
-    for path in (plan.folder, journal):
-        if isinstance(error, OutputError) and error.message.startswith(f"{path} "):
-            hint = f"remove {path} to evaluate {plan.id} again, or choose another --out."
-            return OutputError(error.message, hint=hint)
-    return error
+    path = error.occupied if isinstance(error, OutputError) else None
+    if path not in (plan.folder, journal):
+        return error
+    hint = f"remove {path} to evaluate {plan.id} again, or choose another --out."
+    return OutputError(error.message, hint=hint, occupied=path)
 
 
 def _make_merge(study: Study, plan: PlannedRun, out: Path) -> str:

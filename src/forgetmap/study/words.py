@@ -6,19 +6,21 @@ from collections.abc import Callable
 
 import numpy as np
 
+from forgetmap.comparison import verdict_words
 from forgetmap.results import Estimate
-from forgetmap.stats import Contrast
-from forgetmap.text import signed
+from forgetmap.stats import LOSSES, Contrast
+from forgetmap.study.result import PairResults
+from forgetmap.text import share, signed
 
 
-def points(share: float) -> str:
+def points(value: float) -> str:
     """Format a share of all items in points."""
-    return f"{100 * share:.1f} points".replace("-", "\N{MINUS SIGN}")
+    return f"{100 * value:.1f} points".replace("-", "\N{MINUS SIGN}")
 
 
-def signed_points(share: float) -> str:
+def signed_points(value: float) -> str:
     """Format a change in points, with its sign."""
-    return f"{signed(100 * share, 1)} points"
+    return f"{signed(100 * value, 1)} points"
 
 
 def effect_size(value: float) -> str:
@@ -48,5 +50,11 @@ def estimate_cell(estimate: Estimate) -> str:
     return f"{100 * estimate.value:.1f} ({100 * estimate.low:.1f} to {100 * estimate.high:.1f})"
 
 
-def _number(share: float, write: Callable[[float], str]) -> str:
-    return write(share).removesuffix(" points")
+def verdict_cell(pair: PairResults) -> str:
+    """Format the verdict on a pair, with what is proven."""
+    words, low = verdict_words(pair), pair.loss.low
+    return f"{words}, at least {share(low)}" if pair.verdict in LOSSES else words
+
+
+def _number(value: float, write: Callable[[float], str]) -> str:
+    return write(value).removesuffix(" points")

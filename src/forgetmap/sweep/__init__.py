@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from forgetmap.sweep.analyse import ALL_ITEMS, DEFAULT_BUDGET
     from forgetmap.sweep.api import MergedPath, Sweep, compare_runs
     from forgetmap.sweep.grid import DEFAULT_DENSITY, Merge, Weights, merges_of, recipe_of
-    from forgetmap.sweep.result import Barrier, PairResult, PointResult, SweepResult
+    from forgetmap.sweep.result import Barrier, PairResult, PointGroup, PointResult, SweepResult
     from forgetmap.sweep.words import listed_points, point_name, share_with_limits, signed_percent
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Merge",
     "MergedPath",
     "PairResult",
+    "PointGroup",
     "PointResult",
     "Sweep",
     "SweepResult",

@@ -37,6 +37,8 @@ BASE, TUNED = 0, 1
 """Indices of the parents among the runs; the merges follow."""
 ALL_ITEMS = "all items"
 """Name of the group of all items."""
+ERROR = 0.025
+"""Probability of a false certificate in a sweep."""
 DEFAULT_BUDGET = 0.5
 """Default budget of a merge, as a share of what the tuned model forgot."""
 NO_GAIN = "the tuned model gained nothing"
@@ -72,7 +74,7 @@ class Measured:
     loss_above: list[Estimate]
 
 
-Headlines = Mapping[int, Mapping[str, GroupResult]]
+Compared = Mapping[int, Mapping[str, GroupResult]]
 """Run -> category (`ALL_ITEMS` for everything) -> result of the comparison with base."""
 
 
@@ -81,7 +83,7 @@ def analyse_pair(
     merges: Sequence[PathPoint],
     *,
     names: tuple[str, str],
-    headlines: Headlines,
+    compared: Compared,
     drift: WeightDrift | None,
     budget: float = DEFAULT_BUDGET,
     notices: Sequence[str] = (),
@@ -92,7 +94,7 @@ def analyse_pair(
         states: answers of base, tuned and merges.
         merges: all points in display order.
         names: name of the tuned model as given, and of its run.
-        headlines: results of the comparisons with base.
+        compared: results of the comparisons with base.
         drift: weight difference.
         budget: maximum forgetting of a merge, as a share of what tuned forgot.
         notices: further notices.
@@ -102,7 +104,7 @@ def analyse_pair(
     base, tuned = states.right[BASE], states.right[TUNED]
     gained = ~base & tuned & _new(states)
     benefit, _ = greatest([measured.benefit.together[p] for p in family], "greatest benefit")
-    points = _points(states, merges, measured, headlines)
+    points = _points(states, merges, measured, compared)
     return PairResult(
         tuned=names[0],
         name=names[1],
@@ -155,14 +157,14 @@ def measure(states: States, merges: Sequence[PathPoint], budget: float) -> Measu
 def over_limits(
     over: Reals, design: ClusterDesign, merges: Sequence[PathPoint]
 ) -> list[float | None]:
-    """Return for each merge the one-sided upper bound of forgetting minus the budget.
+    """Return for each merge the one-sided upper limit of forgetting minus the budget.
 
     Every path is a separate sequence; they share the error rate.
     """
     if over.shape[1] < 2:
         return [None] * len(merges)
     paths = {merge.method for merge in merges if not merge.is_parent}
-    limits = upper_limits(over, design, alpha=(1 - LEVEL) / max(len(paths), 1))
+    limits = upper_limits(over, design, alpha=ERROR / max(len(paths), 1))
     return [
         None if merge.is_parent else float(limit)
         for merge, limit in zip(merges, limits, strict=True)
@@ -335,7 +337,7 @@ def _barrier(path: Sequence[PathPoint], group: str, estimates: Sequence[Estimate
 
 
 def _points(
-    states: States, merges: Sequence[PathPoint], measured: Measured, headlines: Headlines
+    states: States, merges: Sequence[PathPoint], measured: Measured, compared: Compared
 ) -> list[PointResult]:
     tuned, old = states.right[TUNED], _old(states)
     design, z = states.design, normal_quantile(LEVEL)
@@ -371,7 +373,7 @@ def _points(
                 gained_on_tuned=share(gained.astype(float), design.within(old), z),
                 on_front=index in front,
                 surely_beaten=index in beaten,
-                groups=_groups(states, merge, headlines.get(merge.run, {})),
+                groups=_groups(states, merge, compared.get(merge.run, {})),
                 **estimates,
             )
         )
@@ -414,12 +416,12 @@ def _high(estimate: Estimate) -> float:
 
 
 def _groups(
-    states: States, merge: PathPoint, headlines: Mapping[str, GroupResult]
+    states: States, merge: PathPoint, compared: Mapping[str, GroupResult]
 ) -> list[PointGroup]:
     masks = {ALL_ITEMS: np.ones(states.category.size, bool)}
     masks |= {name: states.category == name for name in states.categories}
     return [
-        _group(name, states, mask, merge, headlines.get(name), states.design.within(mask))
+        _group(name, states, mask, merge, compared.get(name), states.design.within(mask))
         for name, mask in masks.items()
     ]
 
@@ -435,7 +437,6 @@ def _group(
     base, here = states.right[BASE][mask], states.right[merge.run][mask]
     lost, gained = (base & ~here).astype(float), (~base & here).astype(float)
     z = normal_quantile(LEVEL)
-    missing = Estimate(value=None, method="headline", reason="not compared")
     nothing = Estimate(value=0.0, low=0.0, high=0.0, method="by definition")
     itself = merge.run == BASE
     return PointGroup(
@@ -445,9 +446,6 @@ def _group(
         accuracy=float(here.mean()),
         forgetting=nothing if itself else share(lost, design, z),
         backward_transfer=nothing if itself else share(gained, design, z),
-        forgetting_adjusted=nothing
-        if itself
-        else missing
-        if compared is None
-        else compared.headline.forgetting,
+        loss=None if compared is None else compared.loss,
+        verdict=None if compared is None else compared.verdict,
     )

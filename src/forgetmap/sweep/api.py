@@ -16,7 +16,14 @@ from forgetmap.results import Presentable
 from forgetmap.sources import open_run
 from forgetmap.stats import LEVEL
 from forgetmap.sweep import words
-from forgetmap.sweep.analyse import ALL_ITEMS, DEFAULT_BUDGET, PathPoint, analyse_pair, correlate
+from forgetmap.sweep.analyse import (
+    ALL_ITEMS,
+    DEFAULT_BUDGET,
+    ERROR,
+    PathPoint,
+    analyse_pair,
+    correlate,
+)
 from forgetmap.sweep.grid import Merge
 from forgetmap.sweep.result import SweepResult
 from forgetmap.sweep.states import gather_states
@@ -80,8 +87,10 @@ def compare_runs(
         raise UsageError("a sweep needs a tuned model", hint="pass one or more.")
     later = {run: folder / run for path in paths for run in (path.run, *path.merges.values())}
     later = {run: index for run, index in later.items() if run != base[1]}
-    from_base = compare(folder / base[1], *later.values())
-    headlines = dict(zip(later, _headlines(from_base), strict=True))
+    # The best merge is chosen by the items it is judged by: upper limits allow for that.
+    merges = sum(merge.parent is None for path in paths for merge in path.merges)
+    from_base = compare(folder / base[1], *later.values(), chosen_among=max(merges, 1))
+    compared = dict(zip(later, _groups(from_base), strict=True))
     from_tuned = {path.run: _from_tuned(folder, base[1], path) for path in paths}
     pairs = []
     labels = model_labels([path.model for path in paths])
@@ -92,7 +101,7 @@ def compare_runs(
             gather_states(sides, correct_at=rule.correct_at, target=set(targets)),
             [PathPoint(*merge, runs.index(run), run) for merge, run in path.merges.items()],
             names=(path.model, label),
-            headlines={n: headlines[run] for n, run in enumerate(runs) if run in headlines},
+            compared={n: compared[run] for n, run in enumerate(runs) if run in compared},
             drift=drift,
             budget=budget,
         )
@@ -103,7 +112,7 @@ def compare_runs(
         targets=list(targets),
         level=LEVEL,
         budget=budget,
-        rule=words.rule(budget, LEVEL),
+        rule=words.rule(budget, ERROR),
         pairs=pairs,
         correlation=correlate(pairs),
     )
@@ -115,7 +124,7 @@ def _from_tuned(folder: Path, base: str, path: MergedPath) -> FanOut | Compariso
     return compare(folder / path.run, *(folder / run for run in others))
 
 
-def _headlines(comparisons: FanOut | Comparison) -> list[dict[str, GroupResult]]:
+def _groups(comparisons: FanOut | Comparison) -> list[dict[str, GroupResult]]:
     pairs = [comparisons] if isinstance(comparisons, Comparison) else list(comparisons)
     return [
         {ALL_ITEMS: pair.result.total} | {group.name: group for group in pair.result.categories}

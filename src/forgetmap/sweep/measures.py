@@ -18,8 +18,7 @@ from forgetmap.stats import (
     joint_quantile,
     mean_limits,
     normal_quantile,
-    raw_sums,
-    score_interval,
+    share_interval,
 )
 from forgetmap.sweep.states import Flags
 
@@ -58,7 +57,7 @@ def rates(hits: Flags, design: ClusterDesign, family: Sequence[int], why_none: s
 def share(scores: Reals, design: ClusterDesign, z: float, note: str = "") -> Estimate:
     """Return a share with a Wilson-type interval, as in `compare`."""
     effect, _ = design.effect(scores)
-    interval = score_interval(raw_sums(scores.size, scores.sum()), z=z, inflate=effect)
+    interval = share_interval(float(scores.sum()), scores.size, z=z, effect=effect)
     method = f"share, {SCORE}" + (f", {note}" if note else "")
     return Estimate(
         value=float(interval.value),

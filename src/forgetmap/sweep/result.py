@@ -6,10 +6,12 @@ from typing import Literal
 
 from pydantic import Field
 
+from forgetmap.comparison import LimitsResult
 from forgetmap.merge import WeightDrift
 from forgetmap.results import Estimate, Value
+from forgetmap.stats import Verdict
 
-RESULT_VERSION = 1
+RESULT_VERSION = 2
 Within = Literal["surely", "perhaps", "no"]
 Measure = Literal["accuracy", "loss"]
 Sure = Literal["sure", "estimate", "none"]
@@ -24,10 +26,11 @@ class PointGroup(Value):
     accuracy: float
     forgetting: Estimate = Field(description="Right in base, wrong here; share of all items.")
     backward_transfer: Estimate = Field(description="Wrong in base, right here.")
-    forgetting_adjusted: Estimate = Field(
-        description="Forgetting without luck, as in the headline of `compare`; a range has "
-        "bounds and no value."
+    loss: LimitsResult | None = Field(
+        description="What is proven to be lost compared with base, valid for the best of all "
+        "merges; null for base."
     )
+    verdict: Verdict | None
 
 
 class PointResult(Value):

@@ -20,13 +20,13 @@ NEAR_CHANCE = 0.2
 """Mean chance of guessing above which luck is worth a warning."""
 
 
-def rule(budget: float, level: float) -> str:
+def rule(budget: float, error: float) -> str:
     """Describe how the best merge is chosen."""
     return (
         f"Best: of the merges that are certified to forget at most {percent(budget, 0)} of what "
         "the tuned model forgot, the one that keeps most of its gains. Weights are tested from "
-        "small to large up to the first that fails; the probability of no false certificate is "
-        f"{percent(level, 0)}."
+        f"small to large up to the first that fails; at most {percent(error)} of sweeps have a "
+        "false certificate."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 MAX_NAMES = 3
@@ -28,9 +29,12 @@ def share(value: float | None) -> str:
 
 
 def limit(value: float | None, margin: float) -> str:
-    """Format a share with enough digits to differ from the margin: 2.03% is not within 2%."""
-    close = value is not None and value != margin and share(value) == percent(margin)
-    return percent(value, digits=3) if close else share(value)
+    """Format a share so that it differs from the margin, with two digits at most: 2.03%, not 2%."""
+    if value is None or value == margin or share(value) != percent(margin):
+        return share(value)
+    if (text := percent(value, 2)) != percent(margin, 2):
+        return text
+    return percent(margin + math.copysign(1e-4, value - margin), 2)
 
 
 def signed(value: float, digits: int = 2) -> str:

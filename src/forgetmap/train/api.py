@@ -27,9 +27,10 @@ def watch(
         every: number of steps between looks, instead of a cost limit.
         out: folder for run folders and `watch.json`; `forgetting` in the trainer's output folder.
         settings: settings of the evaluation.
-        margin: share of all items that may be forgotten without an alarm; 0.02.
-        noise_floor: share of answers that batching and hardware flip one way; 0.005.
-        alpha: probability of any false alarm in a training; 0.05.
+        margin: share of all items that may be lost without an alarm; 0.02.
+        noise_floor: share of answers that batching and hardware flip one way at most, if you know
+            it: adds a limit that holds only if this is true.
+        alpha: probability of any false alarm in a training; 0.025.
         on_alarm: `log`, `stop` the training, or `lower-lr`.
         lr_factor: factor of the learning rate with `lower-lr`; 0.5.
         keep_best: keep the weights of the latest look that forgot at most the margin.

@@ -22,7 +22,7 @@ from forgetmap.errors import FieldError, MissingInputError, UnreadableError
 from forgetmap.results import Value
 
 WATCH_FILE = "watch.json"
-WATCH_VERSION = 1
+WATCH_VERSION = 2
 GapKind = Literal["probe", "items", "budget", "save", "logger", "loss"]
 """What is missing: a look, answers, a look beyond the budget, a file, logged values, a loss."""
 
@@ -41,18 +41,23 @@ class WatchGroup(Value):
     forgotten: float | None = Field(
         description="Share that was right at the start and is wrong now."
     )
-    forgotten_at_least: float = Field(
-        description="Lower bound of forgetting over all such items, minus the noise floor; "
-        "valid for all looks and groups together."
-    )
     gained: float | None = Field(description="Share that was wrong at the start and is right now.")
+    lost_at_least: float = Field(
+        description="What is proven to be lost, as a share of such items, at all looks and in all "
+        "groups together; 0 if nothing is.",
+    )
+    lost_at_most: float | None = Field(
+        default=None, description="Upper limit of the loss; null at the start."
+    )
     kl_to_start: float | None = Field(
         default=None, description="KL(now || start) in nats per token of the right answers."
     )
     kl_from_start: float | None = Field(
         default=None, description="KL(start || now) in nats per token of the right answers."
     )
-    alarm: bool = Field(default=False, description="Whether forgetting exceeds the margin.")
+    alarm: bool = Field(
+        default=False, description="Whether a loss of more than the margin is proven."
+    )
 
 
 class WatchLook(Value):
@@ -84,7 +89,7 @@ class WatchLook(Value):
 
 
 class WatchAlarm(Value):
-    """An alarm: more than the margin was forgotten."""
+    """An alarm: more than the margin was lost."""
 
     step: int
     look: int
@@ -117,7 +122,9 @@ class WatchRule(Value):
     )
     every: int | None = Field(description="Number of steps between looks, if fixed.")
     margin: float
-    noise_floor: float
+    noise_floor: float | None = Field(
+        default=None, description="Stated share of answers that reruns flip one way at most."
+    )
     alpha: float
     on_alarm: str
     keep_best: bool

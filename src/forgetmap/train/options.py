@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
-from forgetmap.comparison import MARGIN, NOISE_FLOOR
+from forgetmap.comparison import MARGIN
 from forgetmap.errors import UsageError
 from forgetmap.evaluation import Settings, Suite
 from forgetmap.train.actions import OnAlarm, check_action
@@ -15,7 +15,7 @@ from forgetmap.train.history import WatchRule
 from forgetmap.train.probe_items import watched_suite
 from forgetmap.train.schedule import LookSchedule
 
-COST, ALPHA, LR_FACTOR = 0.05, 0.05, 0.5
+COST, ALPHA, LR_FACTOR = 0.05, 0.025, 0.5
 
 
 class WatchOptions(TypedDict, total=False):
@@ -26,7 +26,7 @@ class WatchOptions(TypedDict, total=False):
     out: str | Path | None
     settings: Settings | None
     margin: float
-    noise_floor: float
+    noise_floor: float | None
     alpha: float
     on_alarm: OnAlarm
     lr_factor: float
@@ -115,12 +115,12 @@ def make_watch_settings(suite: str | Path | Suite, options: WatchOptions) -> Wat
 def _alarm_rule(options: WatchOptions) -> AlarmRule:
     rule = AlarmRule(
         margin=options.get("margin", MARGIN),
-        noise_floor=options.get("noise_floor", NOISE_FLOOR),
         alpha=options.get("alpha", ALPHA),
+        noise_floor=options.get("noise_floor"),
     )
     for name, value, least in (
         ("margin", rule.margin, 0.0),
-        ("noise_floor", rule.noise_floor, 0.0),
+        ("noise_floor", rule.noise_floor or 0.0, 0.0),
         ("alpha", rule.alpha, 1e-9),
     ):
         if not least <= value < 1:

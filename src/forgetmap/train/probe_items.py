@@ -10,7 +10,7 @@ from pathlib import Path
 
 from forgetmap.errors import FieldError, UsageError
 from forgetmap.evaluation import Item, Settings, Suite, Task, load_suite
-from forgetmap.train.alarm import Key
+from forgetmap.train.alarm import Key, WatchedItems
 
 
 def watched_suite(suite: str | Path | Suite, settings: Settings) -> Suite:
@@ -50,6 +50,17 @@ def _check_gold(task: Task, item: Item, source: str | Path | Suite) -> None:
 def categories_of(suite: Suite) -> dict[str, str]:
     """Return the category of each task; a task without one is its own."""
     return {task.name: task.category or task.name for task in suite.tasks}
+
+
+def watched_items(suite: Suite) -> WatchedItems:
+    """Return what alarms need to know about the items."""
+    clusters = {
+        (task.name, item.id): item.cluster
+        for task in suite.tasks
+        for item in task.load()
+        if item.cluster
+    }
+    return WatchedItems(categories_of(suite), clusters)
 
 
 def count_items(suite: Suite) -> int:

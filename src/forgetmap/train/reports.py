@@ -15,8 +15,8 @@ from forgetmap.train.history import WatchGroup, WatchLook
 LOGGER = logging.getLogger("forgetmap.train")
 SHOWN = {
     "forgetting": "forgotten",
-    "forgetting_at_least": "forgotten_at_least",
     "backward_transfer": "gained",
+    "lost_at_least": "lost_at_least",
     "probe_accuracy": "accuracy",
     "kl_to_start": "kl_to_start",
     "kl_from_start": "kl_from_start",
@@ -130,10 +130,10 @@ def look_line(look: WatchLook) -> str:
         return f"step {look.step}: none of {total.missing} items got an answer"
     if not look.step:
         return f"step 0: {_percent(total.accuracy or 0)} of {total.items} items right at the start"
-    least = _percent(total.forgotten_at_least)
     parts = [
-        f"forgot {_percent(total.forgotten)} of {total.items} items (at least {least})",
+        f"forgot {_percent(total.forgotten)} of {total.items} items",
         f"gained {_percent(total.gained)}",
+        f"lost at least {_percent(total.lost_at_least)}",
     ]
     if total.kl_to_start is not None:
         parts.append(f"KL {total.kl_to_start:.2f}")

@@ -32,7 +32,7 @@ from forgetmap.train.live_probe import (
     run_name,
 )
 from forgetmap.train.options import WatchSettings
-from forgetmap.train.probe_items import categories_of, count_items, part_of_suite, suite_of_keys
+from forgetmap.train.probe_items import count_items, part_of_suite, suite_of_keys, watched_items
 from forgetmap.train.reports import LOGGER, look_line, look_values, print_line
 from forgetmap.train.schedule import LEAST_ITEMS
 
@@ -93,6 +93,7 @@ class Watcher:
             model, tokenizer, settings.suite, settings.settings, folder, seed=settings.seed
         )
         self._start: RightOrWrong = {}
+        self._previous: RightOrWrong | None = None
         self._is_planned = settings.every is not None
         self._lowered_at: float | None = None
         self._counted = 0.0
@@ -243,6 +244,8 @@ class Watcher:
         curve = self.history.curve
         self._is_planned |= len(curve) > 1 or items < self.history.items_of_suite
         last = curve[-1]
+        if last.step and (self.folder / last.run).is_dir():
+            self._previous = read_scores(self.folder / last.run)
         trained = last.trained_seconds * moment.step / last.step if last.step else 0.0
         self._schedule.costs = [look.probe_seconds for look in curve[-3:]]
         self._schedule.first = curve[0].probe_seconds
@@ -311,9 +314,11 @@ class Watcher:
                 self._change(kl_is_exact=self._probe.kl_is_exact)
         kl = self._kl(moment.step) if self._settings.kl and looks else {}
         groups = judge_look(
-            len(looks), self._start, scores,
-            categories_of(self._probe.suite), self._settings.alarm, kl,
+            len(looks), self._start, scores, watched_items(self._probe.suite),
+            self._settings.alarm, earlier=self._previous, kl=kl,
         )  # fmt: skip
+        if looks:
+            self._previous = scores
         seconds = time.perf_counter() - began
         self._schedule.count_look(seconds)
         self._counted = seconds
@@ -365,7 +370,7 @@ class Watcher:
         alarm = WatchAlarm(step=look.step, look=look.look, groups=names, action=action)
         self._change(alarms=[*self.history.alarms, alarm])
         LOGGER.warning(
-            "step %d: forgot more than %g of %s (action: %s)",
+            "step %d: lost more than %g of %s (action: %s)",
             look.step, self._settings.alarm.margin, ", ".join(names), action,
         )  # fmt: skip
         return stop, factor

@@ -52,12 +52,37 @@ def test_flips_and_exact_test() -> None:
     before, after = SUMS
     lost = int(((before == 1) & (after == 0)).sum())
     gained = int(((before == 0) & (after == 1)).sum())
-    assert (cell.lost, cell.gained, cell.n) == (lost, gained, 300)
+    assert (cell.forgotten, cell.gained, cell.n) == (lost, gained, 300)
     assert cell.mcnemar_p == pytest.approx(binomtest(lost, lost + gained).pvalue)
     assert cell.points == pytest.approx(100 * (after.mean() - before.mean()))
     points = (cell.points_low or 0.0, cell.points or 0.0, cell.points_high or 0.0)
     assert points[0] < points[1] < points[2] < 0
     assert cell.relative == pytest.approx(100 * (after.mean() / before.mean() - 1))
+
+
+def test_right_and_wrong_answers_have_the_verdict_of_compare() -> None:
+    old, new = both(sums=SUMS)
+    cell = metric(drift(old, new), "maths.sums")
+    (task,) = fm.compare(old, new).result.tasks
+    assert cell.verdict == task.verdict == "lost"
+    assert cell.lost_at_least == pytest.approx(task.loss.low)
+    assert cell.lost_at_most == pytest.approx(task.loss.high)
+    assert metric(drift(old, new), "style.words").verdict is None
+
+
+def test_endless_answers_are_counted_and_told() -> None:
+    """Two of 150 answers are 40 times as long: the typical answer is as before."""
+    words = RNG.lognormal(5, 0.3, 150).round() + 1
+    long = np.where(np.arange(150) < 2, 40 * words, words)
+    old, new = (scored(name, {"chat": {"words": list(side), "emoji": [0.0] * 150}})
+                for name, side in (("old", words), ("new", long)))  # fmt: skip
+    result = drift(old, new)
+    cell = metric(result, "style.words")
+    assert cell.value == pytest.approx(2 / 150 * np.log(40), rel=0.01)
+    assert cell.relative is not None
+    assert cell.relative > 30
+    assert (cell.extreme_before, cell.extreme_after) == (0, 2)
+    assert "extreme" in {one.code for one in result.cautions}
 
 
 def test_nothing_is_paired_by_position() -> None:
@@ -121,7 +146,7 @@ def test_repeats_of_an_item_stay_together() -> None:
     ]  # fmt: skip
     cell = metric(drift(run_of(rows[0], "old"), run_of(rows[1], "new")), "maths.sums")
     assert (cell.n, cell.before, cell.after) == (2, 0.75, 0.625)
-    assert (cell.lost, cell.gained) == (0.75, 0.5)
+    assert (cell.forgotten, cell.gained) == (0.75, 0.5)
     assert cell.mcnemar_p is None
 
 
@@ -152,7 +177,7 @@ def test_bug_27_invariance_is_agreement_with_the_paraphrase() -> None:
     new = run_of(asked("facts", "aabbca") + asked("facts.again", "aabbca"), "new")
     cell = metric(drift(old, new), "same.facts")
     assert (cell.before, cell.after) == (0.5, 1.0)
-    assert (cell.lost, cell.gained) == (0.0, 3.0)
+    assert (cell.forgotten, cell.gained) == (0.0, 3.0)
 
 
 def test_paraphrases_are_told_by_id_and_absent_without_the_original() -> None:
@@ -166,11 +191,12 @@ def test_two_sided_style() -> None:
     new = scored("new", {"chat": {"words": list(words * 2), "emoji": [0.0, 1.0, 0.0] * 50}})
     result = drift(old, new)
     length, emoji = metric(result, "style.words"), metric(result, "style.emoji")
-    assert length.value == pytest.approx(np.log(2))
+    assert length.value == pytest.approx(np.mean(np.log1p(2 * words) - np.log1p(words)))
+    assert (length.points_low, length.points_high) == (None, None)
     assert length.distance is not None
     assert length.distance.value == pytest.approx(np.log(2), rel=0.05)
     assert length.distance.p < 0.01
-    assert (emoji.lost, emoji.gained, emoji.value) == (50.0, 50.0, 0.0)
+    assert (emoji.forgotten, emoji.gained, emoji.value) == (50.0, 50.0, 0.0)
     style = capability(result, "style")
     assert style.direction == "more"
     assert style.size is not None

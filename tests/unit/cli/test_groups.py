@@ -70,3 +70,22 @@ def test_without_a_default_an_unknown_command_is_refused(group: CommandGroup) ->
     done = CliRunner().invoke(group, ["nonsense"])
     assert done.exit_code == 2
     assert "No such command 'nonsense'" in done.output
+    assert "Did you mean" not in done.output
+
+
+def test_a_misspelt_command_is_suggested(group: CommandGroup) -> None:
+    group.default = None
+    assert "Did you mean 'fetch'?" in CliRunner().invoke(group, ["fetchh"]).output
+
+
+def test_an_option_with_too_few_values_is_shown_whole(group: CommandGroup) -> None:
+    @group.command("absent")
+    @click.option("--confirm", nargs=2, metavar="BEFORE AFTER")
+    @click.option("--loud")
+    def absent(**options: object) -> None:
+        click.echo(str(options))
+
+    done = CliRunner().invoke(group, ["absent", "--confirm", "one"])
+    assert done.exit_code == 2
+    assert "Give it as --confirm BEFORE AFTER." in done.output
+    assert "Give it" not in CliRunner().invoke(group, ["absent", "--loud"]).output

@@ -18,12 +18,13 @@ def test_an_item_missing_at_one_stage_is_left_out_of_the_chain_but_not_of_first_
     full, short = table([1.0] * 10), table([1.0] * 9)
     chain = fm.compare(full, short, full, chain=True)
     assert [stage.against_first.n for stage in chain.stages] == [9, 9]
-    assert chain.result.total.n == 10
+    assert chain.result.total.n == 9
+    assert chain.comparisons[-1].result.total.n == 10
 
 
 def test_repeats_follow_their_own_path() -> None:
     def answered(*scores: float) -> pa.Table:
-        return table(list(scores), item=["a", "a"], repeat=[0, 1])
+        return table(list(scores), item=["a", "a"], repeat=[0, 1], response=["one", "two"])
 
     chain = fm.compare(answered(1, 1), answered(0, 1), answered(1, 0), chain=True)
     assert {path.path for path in chain.paths} == {"101", "110"}

@@ -34,6 +34,20 @@ def test_what_a_single_item_moves() -> None:
     assert said == "only 8 items: a single item changes every rate by 12.5%."
 
 
+@pytest.mark.parametrize(("stated", "contradicted"), [(None, False), (0.03, True), (0.5, False)])
+def test_a_stated_noise_floor_is_held_against_the_repeats(
+    stated: float | None, *, contradicted: bool
+) -> None:
+    items = [str(n) for n in range(100) for _ in range(2)]
+    flips = [1.0, 0.0] * 40 + [1.0, 1.0] * 60
+    side = table(flips, item=items, repeat=[0, 1] * 100)
+    comparison = fm.compare(side, side, noise_floor=stated)
+    assert ("noise_floor" in codes(comparison)) is contradicted
+    if contradicted:
+        said = message(comparison, "noise_floor")
+        assert "floor is 3.0%, but repeats flip 20.0% of the items one way" in said
+
+
 def test_repeats_do_not_make_few_items_many() -> None:
     items = [str(n) for n in range(10) for _ in range(10)]
     side = table([1.0, 0.0] * 50, item=items, repeat=list(range(10)) * 10)

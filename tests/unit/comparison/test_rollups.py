@@ -16,10 +16,9 @@ import forgetmap as fm
 from command_line import call, write
 from forgetmap.comparison.cells import Cells
 from forgetmap.comparison.notices import seed_warnings
-from forgetmap.comparison.rollups import SeedRow, roll_up, row_values
+from forgetmap.comparison.rollups import SeedRow, consensus, roll_up, row_values
 from forgetmap.comparison.task_tables import load_table, plain_name
 from forgetmap.errors import UsageError
-from forgetmap.stats.repeats import consensus
 
 
 def random_rows(seed: int) -> list[SeedRow]:
@@ -221,3 +220,17 @@ def test_unequal_seeds_over_tasks_warn() -> None:
     first, second = map(pa.Table.from_pylist, (before, kept))
     result = fm.compare(first, second, rollup="post-forget", min_paired=0.5).result
     assert "seeds_differ" in {warning.code for warning in result.pairing.warnings}
+
+
+def test_consensus_counts_by_hand() -> None:
+    table = np.array([["11", "11", "10"], ["10", "10", "10"], ["01", "00", "01"]])
+    counts, dropped = consensus(table, 2)
+    assert counts == {"00": 0.0, "01": 1 / 3, "10": 1.0, "11": 1 / 3}
+    assert dropped == pytest.approx(4 / 9)
+
+
+def test_consensus_of_kinds_of_items_and_of_missing_answers() -> None:
+    table = np.array([["11", "11"], ["10", "10"], ["01", ""]])
+    counts, dropped = consensus(table, 2, [2, 1, 5])
+    spelled = consensus(np.array([["11", "11"]] * 2 + [["10", "10"]]), 2)
+    assert (counts, dropped) == spelled

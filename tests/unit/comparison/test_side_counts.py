@@ -5,7 +5,7 @@ from __future__ import annotations
 import narwhals as nw
 import polars as pl
 
-from forgetmap.comparison.cells import Label
+from forgetmap.comparison.labels import Label
 from forgetmap.comparison.side_counts import SideCounts, count_side, has_empty_position
 
 ROWS = pl.DataFrame(

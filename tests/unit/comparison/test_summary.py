@@ -7,17 +7,19 @@ from typing import Any
 import pyarrow as pa
 
 import forgetmap as fm
+from forgetmap.comparison import all_estimators
+from forgetmap.comparison.render import View, as_text
 from forgetmap.comparison.summary import Summary, summarize
 from small_runs import table
 
 
 def first_screen(*tasks: tuple[str, int, int], **columns: list[Any]) -> Summary:
-    """Of tasks with a name, so many items, and so many of them lost; all were right before."""
+    """Of tasks with a name, so many items, and so many of them lost; one was never right."""
     sides = []
     for lost_counts in (0, 1):
         parts = [
             table(
-                [0.0] * (lost * lost_counts) + [1.0] * (items - lost * lost_counts),
+                [0.0] * (lost * lost_counts + 1) + [1.0] * (items - lost * lost_counts - 1),
                 task=name,
                 **columns,
             )
@@ -27,17 +29,56 @@ def first_screen(*tasks: tuple[str, int, int], **columns: list[Any]) -> Summary:
     return summarize(fm.compare(sides[0], sides[1]).result)
 
 
-def test_a_task_that_lost_is_named_where_all_items_did_not() -> None:
+def test_a_task_that_lost_is_named_where_all_items_hardly_did() -> None:
     summary = first_screen(("large", 20_000, 0), ("small", 100, 30))
-    assert summary.badge == "NO LOSS BEYOND 2%"
-    assert summary.by_task.startswith("1 of 2 tasks lost: small; mean over tasks: lost, at least ")
+    assert summary.badge == "SMALL LOSS"
+    assert summary.tasks == "1 of 2 tasks lost something: small."
+    assert fact(summary, "means").startswith("Mean over tasks: lost, at least ")
+    assert first_screen(("large", 1000, 300), ("small", 100, 30)).tasks == ""
+
+
+def fact(summary: Summary, label: str) -> str:
+    (words,) = (each.words for each in summary.facts if each.label == label)
+    return words
+
+
+def test_the_interval_is_said_once() -> None:
+    """In the sentence, or where it is about accuracy on a line of its own."""
+    summary = first_screen(("only", 1000, 300))
+    assert summary.sentence.startswith("Lost at least 2")
+    assert summary.sentence.endswith(", by the drop in accuracy (95%; margin 2%).")
+    assert summary.interval == ""
+    held = [float(n % 2) for n in range(4000)]
+    flipped = [1 - score if n < 400 else score for n, score in enumerate(held)]
+    summary = summarize(fm.compare(table(held), table(flipped)).result)
+    assert summary.interval == "Loss: between 0% and 5.7% of all items (95%; margin 2%)"
+    assert "margin" not in summary.sentence
+
+
+def test_a_gain_is_behind_the_details() -> None:
+    held = [float(n % 2) for n in range(4000)]
+    rose = [1.0 if n < 400 else score for n, score in enumerate(held)]
+    summary = summarize(fm.compare(table(held), table(rose)).result)
+    assert summary.gained == ""
+    assert fact(summary, "gained").startswith("Gained at least ")
+
+
+def test_every_estimate_is_listed_with_its_formula() -> None:
+    """Also those that the data do not allow, with the reason."""
+    comparison = fm.compare(table([1.0] * 99 + [0.0]), table([0.0] * 9 + [1.0] * 91))
+    lines = as_text(comparison.result, View(details=True), width=200).splitlines()
+    for row in all_estimators():
+        (line,) = (line for line in lines if line.startswith(f"{row.name} "))
+        assert line.endswith(row.formula)
+    (line,) = (line for line in lines if line.startswith("matched "))
+    assert "- forgotten (open-ended items have no options to match)" in line
 
 
 def test_one_task_is_all_there_is() -> None:
-    assert first_screen(("only", 100, 30)).by_task == ""
+    assert first_screen(("only", 100, 30)).tasks == ""
 
 
 def test_clusters_are_counted_in_what_it_rests_on() -> None:
     passages = [f"passage {number // 5}" for number in range(100)]
     summary = first_screen(("only", 100, 30), cluster=passages)
-    assert summary.rests_on.startswith("Based on 100 items in 20 clusters; estimator raw")
+    assert summary.facts[0].words.startswith("100 items in 20 clusters")

@@ -18,6 +18,7 @@ import pytest
 import torch
 
 import forgetmap as fm
+from command_line import write
 from forgetmap.errors import OutputError, UsageError
 from forgetmap.evaluation import ModelIdentity, Step, estimate_run, run_model
 from forgetmap.evaluation.backends.transformers.backend import TransformersBackend
@@ -54,7 +55,26 @@ def test_every_item_has_its_records_and_they_can_be_compared(tmp_path: Path) -> 
     run(tmp_path / "b")
     comparison = fm.compare(tmp_path / "a", tmp_path / "b")
     assert comparison.result.total.n == 32
-    assert comparison.result.total.headline.verdict in ("no_material_loss", "cannot_tell")
+    assert comparison.result.total.verdict in ("no_net_loss", "cannot_tell")
+
+
+def test_the_manifest_says_how_to_ask_again(tmp_path: Path) -> None:
+    """A suite without a name is not written down, nor is a live model."""
+    file = write(tmp_path / "items.jsonl", [{"q": "One?", "gold": "1"}, {"q": "Two?", "gold": "2"}])
+    suite = fm.load_suite(file, column_map={"question": "q"})
+    named = ModelIdentity("tiny", stamp="a:1", source="models/tiny")
+    out = run_model(backend(), suite, tmp_path / "a", named, SHORT)
+    asked = fm.open_run(out).info.asked
+    assert asked is not None
+    assert (asked.model, asked.suite, asked.columns) == (
+        "models/tiny", str(file), {"question": "q"},
+    )  # fmt: skip
+    assert Settings(**asked.settings) == SHORT
+    assert asked.weights
+    nameless = fm.open_run(run_model(backend(), small_suite(), tmp_path / "b", named, SHORT))
+    assert nameless.info.asked is not None
+    assert nameless.info.asked.suite is None
+    assert fm.open_run(run_model(backend(), suite, tmp_path / "c", WHO, SHORT)).info.asked is None
 
 
 def test_greedy_answers_do_not_flip(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ CARD = "---\nlicense: mit\n---\n\n# My model\n\nIt is <b>good</b>.\r\n"
 
 def lossy(folder: Path) -> Comparison:
     """30 tasks of 20 items; the later, the more is lost."""
-    rows = [row for n in range(30) for row in results([1] * 20, f"task|{n:02d}")]
-    scores = [float(place % 20 >= place // 20 // 2) for place in range(len(rows))]
+    rows = [row for n in range(30) for row in results([1] * 19 + [0], f"task|{n:02d}")]
+    scores = [float(place // 20 // 2 <= place % 20 < 19) for place in range(len(rows))]
     changed = [row | {"score": score} for row, score in zip(rows, scores, strict=True)]
     return fm.compare(write(folder / "base.jsonl", rows), write(folder / "tuned.jsonl", changed))
 
@@ -32,8 +32,9 @@ def test_a_card_says_verdict_number_where_and_how(tmp_path: Path) -> None:
     assert (summary.action, summary.verdict) == ("made", "lost")
     assert text.startswith(f"{BEGIN}\n")
     assert text.endswith(f"{END}\n")
-    for part in ("## Forgetting", "95% interval; margin 2%", "Based on", "### Limits", __version__):
+    for part in ("## Forgetting", "(95%; margin 2%)", "**based on**", "### Limits", __version__):
         assert part in text
+    assert "210 forgotten, 0 gained of 600 items" in text
     assert "`forgetmap compare base tuned`" in text
     rows = [line for line in text.splitlines() if line.startswith(r"| task\|")]
     assert len(rows) == 5

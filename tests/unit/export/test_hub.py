@@ -44,7 +44,7 @@ def test_the_folder_has_every_transition_and_a_card(tmp_path: Path) -> None:
         (files,) = config["data_files"]
         assert (out / files["path"]).is_file()
     assert "## Forgetting" in text
-    ComparisonResult.model_validate_json((out / "comparison.json").read_bytes())
+    ComparisonResult.from_json((out / "comparison.json").read_bytes())
 
 
 def test_datasets_loads_it(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from forgetmap.records import Run
 from gate_results import make_check, make_result
 from run_folders import results, run_of
 
-RIGHT = run_of(results([1.0] * 1000))
-AGAIN = run_of(results([1.0] * 1000))
-WORSE = run_of(results([1.0] * 800 + [0.0] * 200))
+RIGHT = run_of(results([1.0] * 900 + [0.0] * 100))
+AGAIN = run_of(results([1.0] * 900 + [0.0] * 100))
+WORSE = run_of(results([1.0] * 700 + [0.0] * 300))
 FEW = run_of(results([1.0] * 10))
 FEW_AGAIN = run_of(results([1.0] * 10))
 
@@ -29,7 +29,7 @@ def _nothing_left() -> Iterator[None]:
 def test_it_returns_the_result_of_a_gate_that_passes() -> None:
     result = assert_no_forgetting(RIGHT, AGAIN)
     assert result.status == "PASS"
-    assert (result.forgotten, result.forgotten_items) == (0, [])
+    assert (result.forgotten, result.gained, result.forgotten_items) == (0, 0, [])
     assert take_results() == [result]
     assert take_results() == []
 
@@ -38,10 +38,11 @@ def test_it_says_what_was_lost() -> None:
     with pytest.raises(AssertionError) as caught:
         assert_no_forgetting(RIGHT, WORSE)
     lines = str(caught.value).splitlines()
-    assert lines[0].startswith("FAIL: forgetting: ")
-    assert lines[1].startswith("  forgetting: FAIL: ")
-    assert "margin 2.0%, 1,000 items" in lines[2]
-    assert lines[-1] == "  forgotten, for example: t/i800, t/i801, t/i802, t/i803, t/i804"
+    assert lines[0].startswith("FAIL: loss: ")
+    assert lines[1] == "  200 forgotten, 0 gained of 1,000."
+    assert lines[2].startswith("  loss: FAIL: ")
+    assert "margin 2%, 200 forgotten, 0 gained, 1,000 items" in lines[3]
+    assert lines[-1] == "  forgotten, for example: t/i700, t/i701, t/i702, t/i703, t/i704"
     assert take_results()[0].status == "FAIL"
 
 
@@ -53,6 +54,19 @@ def test_the_margin_is_what_is_tolerated() -> None:
 def test_what_is_open_fails_or_is_skipped(word: str, error: type[Exception]) -> None:
     with pytest.raises(error, match="INCONCLUSIVE"):
         assert_no_forgetting(FEW, FEW_AGAIN, margin=0.001, inconclusive=word)  # type: ignore[arg-type]
+
+
+def test_it_says_what_would_decide() -> None:
+    text = explain(make_result(make_check("INCONCLUSIVE"), status="INCONCLUSIVE"))
+    assert "to decide: confirm the 31 flips: 62 answers" in text
+    assert "`forgetmap confirm`" in text
+
+
+def test_what_passes_can_be_chosen() -> None:
+    other = run_of(results([1.0] * 850 + [0.0] * 50 + [1.0] * 60 + [0.0] * 40))
+    with pytest.raises(AssertionError, match="INCONCLUSIVE"):
+        assert_no_forgetting(RIGHT, other)
+    assert assert_no_forgetting(RIGHT, other, accept="net").checks[0].verdict == "no_net_loss"
 
 
 def test_a_loss_is_never_skipped() -> None:

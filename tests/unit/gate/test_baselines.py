@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
@@ -111,13 +112,36 @@ def test_looks_are_counted_by_the_store(store: str) -> None:
 
     base, close = runs(CLOSE, "close")
     policy = GatePolicy(rule=(GateRule(),), looks=2)
-    numbers = [run_gate(base, close, policy=policy, store=store).look.number for _ in range(3)]
-    assert numbers == [1, 2, 3]
+
+    def look(lost: int) -> int:
+        after = runs(Cells(kept=1400 - lost, lost=lost, never=600), "close")[1]
+        return run_gate(base, after, policy=policy, store=store).look.number
+
+    assert [look(lost) for lost in (36, 35, 34)] == [1, 2, 3]
     last = read_history(store)[-1]
     assert last.status == "INCONCLUSIVE"
     assert "look 3 exceeds the 2 planned looks" in last.headline
+    assert look(34) == 3  # the same answers again are no further look
+    assert run_gate(base, close, store=store).look.number == 1  # under another policy
     other = runs(CLOSE, "other")[1]
     assert run_gate(base, other, policy=policy, store=store, record=False).look.number == 1
+
+
+def test_a_rerun_after_an_open_decision_is_a_further_look(store: str) -> None:
+    base, _ = runs(CLOSE, "close")
+
+    def look(cells: Cells, **options: Any) -> tuple[int, str]:
+        result = run_gate(base, runs(cells, "close")[1], store=store, **options)
+        return result.look.number, result.status
+
+    more = Cells(kept=1365, lost=35, never=600)
+    assert look(CLOSE) == (1, "INCONCLUSIVE")
+    assert look(CLOSE) == (1, "INCONCLUSIVE")  # the same answers
+    flips = tuple(table.slice(1364, 36) for table in one_task(CLOSE))
+    assert look(CLOSE, confirm=flips) == (1, "INCONCLUSIVE")  # only flips are new
+    assert look(more) == (2, "INCONCLUSIVE")
+    assert look(GOOD) == (3, "PASS")
+    assert look(more) == (1, "INCONCLUSIVE")  # a look that decides is the last
 
 
 def test_the_history_shows_what_came_back_and_what_got_through(store: str) -> None:
@@ -129,9 +153,9 @@ def test_the_history_shows_what_came_back_and_what_got_through(store: str) -> No
     history = summarize_history(store)
     statuses = [(release.after, release.status) for release in history.releases]
     assert statuses == [("one", "FAIL"), ("two", "PASS"), ("three", "FAIL"), ("two", "FAIL")]
-    assert history.releases[0].used["forgetting"] == pytest.approx(5.7, abs=0.3)
+    assert history.releases[0].used["loss"] == pytest.approx(5.7, abs=0.3)
     (recurring,) = history.recurring
-    assert (recurring.check, recurring.releases) == ("forgetting", ["one", "three", "two"])
+    assert (recurring.check, recurring.releases) == ("loss", ["one", "three", "two"])
     escaped = {release.release: release.reason for release in history.escaped}
     assert escaped["three"] == "accepted after FAIL"
     assert "passed on" in escaped["two"]
@@ -186,7 +210,7 @@ def test_the_first_of_every_name_did_not_escape(store: str) -> None:
 
 def test_a_decision_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(OutputError, match="FAIL: forgetting"):
+    with pytest.raises(OutputError, match="FAIL: loss"):
         run_gate(*runs(BAD, "bad"), store=tmp_path / "file")
 
 

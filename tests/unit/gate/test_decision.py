@@ -10,9 +10,11 @@ import pyarrow as pa
 import pytest
 
 import forgetmap as fm
-from forgetmap.comparison import group_evidence
+from forgetmap.comparison import Evidence, VerdictSettings, judge_group
 from forgetmap.errors import MetricError, UsageError
 from forgetmap.gate import GatePolicy, GateResult, GateRule, Waiver, run_gate
+from forgetmap.gate.check_text import next_steps
+from forgetmap.gate.policy import CompareSection
 from forgetmap.records import HarnessInfo, TaskInfo
 from releases import BAD, CLOSE, GOOD, Cells, one_task, release
 
@@ -39,8 +41,11 @@ def test_the_default_policy_decides_by_the_limits_of_the_total(
     result = run_gate(before, after)
     (check,) = result.of_tier("blocking")
     assert (result.status, check.status, check.verdict) == (status, status, verdict)
-    assert check.loss == fm.compare(before, after).result.total.headline.forgetting
-    assert result.headline.startswith(f"{status}: forgetting: ")
+    total = fm.compare(before, after).result.total
+    assert (check.loss, check.drop_high) == (total.loss, total.drop.high)
+    assert (result.compared, result.forgotten, result.gained) == (2000, cells.lost, 0)
+    assert (check.forgotten, check.gained) == (cells.lost, 0)
+    assert result.headline.startswith(f"{status}: loss: ")
 
 
 def test_a_margin_is_that_of_the_default_policy() -> None:
@@ -49,6 +54,8 @@ def test_a_margin_is_that_of_the_default_policy() -> None:
     assert run_gate(before, after, margin=0.02).checks == run_gate(before, after).checks
     with pytest.raises(UsageError, match="margin and policy cannot be combined"):
         run_gate(before, after, margin=0.02, policy=TASKS)
+    with pytest.raises(UsageError, match="accept and policy cannot be combined"):
+        run_gate(before, after, accept="net", policy=TASKS)
 
 
 def test_an_option_that_nothing_reads_is_refused() -> None:
@@ -77,30 +84,114 @@ def test_a_margin_of_its_own_decides_a_rule() -> None:
     assert wide.status == "PASS"
 
 
-def test_gains_do_not_pay_for_losses_unless_the_rule_is_about_the_net_change() -> None:
-    before, after = one_task(Cells(kept=1000, lost=200, gained=400, never=400))
-    assert run_gate(before, after).status == "FAIL"
-    assert run_gate(before, after, policy=policy(GateRule(quantity="net_change"))).status == "PASS"
+EXCHANGE = Cells(kept=1000, lost=200, gained=400, never=400)
+"""As much may have been lost as was forgotten, or nothing: one run cannot tell."""
 
 
-def test_answers_that_are_no_longer_given_are_a_quantity_of_their_own() -> None:
-    before, after = one_task(BAD)
-    outcomes = [
-        "correct" if score else "refused" if number < 1400 else "incorrect"
-        for number, score in enumerate(after["score"].to_pylist())
-    ]
-    after = after.append_column("outcome", pa.array(outcomes))
-    rules = policy(GateRule(quantity="answering_loss"), GateRule(quantity="knowledge_loss"))
-    answering, knowledge = run_gate(before, after, policy=rules).checks
-    assert (answering.status, knowledge.status) == ("FAIL", "PASS")
+def test_one_run_cannot_tell_noise_from_an_exchange_that_only_net_accepts() -> None:
+    before, after = one_task(EXCHANGE)
+    (check,) = run_gate(before, after).checks
+    assert (check.status, check.verdict) == ("INCONCLUSIVE", "no_net_loss")
+    assert check.decides is not None
+    assert (check.decides.items, check.decides.answers) == (None, 400)
+    assert (check.decides.provable or 0) > check.margin
+    (accepted,) = run_gate(before, after, accept="net").checks
+    assert (accepted.status, accepted.verdict) == ("PASS", "no_net_loss")
+    assert (accepted.most, accepted.loss) == (check.drop_high, check.loss)
+    net = policy(GateRule(quantity="net_change"))
+    (check,) = run_gate(before, after, policy=net).checks
+    assert (check.status, check.verdict, check.loss.high) == (
+        "PASS", "no_material_loss", check.drop_high,
+    )  # fmt: skip
 
 
-def test_answers_of_which_nobody_recorded_the_end_may_not_have_been_given() -> None:
-    rule = policy(GateRule(quantity="answering_loss"))
-    (check,) = run_gate(*one_task(BAD), policy=rule).checks
-    assert (check.status, check.reasons[0].code) == ("INCONCLUSIVE", "outcomes")
-    few = one_task(Cells(kept=1390, lost=10, never=600))
-    assert run_gate(*few, policy=rule).status == "PASS"
+def test_a_policy_and_each_of_its_rules_say_what_passes() -> None:
+    tables = one_task(EXCHANGE)
+    rules = (GateRule(accept="items"), GateRule(name="net"))
+    result = run_gate(*tables, policy=policy(*rules, accept="net"))
+    assert [check.status for check in result.checks] == ["INCONCLUSIVE", "PASS"]
+
+
+def test_net_accepts_a_loss_that_is_shown_as_long_as_accuracy_held() -> None:
+    tables = one_task(Cells(kept=5700, lost=270, gained=210, never=3820))
+    (check,) = run_gate(*tables, accept="net").checks
+    assert (check.status, check.verdict) == ("PASS", "lost")
+    assert 0 < (check.loss.low or 0) < check.margin < (check.loss.high or 0)
+    assert "accepted, because accuracy fell by at most" in check.sentence
+    assert run_gate(*tables).status == "INCONCLUSIVE"
+
+
+def test_what_is_certain_to_be_lost_fails_whatever_was_gained() -> None:
+    """Both models answered three times: what is gone does not come back, so it is no noise."""
+    before, after = (
+        pa.concat_tables(
+            table.append_column("repeat", pa.array([number] * len(table))) for number in range(3)
+        )
+        for table in one_task(EXCHANGE)
+    )
+    # Not a single answer of a model differs from its others: these are copies, not repeats.
+    (copied,) = run_gate(before, after, accept="net").checks
+    assert (copied.status, copied.loss.carried_by) == ("PASS", "drop")
+    scores = after["score"].to_pylist()
+    scores[-1] = 1.0  # one answer that differs
+    first = before["score"].to_pylist()
+    first[-1] = 1.0
+    for accept in ("items", "net"):
+        (check,) = run_gate(
+            before.set_column(2, "score", pa.array(first)),
+            after.set_column(2, "score", pa.array(scores)),
+            accept=accept,
+        ).checks
+        assert (check.status, check.loss.carried_by) == ("FAIL", "repeats")
+
+
+def test_flips_that_are_asked_again_decide_what_one_run_cannot() -> None:
+    before, after = one_task(EXCHANGE)
+    flipped = slice(1000, 400)  # the 200 forgotten and 200 of the gained
+    rerun = [table.slice(flipped.start, flipped.stop) for table in (before, after)]
+    result = run_gate(before, after, confirm=(rerun[0], rerun[1]))
+    (check,) = result.checks
+    assert (result.status, check.loss.carried_by) == ("FAIL", "confirmed")
+    assert result.confirmed is not None
+    assert (result.confirmed.asked, result.confirmed.held) == (200, 200)
+    noise = run_gate(before, after, confirm=(rerun[0], rerun[0].slice(0)))
+    assert (noise.status, noise.confirmed and noise.confirmed.held) == ("INCONCLUSIVE", 0)
+
+
+def test_a_checkpoint_chosen_among_many_by_these_items_must_be_better() -> None:
+    tables = one_task(Cells(kept=1377, lost=23, never=600))
+    lucky = run_gate(*tables).checks[0]
+    chosen = run_gate(*tables, chosen_among=20).checks[0]
+    assert (lucky.status, chosen.status) == ("PASS", "INCONCLUSIVE")
+    assert chosen.loss.low == lucky.loss.low
+    assert (chosen.loss.high or 0) > (lucky.loss.high or 0)
+    rules = policy(GateRule(), chosen_among=20)
+    assert run_gate(*tables, policy=rules).checks[0].loss == chosen.loss
+    assert run_gate(*tables, policy=rules, chosen_among=1).checks[0].loss == lucky.loss
+
+
+def test_items_that_before_may_have_helped_to_choose_decide_nothing() -> None:
+    tables = one_task(Cells(kept=1400))
+    (check,) = run_gate(*tables, accept="net").checks
+    assert (check.status, check.verdict, check.most) == ("INCONCLUSIVE", "cannot_tell", None)
+    assert [reason.code for reason in check.reasons] == ["all_right"]
+    net = policy(GateRule(quantity="net_change"))
+    assert run_gate(*tables, policy=net).status == "INCONCLUSIVE"
+    assert run_gate(*tables, selected=False).status == "PASS"
+    easy = policy(GateRule(), compare=CompareSection(selected=False))
+    assert run_gate(*tables, policy=easy).status == "PASS"
+
+
+def test_an_assumption_that_a_rule_states_is_in_its_sentence() -> None:
+    tables = one_task(Cells(kept=600, lost=100, gained=100, never=200))
+    rules = policy(GateRule(estimator="upper"))
+    (check,) = run_gate(*tables, policy=rules).checks
+    assert (check.status, check.loss.carried_by) == ("FAIL", "stated")
+    assert check.loss.assumes is not None
+    assert check.sentence.startswith(f"if {check.loss.assumes}, ")
+    floor = policy(GateRule(), compare=CompareSection(noise_floor=0.01))
+    (check,) = run_gate(*tables, policy=floor).checks
+    assert (check.status, check.loss.carried_by) == ("FAIL", "stated")
 
 
 def test_graded_scores_that_fall_above_the_cut_are_seen() -> None:
@@ -130,7 +221,7 @@ def test_a_policy_of_warnings_only_passes_and_says_so() -> None:
 def test_holm_lets_no_single_task_of_many_fail_by_chance() -> None:
     # 20 tasks at the margin, of which one looks lost at 95 % by itself.
     tasks = {f"task {n:02}": Cells(kept=680, lost=20, never=300) for n in range(19)}
-    unlucky = {**tasks, "unlucky": Cells(kept=662, lost=38, never=300)}
+    unlucky = {**tasks, "unlucky": Cells(kept=668, lost=32, never=300)}
     alone = run_gate(*release({"unlucky": unlucky["unlucky"]}), policy=TASKS)
     assert of(alone) == {"unlucky": "FAIL"}
     among = run_gate(*release(unlucky), policy=TASKS)
@@ -147,10 +238,10 @@ def test_holm_is_that_of_its_definition() -> None:
     }
     before, after = release(tasks)
     result = run_gate(before, after, policy=TASKS)
-    comparison = fm.compare(before, after)
-    evidence = group_evidence(comparison, "task")
-    # Smallest one-sided level at which each limit is above the margin, by bisection.
-    p = {name: _smallest_p(part, comparison) for name, part in evidence.items()}
+    grounds = fm.compare(before, after).grounds
+    # Smallest error rate at which each limit is above the margin, by bisection.
+    parts = grounds.evidence.by("task")
+    p = {name: _smallest_p(part, grounds.settings) for name, part in parts.items()}
     expected, left = set(), len(p)
     for name in sorted(p, key=p.__getitem__):
         if p[name] > 0.05 / left:
@@ -162,14 +253,11 @@ def test_holm_is_that_of_its_definition() -> None:
     assert 0 < len(failed) < len(tasks)
 
 
-def _smallest_p(part: Any, comparison: fm.Comparison) -> float:
-    from forgetmap.comparison import judge_group, make_group_policy
-
+def _smallest_p(part: Evidence, settings: VerdictSettings) -> float:
     low, high = 1e-9, 0.499
     for _ in range(60):
         middle = (low + high) / 2
-        held = make_group_policy(comparison, margin=0.02, estimator="auto", level=1 - middle)
-        limit = judge_group("task", part, held, "forgetting").loss.low
+        limit = judge_group("task", part, replace(settings, level=1 - middle)).loss.low
         low, high = (low, middle) if limit is not None and limit > 0.02 else (middle, high)
     return high
 
@@ -250,16 +338,8 @@ def test_a_loss_among_items_that_are_not_repeated_is_seen(items: int) -> None:
     result = run_gate(repeated(before, items), repeated(after, items))
     assert result.status == "FAIL"
     assert run_gate(before, after, noise=before.slice(0, items)).status == "FAIL"
-    notices = {notice.code for notice in result.warnings}
-    assert ("partly_repeated" in notices) == (items < 2000)
-
-
-@pytest.mark.parametrize("quantity", ["forgetting", "answering_loss"])
-def test_an_estimator_by_repeats_decides_nothing_on_a_part_of_the_items(quantity: Any) -> None:
-    before, after = one_task(BAD)
-    rules = policy(GateRule(estimator="net", quantity=quantity))
-    result = run_gate(repeated(before, 600), repeated(after, 600), policy=rules)
-    assert result.status == "INCONCLUSIVE"
+    # No repeat differs from the first answer: they say nothing about noise.
+    assert "copies" in {notice.code for notice in result.warnings}
 
 
 def test_what_compare_refuses_is_inconclusive_not_an_error() -> None:
@@ -276,6 +356,33 @@ def test_a_required_task_that_is_missing_fails() -> None:
     assert run_gate(*one_task(GOOD), policy=rules).status == "FAIL"
     both = release({"facts": GOOD, "logic": GOOD})
     assert run_gate(*both, policy=rules).status == "PASS"
+
+
+def test_misspelt_names_are_in_the_first_lines_with_the_nearest_ones() -> None:
+    """Whatever the tier and the status, and with a step that helps."""
+    rules = policy(GateRule(margin=0.2), required_tasks=["fact"])
+    result = run_gate(*one_task(GOOD), policy=rules)
+    assert result.headline == "FAIL: required task is missing: fact (did you mean 'facts'?)."
+    steps = [step.words for step in next_steps(result)]
+    assert steps[-1] == "correct required_tasks in the policy"
+    assert "read what was forgotten" not in steps
+    failed = run_gate(*one_task(BAD), policy=rules.model_copy(update={"rules": (GateRule(),)}))
+    assert next_steps(failed)[0].words == "read what was forgotten"
+    misspelt = GateRule(scope="task", groups=("facs",))
+    rules = policy(GateRule(margin=0.2), misspelt)
+    result = run_gate(*one_task(GOOD), policy=rules)
+    assert result.status == "INCONCLUSIVE"
+    assert result.headline.endswith("; no item before has the task facs (did you mean 'facts'?).")
+    assert [step.words for step in next_steps(result)] == ["correct groups in the policy"]
+    alone = run_gate(*one_task(GOOD), policy=policy(misspelt))
+    assert alone.headline.count("did you mean") == 1
+    shown = run_gate(*one_task(GOOD), policy=policy(
+        GateRule(margin=0.2), misspelt.model_copy(update={"tier": "warning"}),
+    ))  # fmt: skip
+    assert shown.status == "PASS"
+    assert "did you mean 'facts'" in shown.headline
+    other = run_gate(*one_task(GOOD), policy=policy(GateRule(scope="task", groups=("xyz",))))
+    assert "no item before has the task xyz (there are facts)" in other.headline
 
 
 def test_a_required_task_is_missing_also_where_nothing_can_be_compared() -> None:
@@ -378,8 +485,8 @@ def test_what_only_the_user_can_say_stays_an_error() -> None:
 
 
 def test_several_planned_looks_make_each_of_them_stricter() -> None:
-    # 3.5 % lost: at least 2.24 % at 95 %, at least 2.05 % at 99 %.
-    tables, rule = one_task(Cells(kept=1330, lost=70, never=600)), GateRule(margin=0.0215)
+    # 3.5 % lost: at least 2.75 % at 95 %, at least 2.55 % at 99 %.
+    tables, rule = one_task(Cells(kept=1330, lost=70, never=600)), GateRule(margin=0.0265)
     assert run_gate(*tables, policy=policy(rule)).status == "FAIL"
     result = run_gate(*tables, policy=policy(rule, looks=5), look=2)
     assert result.status == "INCONCLUSIVE"
@@ -411,13 +518,17 @@ def test_many_looks_are_possible(looks: Any, look: int) -> None:
 def test_a_look_has_the_limits_of_a_comparison_at_its_level() -> None:
     tables = one_task(CLOSE)
     (check,) = run_gate(*tables, policy=policy(GateRule(), looks=5)).checks
-    assert check.loss == fm.compare(*tables, level=0.99).result.total.headline.forgetting
+    assert check.loss == fm.compare(*tables, level=0.99).result.total.loss
+
+
+def test_an_unplanned_look_has_the_part_of_a_later_one() -> None:
+    looks = [run_gate(*one_task(CLOSE), look=number).look for number in (1, 2, 3)]
+    assert [look.level for look in looks] == pytest.approx([0.95, 1 - 0.05 / 6, 1 - 0.05 / 12])
+    assert [look.planned for look in looks] == [1, None, None]
 
 
 TODAY = date(2026, 11, 17)
-WAIVER = Waiver(
-    rule="forgetting", owner="ada", reason="known", ceiling=0.15, expires=date(2026, 12, 1)
-)
+WAIVER = Waiver(rule="loss", owner="ada", reason="known", ceiling=0.15, expires=date(2026, 12, 1))
 
 
 def test_a_waiver_lets_a_loss_pass_up_to_its_ceiling_and_until_it_expires() -> None:

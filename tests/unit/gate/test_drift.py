@@ -13,7 +13,8 @@ import forgetmap as fm
 from drifting_runs import ITEMS, TAXONOMY, small_run
 from forgetmap.gate import GatePolicy, GateResult, GateRule, as_comment, as_junit, run_gate
 from forgetmap.gate.policy import DriftSection
-from forgetmap.gate.render import gate_to_text
+from forgetmap.gate.render import tell_gate
+from forgetmap.text import blocks_to_text
 
 
 @pytest.fixture
@@ -45,15 +46,15 @@ def test_every_capability_is_decided_by_its_own_limits(taxonomy: str) -> None:
     (maths,) = [check for check in result.checks if check.group == "maths"]
     cells = fm.drift(one_metric(0), after, taxonomy=taxonomy).capabilities
     (cell,) = [cell for cell in cells if cell.id == "maths"]
-    assert (maths.loss.value, maths.loss.low) == pytest.approx(
-        (-(cell.value or 0), -(cell.high or 0))
-    )
+    assert (maths.loss.low, maths.loss.high) == pytest.approx((-(cell.high or 0), -(cell.low or 0)))
+    assert (maths.drop_high, maths.forgotten, maths.accept) == (None, None, "items")
 
 
 def test_an_effect_is_not_told_as_a_share(taxonomy: str) -> None:
     result = gate(one_metric(2), taxonomy, margin=0.1, groups=("maths",))
     words = "Mathematics drifted by an effect of at least 0.7"
-    for told in (gate_to_text(result), as_junit(result), as_comment(result)):
+    text = blocks_to_text(tell_gate(result))
+    for told in (text, as_junit(result), as_comment(result)):
         assert words in " ".join(told.split())
         assert "70.7%" not in told
 

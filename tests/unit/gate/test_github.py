@@ -24,7 +24,8 @@ def test_tiers_are_levels() -> None:
     lines = as_annotations(make_result(*checks, status="FAIL"))
     assert levels(lines) == ["error", "error", "warning", "notice"]
     assert lines[1].startswith(
-        "::error title=FAIL%3A forgetting::the sentence of FAIL%0Aloss 3.1%25"
+        "::error title=FAIL%3A loss::the sentence of FAIL%0Alost 2.2%25 to 4.0%25, margin 2%25, "
+        "31 forgotten, 2 gained"
     )
 
 
@@ -37,7 +38,7 @@ def test_an_open_gate_and_missing_tasks_are_errors() -> None:
 def test_waivers_are_seen() -> None:
     lines = as_annotations(make_result(make_check(waiver=make_waiver())))
     assert levels(lines) == ["warning", "notice"]
-    assert lines[0].startswith("::warning title=waived%3A forgetting::")
+    assert lines[0].startswith("::warning title=waived%3A loss::")
 
 
 def test_no_name_can_be_a_command() -> None:

@@ -37,7 +37,7 @@ def kinds(result: GateResult) -> dict[str, list[str]]:
     ],
 )
 def test_only_blocking_checks_make_a_build_red(check: CheckResult, kind: list[str]) -> None:
-    assert kinds(make_result(check))["forgetting"] == kind
+    assert kinds(make_result(check))["loss"] == kind
 
 
 def test_suites_count_their_cases() -> None:
@@ -61,19 +61,19 @@ def test_an_open_check_says_so_by_its_type() -> None:
     assert error is not None
     assert error.get("type") == "INCONCLUSIVE"
     assert error.get("message") == "the sentence of INCONCLUSIVE"
-    assert "loss 3.1% (2.2% to 4.0%), margin 2.0%, 1,000 items" in (error.text or "")
+    assert "lost 2.2% to 4.0%, margin 2%, 31 forgotten, 2 gained, 1,000 items" in (error.text or "")
 
 
 def test_a_missing_task_fails() -> None:
     result = make_result(make_check(), status="FAIL", missing_tasks=["gsm8k"])
-    assert kinds(result) == {"required task gsm8k": ["failure"], "forgetting": []}
+    assert kinds(result) == {"required task gsm8k": ["failure"], "loss": []}
 
 
 def test_runs_that_cannot_be_compared_are_errors() -> None:
     reason = Notice("refused", "only 3 of 1,000 items are paired")
     check = make_check("INCONCLUSIVE", sentence=reason.message, reasons=[reason])
     result = make_result(check, status="INCONCLUSIVE", before=None, after=None)
-    assert kinds(result) == {"forgetting": ["error"]}
+    assert kinds(result) == {"loss": ["error"]}
 
 
 @pytest.mark.parametrize("checks", [[make_check()], []])
@@ -90,21 +90,21 @@ def test_a_gate_that_passes_has_no_case_of_its_own() -> None:
 
 
 def test_a_waived_check_is_neither_red_nor_green_and_says_who_waived_it() -> None:
-    assert kinds(make_result(make_check(waiver=make_waiver())))["forgetting"] == ["skipped"]
-    assert kinds(make_result(make_check(waiver=make_waiver("not needed"))))["forgetting"] == []
-    assert kinds(make_result(make_check("FAIL", waiver=make_waiver("expired"))))["forgetting"] == [
+    assert kinds(make_result(make_check(waiver=make_waiver())))["loss"] == ["skipped"]
+    assert kinds(make_result(make_check(waiver=make_waiver("not needed"))))["loss"] == []
+    assert kinds(make_result(make_check("FAIL", waiver=make_waiver("expired"))))["loss"] == [
         "failure"
     ]
     out = parse(make_result(make_check(waiver=make_waiver()))).find(".//system-out")
     assert out is not None
-    assert "waiver applied: Ada, up to 5.0% until 2030-01-31: new tokenizer" in (out.text or "")
+    assert "waiver applied: Ada, up to 5% until 2030-01-31: new tokenizer" in (out.text or "")
 
 
 def test_two_checks_of_one_name_are_told_apart() -> None:
-    checks = [make_group("maths", rule=f"forgetting, {kind}") for kind in ("strict", "loose")]
+    checks = [make_group("maths", rule=f"loss, {kind}") for kind in ("strict", "loose")]
     assert list(kinds(make_result(*checks))) == [
-        "forgetting of maths (forgetting, strict)",
-        "forgetting of maths (forgetting, loose)",
+        "loss of maths (loss, strict)",
+        "loss of maths (loss, loose)",
     ]
 
 

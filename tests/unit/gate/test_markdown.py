@@ -50,11 +50,19 @@ def test_what_matters_is_open_and_the_rest_is_folded() -> None:
     ]
     text = as_comment(make_result(*checks, status="FAIL"))
     shown, folded = text.split("<details><summary>All other checks (2)</summary>")
-    assert shown.index("net change") < shown.index("forgetting")
-    assert "forgetting of maths" in shown
-    assert "forgetting of law" in folded
-    assert "forgetting of art" in folded
+    assert shown.index("net change") < shown.index("| loss |")
+    assert "loss of maths" in shown
+    assert "loss of law" in folded
+    assert "loss of art" in folded
     assert text.count("<details>") == text.count("</details>") == 2
+
+
+def test_counts_and_what_would_decide_are_told() -> None:
+    counts = {"forgotten": 31, "gained": 2, "compared": 1000}
+    text = as_comment(make_result(make_check("INCONCLUSIVE"), status="INCONCLUSIVE", **counts))
+    assert "31 forgotten, 2 gained of 1,000." in text
+    assert "confirm the 31 flips: 62 answers, which can prove a loss of up to 2.5%" in text
+    assert "What next" not in as_comment(make_result(make_check()))
 
 
 def test_missing_tasks_waivers_and_notices_are_told() -> None:
@@ -92,7 +100,7 @@ def test_no_name_is_html_a_mention_a_link_or_a_cell() -> None:
     assert not re.search(r"[^\w]#\d|GH-\d|https://", text)
     assert not re.search(r"(?<!\\)\[y", text)
     assert "\x1b" not in text
-    assert {len(row) for row in rows(text)} == {7}
+    assert {len(row) for row in rows(text)} == {6}
 
 
 @pytest.mark.parametrize("letter", ["x", "|", "&", "@a", "数", "🙂"])
@@ -114,7 +122,7 @@ def test_it_is_never_too_long(letter: str) -> None:
     )
     text = as_comment(result)
     assert len(text.encode()) < MOST_LETTERS
-    shown = len([row for row in rows(text) if row[0].startswith(" forgetting of ")])
+    shown = len([row for row in rows(text) if row[0].startswith(" loss of ")])
     left = sum(
         int(count.replace(",", "")) for count in re.findall(r"and ([\d,]+) checks? more", text)
     )

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from forgetmap.errors import FieldError, InputError, MissingInputError
+from forgetmap.errors import FieldError, InputError, MissingInputError, UsageError
 from forgetmap.gate import GatePolicy, GateRule, make_default_policy, read_policy
 
 RULES = """
+accept = "net"
 coverage = 0.98
 looks = 5
+chosen_among = 3
 required_tasks = ["gsm8k"]
 
 [[rule]]
@@ -35,8 +37,10 @@ def test_every_field_of_the_file_counts(tmp_path: Path) -> None:
     policy = read_policy(write(tmp_path, RULES))
     first, second = policy.rules
     assert (policy.coverage, policy.looks, policy.required_tasks) == (0.98, 5, ("gsm8k",))
+    assert (policy.accept, policy.chosen_among, policy.accept_of(first)) == ("net", 3, "net")
+    assert policy.accept_of(second) == "items"
     assert (first.scope, first.quantity, first.tier, first.margin) == (
-        "total", "forgetting", "blocking", 0.01,
+        "total", "loss", "blocking", 0.01,
     )  # fmt: skip
     assert (second.groups, second.tier, second.min_items) == (("maths", "law"), "warning", 200)
     assert second.label == "net change of maths, law"
@@ -45,9 +49,21 @@ def test_every_field_of_the_file_counts(tmp_path: Path) -> None:
 def test_the_default_blocks_on_the_total_and_warns_of_categories() -> None:
     total, categories = make_default_policy().rules
     assert (total.scope, total.tier, total.quantity, total.margin) == (
-        "total", "blocking", "forgetting", 0.02,
+        "total", "blocking", "loss", 0.02,
     )  # fmt: skip
     assert (categories.scope, categories.tier) == ("category", "warning")
+    assert make_default_policy().accept == "items"
+    assert make_default_policy(accept="net").hash != make_default_policy().hash
+    with pytest.raises(UsageError, match="accept is 'all'"):
+        make_default_policy(accept="all")  # type: ignore[arg-type]
+
+
+def test_checks_are_named_by_their_rule_and_group() -> None:
+    assert GateRule().check_name("total") == "loss"
+    assert GateRule(name="safety").check_name("total") == "safety"
+    assert GateRule(scope="task").check_name("maths") == "loss of maths"
+    assert GateRule(scope="task", name="safety").check_name("maths") == "safety: maths"
+    assert GateRule(scope="task", name="maths").check_name("maths") == "maths"
 
 
 def test_the_hash_is_that_of_the_rules_not_of_the_file(tmp_path: Path) -> None:
@@ -72,6 +88,11 @@ def test_the_hash_is_that_of_the_rules_not_of_the_file(tmp_path: Path) -> None:
         ("[[rule]]\nscope = 'task'\ngroups = []\n", "rule[1]"),
         ("[[rule]]\nscope = 'task'\ngroups = ['a', 'a']\n", "rule[1]"),
         ("[[rule]]\nquantity = 'net_change'\nestimator = 'matched'\n", "rule[1]"),
+        ("[[rule]]\nquantity = 'net_change'\naccept = 'net'\n", "rule[1]"),
+        ("[[rule]]\nquantity = 'knowledge_loss'\n", "rule[1].quantity"),
+        ("[[rule]]\nestimator = 'excess'\n", "rule[1]"),
+        ("accept = 'all'\n[[rule]]\n", "accept"),
+        ("chosen_among = 0\n[[rule]]\n", "chosen_among"),
         ("looks = 0\n[[rule]]\n", "looks"),
         ("looks = '5'\n[[rule]]\n", "looks"),
         ("looks = 1000000\n[[rule]]\n", "looks"),

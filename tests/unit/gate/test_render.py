@@ -6,7 +6,7 @@ from forgetmap.gate import GatePolicy, GateRule, HistoryResult, run_gate, tell_h
 from forgetmap.gate.render import tell_gate
 from forgetmap.gate.result import GateResult
 from forgetmap.text import blocks_to_text
-from releases import BAD, CLOSE, GOOD, one_task, release
+from releases import BAD, CLOSE, GOOD, Cells, one_task, release
 
 
 def text(result: GateResult, *, explain: bool = False) -> str:
@@ -14,9 +14,10 @@ def text(result: GateResult, *, explain: bool = False) -> str:
 
 
 def test_the_status_comes_first_and_the_sentence_next() -> None:
-    first, second, *_ = text(run_gate(*one_task(BAD))).splitlines()
+    first, second, _, counts, *_ = text(run_gate(*one_task(BAD))).splitlines()
     assert first.strip() == "FAIL  before -> after"
-    assert second.startswith("Forgetting: lost at least 8.2% of all items, more than the margin")
+    assert second.startswith("Loss: lost at least 8.7%, at most 11.4% of all items, more than the")
+    assert counts == "200 forgotten, 0 gained of 2,000."
 
 
 def test_what_to_type_next_depends_on_the_status() -> None:
@@ -24,15 +25,25 @@ def test_what_to_type_next_depends_on_the_status() -> None:
         (GOOD, "gate accept"),
         (BAD, "export replay"),
         (CLOSE, "forgetmap plan"),
+        (Cells(kept=1000, lost=200, gained=400, never=400), "forgetmap confirm"),
+        (Cells(kept=900, lost=50, gained=50, never=100), "forgetmap run --repeats 3"),
+        (Cells(kept=1400), "`forgetmap gate BEFORE AFTER --not-selected`"),
     ):
         assert command in " ".join(text(run_gate(*one_task(cells))).split())
+
+
+def test_the_decision_is_a_field_beside_the_headline() -> None:
+    result = run_gate(*one_task(BAD))
+    assert result.headline == f"{result.status}: {result.decision}"
+    changed = result.model_copy(update={"headline": "for others"})
+    assert text(changed) == text(result)
 
 
 def test_failed_checks_stand_above_the_others() -> None:
     tasks = {"a": GOOD, "b": CLOSE, "c": BAD}
     policy = GatePolicy(rule=(GateRule(scope="task"),))
     lines = text(run_gate(*release(tasks), policy=policy)).splitlines()
-    table = [line.split()[2] for line in lines if line.startswith("forgetting of ")]
+    table = [line.split()[2] for line in lines if line.startswith("loss of ")]
     assert table == ["c", "b", "a"]
 
 
@@ -45,15 +56,20 @@ def test_every_rule_of_a_policy_is_a_sentence() -> None:
     rules = (
         GateRule(),
         GateRule(scope="category", tier="warning", margin=0.05),
+        GateRule(name="exchange", accept="net"),
         GateRule(quantity="net_change", tier="info"),
         GateRule(scope="capability", quantity="drift", groups=("C1",), tier="info"),
     )
     lines = blocks_to_text(
         tell_policy(GatePolicy(rule=rules, required_tasks=("facts",))), 200
     ).splitlines()
-    assert lines[1:5] == [
-        "- Forgetting of all items must be below 2%: otherwise the release is blocked.",
-        "- Forgetting of every category must be below 5%: otherwise a warning is shown.",
+    assert lines[1:6] == [
+        "- The loss of all items must be below 2%: otherwise the release is blocked.",
+        "- The loss of every category must be below 5%: otherwise a warning is shown.",
+        (
+            "- The loss of all items, or the accuracy drop, must be below 2%: otherwise the "
+            "release is blocked."
+        ),
         "- The accuracy drop of all items must be below 2%: shown only.",
         "- Drift of the capability C1 must be below an effect of 0.02: shown only.",
     ]

@@ -16,13 +16,21 @@ def test_the_policy_can_be_read_and_applied(tmp_path: Path) -> None:
     path.write_text(write_template(fm.compare(before, after, margin=0.03)), encoding="utf-8")
     policy = read_policy(path)
     assert policy.required_tasks == ("a", "b")
+    assert policy.accept == "items"
     assert [(rule.scope, rule.tier, rule.margin) for rule in policy.rules] == [
         ("total", "blocking", 0.03),
         ("category", "warning", 0.03),
     ]
-    assert "#   law: 2,000 items; a loss of" in path.read_text(encoding="utf-8")
+    assert "#   law: 2,000 items; a drop of" in path.read_text(encoding="utf-8")
     statuses = {check.group: check.status for check in run_gate(before, after, policy=path).checks}
     assert statuses == {"total": "FAIL", "law": "PASS", 'art"s\n': "FAIL"}
+
+
+def test_it_says_what_net_does_not_see(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(write_template(fm.compare(*release({"a": GOOD})), "net"), encoding="utf-8")
+    assert read_policy(path).accept == "net"
+    assert "it passes a loss of 4 % in 96 of 100 releases" in path.read_text(encoding="utf-8")
 
 
 def test_without_categories_it_shows_how_tasks_would_be_named() -> None:

@@ -20,7 +20,7 @@ RULE = WatchRule(
 
 def look(step: int, accuracy: float, forgotten: float | None) -> WatchLook:
     total = WatchGroup(
-        items=100, missing=0, accuracy=accuracy, forgotten=forgotten, forgotten_at_least=0.0,
+        items=100, missing=0, accuracy=accuracy, forgotten=forgotten, lost_at_least=0.0,
         gained=0.0,
     )  # fmt: skip
     return WatchLook(

@@ -121,7 +121,8 @@ def test_a_rendered_prompt_warns_but_does_not_part() -> None:
 
 def test_repeats_on_one_side_only_pair_with_the_first() -> None:
     before = table(item("a", 1.0), item("b", 1.0))
-    after = table(*(item(name, 0.0, repeat=seed) for name in "ab" for seed in (11, 42, 7)))
+    after = table(*(item(name, 0.0, repeat=seed, response=f"{seed}")
+                    for name in "ab" for seed in (11, 42, 7)))  # fmt: skip
     pairing = compare(before, after).result.pairing
     assert (pairing.paired, pairing.only_after) == (2, 4)
 

@@ -78,8 +78,9 @@ def test_twins_of_two_tasks_do_not_meet() -> None:
 def test_a_twin_keeps_its_counterpart_over_all_repeats() -> None:
     """Item 1 was not asked the second time; item 2 must not take its place there."""
     asked = [("1", 0), ("2", 0), ("3", 0), ("2", 1), ("3", 1)]
-    before = table(*(item(name, 1.0, question="same", repeat=time) for name, time in asked))
-    after = table(*(item(f"x{name}", 1.0, question="same", repeat=time)
+    before = table(*(item(name, 1.0, question="same", repeat=time, response=f"{time}")
+                     for name, time in asked))  # fmt: skip
+    after = table(*(item(f"x{name}", 1.0, question="same", repeat=time, response=f"{time}")
                     for name in "123" for time in (0, 1)))  # fmt: skip
     comparison = compare(before, after)
     assert paired_ids(comparison) == {("1", "x1"), ("2", "x2"), ("3", "x3")}

@@ -67,9 +67,7 @@ def test_values_are_those_of_the_result(tmp_path: Path) -> None:
     result = comparison(tmp_path)
     frame = result.to_frame().to_pylist()
     assert [row["n10"] for row in frame] == [12, 12, 12, 0]
-    assert frame[0]["forgetting_adjusted"] == pytest.approx(
-        result.result.total.headline.forgetting.value
-    )
+    assert frame[0]["loss_high"] == pytest.approx(result.result.total.loss.high)
     assert "all items" in result.to_latex(caption="What was lost & gained", label="tab:x")
     assert r"What was lost \& gained" in result.to_latex(caption="What was lost & gained")
 

@@ -9,6 +9,7 @@ import pytest
 
 import forgetmap as fm
 from command_line import results, write
+from forgetmap.comparison import summarize
 from forgetmap.report.markdown import as_markdown
 from forgetmap.report.payloads.comparison import make_payload
 from forgetmap.text import escape_markdown
@@ -37,9 +38,13 @@ def table_below(text: str, head: str) -> list[list[str]]:
 def test_headline_cells_groups_reasons_pairing_and_flips(tmp_path: Path) -> None:
     comparison = fm.compare(*two_runs(tmp_path, COUNTS))
     text = as_markdown(make_payload(comparison, made="2026-01-02"))
-    assert text.startswith("# tuned against base\n\n**LOST** base -> tuned\n\n**Lost 11.3% of all ")
-    assert comparison.result.seen.replace(">", "") in text.replace(">", "")
-    assert table_below(text, "") == [
+    summary = summarize(comparison.result)
+    assert text.startswith(f"# tuned against base\n\n**{summary.badge}** base -> tuned\n\n**")
+    for words in (summary.sentence, summary.counts, *(fact.words for fact in summary.facts)):
+        assert words.replace(">", "") in re.sub(r"\\|>", "", text)
+    for row in summary.estimators:
+        assert f"**{row.name}**: {row.forgetting} forgotten" in text.replace("\\_", "_")
+    assert table_below(text, "tuned") == [
         ["right before", "80 kept", "15 forgotten"],
         ["wrong before", "20 gained", "18 never right"],
     ]
@@ -119,13 +124,11 @@ def test_names_are_escaped(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["# x", "- x", "1) x", "> x", "+ x", "=== x"])
 def test_a_name_starts_no_title_list_or_quotation(tmp_path: Path, name: str) -> None:
-    """The sentence of what was counted begins with the name of the run."""
-    before = write(tmp_path / "base.jsonl", results([1, 1]))
-    after = write(tmp_path / f"{name}.jsonl", results([1, 0]))
+    before = write(tmp_path / f"{name}.jsonl", results([1, 1]))
+    after = write(tmp_path / "tuned.jsonl", results([1, 0]))
     lines = as_markdown(make_payload(fm.compare(before, after))).splitlines()
     assert not [line for line in lines if line.startswith(name)]
-    counted = f"- **counted**: {name} forgot 1 of"
-    assert [line for line in lines if line.replace("\\", "").startswith(counted)]
+    assert [line for line in lines if f"** {name} -> tuned" in line.replace("\\", "")]
 
 
 def test_a_redacted_report_says_so(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from math import sqrt
 from typing import Any
 
+import numpy as np
 import pytest
 
 import forgetmap as fm
@@ -256,3 +257,55 @@ def test_nonsense_is_refused_by_name(name: str) -> None:
     given, said = NONSENSE[name]
     with pytest.raises(UsageError, match=re.escape(said)):
         fm.simulate(**{"tasks": [task()], **given})
+
+
+def scores(run: fm.Run) -> np.ndarray:
+    return np.array([row["score"] for row in rows(run)])
+
+
+def test_reruns_are_fresh_answers_to_the_same_items() -> None:
+    given: dict[str, Any] = {"seed": 4, "habits": Habits(persistence=0.5)}
+    alone = fm.simulate([task(items=400)], **given)
+    both = fm.simulate([task(items=400)], **given, reruns=True)
+    assert alone.reruns is None
+    assert both.reruns is not None
+    for first, run, fresh in zip(
+        (alone.before, alone.after), (both.before, both.after), both.reruns, strict=True
+    ):
+        assert rows(first) == rows(run)
+        assert (fresh.info.model.name, fresh.info.stage) == (run.info.model.name, run.info.stage)
+        assert fresh.name == f"{run.name}-rerun"
+        assert 0 < (scores(run) != scores(fresh)).mean() < 0.2
+
+
+def test_a_guess_that_changed_is_noise() -> None:
+    """Of never-known items, as many flip between two runs of a model as between the two models."""
+    habits = Habits(persistence=0.5)
+    simulation = fm.simulate([task(items=20_000, known=0, gained=0)], habits=habits, reruns=True)
+    assert simulation.reruns is not None
+    before, after = scores(simulation.before), scores(simulation.after)
+    fresh = [scores(run) for run in simulation.reruns]
+    low, high = likely(20_000, 0.5 * 0.25 * 0.75)
+    for first, then in ((before, after), (before, fresh[0]), (after, fresh[1]), (*fresh,)):
+        assert low <= (first * (1 - then)).sum() <= high
+    flipped = (before == 1) & (after == 0)
+    held = (fresh[0] - fresh[1])[flipped]
+    assert abs(held.mean()) < 5 * held.std() / np.sqrt(held.size)
+    assert (simulation.loss, simulation.gain) == (0, 0)
+
+
+def test_the_truth_is_the_probability_of_a_right_answer() -> None:
+    habits = Habits(persistence=0.5, mastery=0.9)
+    tasks = [task(items=20_000, k=4, known=0.6, lost=0.2, gained=0.3)]
+    simulation = fm.simulate(tasks, habits=habits, reruns=True, failures={"truncated": 0.5})
+    assert simulation.reruns is not None
+    lost = 0.6 * 0.2 * (0.9 + 0.1 / 4 - 0.5 / 4)  # half of the lost items end in a fault
+    assert simulation.loss == pytest.approx(lost, abs=0.003)
+    # truth has the order of the items, rows() that of their names
+    order = np.argsort(simulation.truth["item"].to_numpy(zero_copy_only=False))
+    for run, name in zip(simulation.reruns, ("right_before", "right_after"), strict=True):
+        truth = simulation.truth[name].to_numpy()[order]
+        right = scores(run)
+        for low, high in ((0.0, 0.5), (0.5, 1.01)):
+            some = (truth >= low) & (truth < high)
+            assert right[some].mean() == pytest.approx(truth[some].mean(), abs=0.02)

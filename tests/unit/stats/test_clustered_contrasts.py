@@ -63,7 +63,8 @@ def test_what_all_pairs_share_through_items_widens_means_and_no_trend() -> None:
     mean = clustered_contrast(y, ONES, [1.0], range(8))
     wide = clustered_contrast(y, ONES, [1.0], range(8), item_covariance=covariance)
     assert wide.error**2 == pytest.approx(mean.error**2 + 0.5)
-    assert wide.freedom > mean.freedom
+    reach = [(one.high - one.low) / 2 for one in (mean, wide)]
+    assert reach[1] == pytest.approx(np.hypot(reach[0], 1.959964 * np.sqrt(0.5)))
     design = np.stack([np.arange(8.0), np.ones(8)], axis=1)
     trend = clustered_contrast(y, design, [1.0, 0.0], range(8))
     same = clustered_contrast(y, design, [1.0, 0.0], range(8), item_covariance=covariance)

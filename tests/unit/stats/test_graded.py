@@ -6,21 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from forgetmap.stats import cluster_variance, graded_interval
+from forgetmap.stats import graded_interval
 from forgetmap.stats.results import Interval
 
 
 def interval_of(changes: np.ndarray) -> Interval:
     return graded_interval(changes.size, *(float((changes**power).sum()) for power in (1, 2, 3)))
-
-
-def clustered_interval(changes: np.ndarray) -> Interval:
-    """Of clusters x items."""
-    squares = float((changes**2).sum())
-    sizes = np.full(len(changes), changes.shape[1])
-    clusters = cluster_variance(sizes, changes.sum(1), squares=squares)
-    cubes = float((changes**3).sum())
-    return graded_interval(changes.size, float(changes.sum()), squares, cubes, clusters=clusters)
 
 
 def test_many_items_have_students_interval() -> None:
@@ -31,20 +22,11 @@ def test_many_items_have_students_interval() -> None:
     assert float(found.high) == pytest.approx(theirs.high, abs=1e-4)
 
 
-def test_clusters_of_one_item_are_items() -> None:
-    changes = np.random.default_rng(1).normal(0.1, 0.2, (60, 1))
-    plain, found = interval_of(changes.ravel()), clustered_interval(changes)
-    assert float(found.low) == pytest.approx(float(plain.low))
-    assert float(found.high) == pytest.approx(float(plain.high))
-
-
 def test_equal_changes_leave_doubt_and_one_item_all_of_it() -> None:
     found = interval_of(np.zeros(100))
     assert float(found.low) < 0 < float(found.high) < 0.03
     assert np.isnan(float(graded_interval(1, 0.5, 0.25, 0.125).high))
     assert np.isnan(float(graded_interval(0, 0, 0, 0).value))
-    one_cluster = cluster_variance([5], [1.0], squares=1.0)
-    assert np.isnan(float(graded_interval(5, 1.0, 1.0, 1.0, clusters=one_cluster).low))
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -63,15 +45,4 @@ def test_intervals_of_items_cover(n: int) -> None:
     for _ in range(1000):
         before, after = rng.beta(4, 2, n), rng.beta(3, 2, n)
         hits.append(bool(interval_of(before - after).contains(4 / 6 - 3 / 5)))
-    assert np.mean(hits) >= 0.93
-
-
-@pytest.mark.parametrize("count", [8, 40])
-def test_intervals_of_clusters_cover(count: int) -> None:
-    rng = np.random.default_rng(count)
-    hits = []
-    for _ in range(1000):
-        shared = rng.uniform(-0.3, 0.5, (count, 1))
-        changes = shared + rng.uniform(-0.1, 0.1, (count, 6))
-        hits.append(bool(clustered_interval(changes).contains(0.1)))
     assert np.mean(hits) >= 0.93

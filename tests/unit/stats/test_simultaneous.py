@@ -93,7 +93,7 @@ def test_upper_limits_count_three_quarters_of_an_item_more() -> None:
     rows = np.array([[1.0, 0.0, 0.0, -0.5, -0.5, 0.0, 0.0, 0.0, 0.0, 0.0]])
     mean = (0.0 + 0.75) / 10
     spread = (1 + 0.25 + 0.25 + 0.75) / 10 - mean**2
-    expected = mean + stats.norm.ppf(0.95) * np.sqrt(spread / 10)
+    expected = mean + stats.norm.ppf(0.975) * np.sqrt(spread / 10)
     assert upper_limits(rows)[0] == pytest.approx(expected)
     assert upper_limits(rows, alpha=0.01)[0] > expected
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -36,7 +38,7 @@ def pair_of(states: States, *weights: float, budget: float = 0.5) -> PairResult:
     ]
     spots.append(PathPoint("linear", 1.0, 1, "tuned"))
     return analyse_pair(
-        states, spots, names=("models/tuned", "tuned"), headlines={}, drift=None, budget=budget
+        states, spots, names=("models/tuned", "tuned"), compared={}, drift=None, budget=budget
     )
 
 
@@ -141,7 +143,7 @@ def test_paths_share_the_error_rate() -> None:
     one = pair_of(states_of(BASE, TUNED, GOOD), 0.3).points[1].over_budget_limit
     spots = [PathPoint(method, 0.3, 2, method) for method in ("linear", "ties")]
     two = analyse_pair(
-        states_of(BASE, TUNED, GOOD), spots, names=("t", "t"), headlines={}, drift=None
+        states_of(BASE, TUNED, GOOD), spots, names=("t", "t"), compared={}, drift=None
     ).points
     assert two[0].over_budget_limit == two[1].over_budget_limit
     assert (two[0].over_budget_limit or 0) > (one or 0)
@@ -202,7 +204,7 @@ def drifted(pair: PairResult, relative: float, benefit: float) -> PairResult:
         base="b", tuned="t", total=total, layers=[], kinds=[], modules=[], tensors=[], unchanged=0,
         only_base=[], only_tuned=[], other_shape=[], notices=[],
     )  # fmt: skip
-    most = pair.greatest_benefit.model_copy(update={"value": benefit})
+    most = replace(pair.greatest_benefit, value=benefit)
     return pair.model_copy(update={"drift": drift, "greatest_benefit": most})
 
 

@@ -31,7 +31,8 @@ def test_counted(count: int, words: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(None, "-"), (0.02, "2.0%"), (0.0203, "2.030%"), (0.0199, "1.990%"), (0.03, "3.0%"),
+    [(None, "-"), (0.02, "2.0%"), (0.0203, "2.03%"), (0.0199, "1.99%"),
+     (0.019999, "1.99%"), (0.020001, "2.01%"), (0.03, "3.0%"),
      (-0.1, "0.0%"), (1.2, "100.0%")],
 )  # fmt: skip
 def test_a_limit_is_told_from_the_margin(value: float | None, shown: str) -> None:

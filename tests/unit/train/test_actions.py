@@ -73,7 +73,7 @@ def test_an_action_that_makes_no_sense_is_refused(action: str, factor: float) ->
 
 def group(forgotten: float | None, accuracy: float = 0.5, *, alarm: bool = False) -> WatchGroup:
     return WatchGroup(
-        items=10, missing=0, accuracy=accuracy, forgotten=forgotten, forgotten_at_least=0.0,
+        items=10, missing=0, accuracy=accuracy, forgotten=forgotten, lost_at_least=0.0,
         gained=0.0, alarm=alarm,
     )  # fmt: skip
 

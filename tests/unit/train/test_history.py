@@ -14,9 +14,7 @@ RULE = WatchRule(
     cost=0.05, every=None, margin=0.02, noise_floor=0.005, alpha=0.05, on_alarm="log",
     keep_best=False,
 )  # fmt: skip
-GROUP = WatchGroup(
-    items=10, missing=0, accuracy=0.5, forgotten=0.1, forgotten_at_least=0.0, gained=0.0
-)
+GROUP = WatchGroup(items=10, missing=0, accuracy=0.5, forgotten=0.1, lost_at_least=0.0, gained=0.0)
 
 
 def look(number: int, step: int, *, abandoned: bool = False) -> WatchLook:

@@ -12,15 +12,13 @@ from click.core import ParameterSource
 from forgetmap.cli.options import Command, with_options
 from forgetmap.cli.options.logs import log_options, table_options
 from forgetmap.comparison import (
-    BUILT_IN_NAMES,
     CORRECT_AT,
     LEVEL,
     MARGIN,
     MIN_PAIRED,
-    NOISE_FLOOR,
+    STATED_ESTIMATORS,
     TASK_TABLES,
     Rollup,
-    estimator_names,
 )
 from forgetmap.errors import UsageError
 from forgetmap.pairing import PairBy
@@ -49,12 +47,8 @@ margin_option = click.option(
 noise_floor_option = click.option(
     "--noise-floor",
     type=float,
-    default=NOISE_FLOOR,
-    show_default=True,
-    help=(
-        "Assumed share of answers that flip one way between two runs of the same model, unless "
-        "--noise or repeats measure it. 0 turns the correction off."
-    ),
+    help="Share of answers that reruns of a model flip one way at most, if you know it: adds a "
+    "limit that holds only if this is true [default: nothing is assumed].",
 )
 level_option = click.option(
     "--level",
@@ -76,6 +70,8 @@ class EstimatorChoice(click.Choice[str]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name if it is an estimator."""
+        from forgetmap.comparison import estimator_names
+
         if value not in self.choices and value in estimator_names():
             return value
         return super().convert(value, param, ctx)
@@ -89,7 +85,9 @@ def comparison_options(command: Command) -> Command:
         help="The runs are successive checkpoints [default: each AFTER is compared with BEFORE].",
     )
     metric, *others = _rules()
-    return with_options(command, [chain, metric, table_options, log_options, *others])
+    return with_options(
+        command, [chain, metric, table_options, log_options, *others, confirm_option]
+    )
 
 
 def rule_options(command: Command) -> Command:
@@ -123,20 +121,50 @@ def refuse_verdict_options(result: str | Path) -> None:
             )
 
 
-def by_option(text: str) -> Callable[[Command], Command]:
+def by_option(text: str, default: str | None = "category") -> Callable[[Command], Command]:
     """Return the option for groups; its help states the purpose."""
     return click.option(
         "--by",
         type=click.Choice(["task", "category", "tag"]),
-        default="category",
-        show_default=True,
+        default=default,
+        show_default=default is not None,
         help=text,
     )
 
 
+table_option = by_option(
+    "Show a table with a row for each task, category or tag; tasks where no item has a category "
+    "[default: no table].",
+    default=None,
+)
+details_option = click.option(
+    "--details",
+    is_flag=True,
+    help="Show the table, every warning and how we know [default: the first screen].",
+)
 _metric_option = click.option(
     "--metric",
     help=("Metric to compare, as METRIC or METRIC/SCORER [default: the main metric of each task]."),
+)
+confirm_option = click.option(
+    "--confirm",
+    type=click.Path(),
+    nargs=2,
+    metavar="BEFORE AFTER",
+    help="Fresh answers of both models to the items that flipped, asked as `forgetmap confirm` "
+    "says [default: none].",
+)
+selected_option = click.option(
+    "--selected/--not-selected",
+    "selected",
+    default=None,
+    help="Whether answers of BEFORE helped to choose the items [default: looks for signs of it].",
+)
+noise_option = click.option(
+    "--noise",
+    type=click.Path(),
+    metavar="RUN",
+    help="Another run of BEFORE: a repeat of its answers [default: none].",
 )
 
 
@@ -156,18 +184,27 @@ def _further_rules() -> list[Callable[[Command], Command]]:
         pair_by_option,
         click.option(
             "--estimator",
-            type=EstimatorChoice(BUILT_IN_NAMES),
+            type=EstimatorChoice(STATED_ESTIMATORS),
             default="auto",
             show_default=True,
-            help="Estimator of the headline. auto chooses the best one for the data.",
+            help="Adds a limit that holds only if guesses are blind. auto assumes nothing.",
+        ),
+        selected_option,
+        click.option(
+            "--look",
+            type=click.IntRange(1),
+            default=1,
+            show_default=True,
+            help="Which look at these items this is; later looks are stricter.",
         ),
         click.option(
-            "--noise",
-            type=click.Path(),
-            metavar="RUN",
-            help="Another run of BEFORE, to measure the noise floor and subtract it [default: "
-            "none].",
+            "--chosen-among",
+            type=click.IntRange(1),
+            default=1,
+            show_default=True,
+            help="Number of checkpoints among which AFTER was chosen by these items.",
         ),
+        noise_option,
         click.option(
             "--rollup",
             type=click.Choice(get_args(Rollup)),

@@ -7,7 +7,7 @@ with local copies of data sets (or None) and returns a suite.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from forgetmap._plugins import Registry
-from forgetmap.errors import FieldError, UsageError
+from forgetmap.errors import FieldError, ForgetmapError, UsageError
 from forgetmap.evaluation.items import Item, Suite, Task
 from forgetmap.evaluation.suites.files import file_suite, hub_suite
 from forgetmap.evaluation.suites.hub import HubData
@@ -73,7 +73,10 @@ def load_suite(
         raise UsageError(f"a limit of {limit} leaves no items", hint="use 1 or more.")
     suite = _find_suite(str(name_or_path), column_map, root)
     return replace(
-        suite, tasks=tuple(_with_limit(task, limit) for task in _select_tasks(suite, only))
+        suite,
+        tasks=tuple(_with_limit(task, limit) for task in _select_tasks(suite, only)),
+        source=str(name_or_path),
+        columns=dict(column_map or {}),
     )
 
 
@@ -94,7 +97,7 @@ def _find_suite(name: str, column_map: Mapping[str, str] | None, root: Path | No
         return file_suite(Path(name), column_map=column_map)
     raise UsageError(
         f"there is no suite {name!r}",
-        hint=f"{_suggest(name, SUITES.names())}; or pass a file, or {HUB}OWNER/NAME.",
+        hint=f"{_suggest(name, SUITES.names())} A file or {HUB}OWNER/NAME also works.",
     )
 
 
@@ -110,7 +113,7 @@ def _select_tasks(suite: Suite, only: Sequence[str]) -> list[Task]:
         if not any(fnmatchcase(name, pattern) for name in names):
             raise UsageError(
                 f"the suite {suite.name!r} has no task {pattern!r}",
-                hint=f"{_suggest(pattern, names)}.",
+                hint=_suggest(pattern, names),
             )
     return [
         task
@@ -128,7 +131,7 @@ def _suggest(name: str, known: Iterable[str]) -> str:
     if near:
         return f"did you mean {', '.join(dict.fromkeys(near))}?"
     names = ", ".join(known[:10])
-    return f"choose from {names}{', ...' if len(known) > 10 else ''}"
+    return f"choose from {names}{', ...' if len(known) > 10 else ''}."
 
 
 def _with_limit(task: Task, limit: int | None) -> Task:
@@ -167,32 +170,57 @@ def _part_of(suite: Suite, path: Path) -> Suite:
     Raises:
         FieldError: the suite does not have an item of the file.
     """
-    tasks = {task.name: task for task in suite.tasks}
     chosen: dict[str, dict[str, int]] = {}
     for line, row in table_rows(path):
-        name, item = str(row.get("task")), str(row.get("id"))
-        if name not in tasks:
-            raise _probe_error(f"the suite {suite.name!r} has no task {name!r}", path, line, "task")
-        chosen.setdefault(name, {})[item] = line
-    # Second turns need their first turns.
-    for name, items in [*chosen.items()]:
-        follows = tasks[name].follows
+        chosen.setdefault(str(row.get("task")), {})[str(row.get("id"))] = line
+
+    def missing(message: str, task: str, item: str | None) -> FieldError:
+        if item is None:
+            return _probe_error(message, path, min(chosen[task].values()), "task")
+        # A first turn is in the file by its second turn.
+        line = next(lines[item] for lines in chosen.values() if item in lines)
+        return _probe_error(message, path, line, "id")
+
+    return suite_part(suite, chosen, path.stem, missing)
+
+
+Missing = Callable[[str, str, str | None], ForgetmapError]
+"""Makes the error for a task, or an item of it, that a suite does not have."""
+
+
+def suite_part(
+    suite: Suite, chosen: Mapping[str, Collection[str]], name: str, missing: Missing
+) -> Suite:
+    """Return some items of a suite; second turns bring their first turns.
+
+    Args:
+        suite: the suite.
+        chosen: ids of the items of each task.
+        name: name of the part.
+        missing: makes the error for what the suite does not have.
+    """
+    tasks = {task.name: task for task in suite.tasks}
+    wanted = {task: dict.fromkeys(items) for task, items in chosen.items()}
+    for task in chosen:
+        if task not in tasks:
+            raise missing(f"the suite {suite.name!r} has no task {task!r}", task, None)
+        follows = tasks[task].follows
         if follows is not None:
-            chosen[follows] = {**items, **chosen.get(follows, {})}
+            wanted[follows] = {**dict.fromkeys(chosen[task]), **wanted.get(follows, {})}
     kept = [
-        replace(task, load=partial(_items_of_probe, task, chosen[task.name], path))
+        replace(task, load=partial(_some_items, task, wanted[task.name], missing))
         for task in suite.tasks
-        if task.name in chosen
+        if task.name in wanted
     ]
-    return Suite(path.stem, tuple(kept))
+    return Suite(name, tuple(kept))
 
 
-def _items_of_probe(task: Task, lines: Mapping[str, int], path: Path) -> tuple[Item, ...]:
-    items = tuple(item for item in task.load() if item.id in lines)
+def _some_items(task: Task, wanted: Collection[str], missing: Missing) -> tuple[Item, ...]:
+    items = tuple(item for item in task.load() if item.id in wanted)
     present = {item.id for item in items}
-    for name, line in lines.items():
+    for name in wanted:
         if name not in present:
-            raise _probe_error(f"the task {task.name!r} has no item {name!r}", path, line, "id")
+            raise missing(f"the task {task.name!r} has no item {name!r}", task.name, name)
     return items
 
 

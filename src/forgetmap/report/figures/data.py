@@ -4,46 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from forgetmap.comparison import GroupResult
 from forgetmap.report.figures.figure import Record, as_table
-from forgetmap.report.payloads.schema import (
-    HEADLINE,
-    NOISE_FLOOR,
-    Direction,
-    DriftRows,
-    Level,
-    Payload,
-    Rows,
-)
+from forgetmap.report.payloads.schema import Direction, DriftRows, Level, Payload, Rows
 from forgetmap.text import share
 
 MAX_GROUPS = 40
 """Maximum number of lines in a figure; the groups with the largest losses are drawn."""
-
-
-class Point(NamedTuple):
-    """One estimate of one group; a range has ends but no value."""
-
-    group: str
-    value: float | None
-    low: float | None
-    high: float | None
-
-    @property
-    def middle(self) -> float | None:
-        """Sort key."""
-        if self.value is not None or self.low is None or self.high is None:
-            return self.value
-        return (self.low + self.high) / 2
-
-    @property
-    def words(self) -> str:
-        """The estimate as text."""
-        if self.value is None and self.low is not None:
-            return f"{share(self.low)} to {share(self.high)}"
-        return share(self.value) if self.value is not None else "no data"
 
 
 def rows_as_records(rows: Rows | DriftRows) -> list[Record]:
@@ -67,10 +35,16 @@ def clipped(record: Record) -> Record:
     return record | ends
 
 
-def clipped_note(payload: Payload) -> str:
-    """Return a sentence about clipping; empty if nothing is clipped."""
+def clipped_note(payload: Payload, *, limits: bool = False) -> str:
+    """Return a sentence about clipping; empty if nothing that is drawn is clipped.
+
+    Args:
+        payload: the report.
+        limits: whether intervals are drawn too.
+    """
     rows = payload.rows
-    numbers = (number for column in (rows.value, rows.low, rows.high) for number in column)
+    columns = (rows.value, rows.low, rows.high) if limits else (rows.value,)
+    numbers = (number for column in columns for number in column)
     beyond = any(number is not None and not 0 <= number <= 1 for number in numbers)
     return " Shares are drawn between 0% and 100%; the table has the full values." * beyond
 
@@ -82,35 +56,10 @@ def rows_at(payload: Payload, levels: Sequence[Level]) -> dict[str, list[object]
     )
 
 
-def default_estimator(payload: Payload) -> str:
-    """Return the first available estimator with values."""
-    names = [name for name in dict.fromkeys(payload.rows.estimator) if name != NOISE_FLOOR]
-    return next((name for name in names if _says(payload.rows, name)), HEADLINE)
-
-
-def _says(rows: Rows, estimator: str) -> bool:
-    return any(
-        name == estimator and (value is not None or low is not None)
-        for name, value, low in zip(rows.estimator, rows.value, rows.low, strict=True)
-    )
-
-
-def points(
-    payload: Payload, level: Level, direction: Direction = "forgetting", comparison: int = 0
-) -> list[Point]:
-    """Return the estimates shown by default as shares of all items, the largest first."""
-    chosen = (comparison, level, direction, "items", default_estimator(payload))
-    rows = payload.rows
-    keys = zip(rows.comparison, rows.level, rows.direction, rows.scale, rows.estimator, strict=True)
-    estimates = [
-        Point(rows.group[index], rows.value[index], rows.low[index], rows.high[index])
-        for index, key in enumerate(keys)
-        if key == chosen
-    ]
-    return sorted(
-        estimates,
-        key=lambda estimate: (estimate.middle is None, -(estimate.middle or 0), estimate.group),
-    )
+def counted_share(group: GroupResult, direction: Direction = "forgetting") -> float | None:
+    """Return the share of all items that was forgotten or gained, as counted."""
+    estimate = group.forgetting if direction == "forgetting" else group.backward_transfer
+    return estimate.value
 
 
 def named_level(payload: Payload) -> Level:
@@ -124,20 +73,25 @@ def fine_level(payload: Payload) -> Level:
 
 
 def groups(payload: Payload, comparison: int, level: Level) -> list[GroupResult]:
-    """Return the counts of the groups of one level."""
+    """Return the groups of one level: the largest proven losses first, then the most forgotten."""
     result = payload.comparisons[comparison]
-    return result.categories if level == "category" else result.tasks
+    own = result.categories if level == "category" else result.tasks
+    return sorted(
+        own,
+        key=lambda group: (
+            -max(group.loss.low or 0.0, 0.0), -(counted_share(group) or 0.0), group.name,
+        ),
+    )  # fmt: skip
 
 
-def drawn_groups(payload: Payload, comparison: int, level: Level) -> list[str]:
-    """Return the names of the groups that are drawn."""
-    estimates = points(payload, level, comparison=comparison)
-    return [estimate.group for estimate in estimates[:MAX_GROUPS]]
+def drawn_groups(payload: Payload, comparison: int, level: Level) -> list[GroupResult]:
+    """Return the groups that are drawn."""
+    return groups(payload, comparison, level)[:MAX_GROUPS]
 
 
 def left_out(payload: Payload, level: Level) -> str:
     """Return a sentence on the groups that are not drawn; empty if all are."""
-    more = len(points(payload, level)) - MAX_GROUPS
+    more = len(groups(payload, 0, level)) - MAX_GROUPS
     return f" The {MAX_GROUPS} with the largest losses are drawn, {more:,} more are not." * (
         more > 0
     )
@@ -164,12 +118,18 @@ def each_pair(payload: Payload) -> list[int]:
     return places[1:] if payload.kind == "chain" else places
 
 
-def extremes(estimates: Sequence[Point]) -> str:
-    """Describe the largest and the smallest estimate."""
-    known = [estimate for estimate in estimates if estimate.middle is not None]
+def extremes(
+    payload: Payload, level: Level, direction: Direction = "forgetting", comparison: int = 0
+) -> str:
+    """Describe the largest and the smallest share of a level, as counted."""
+    known = [
+        (value, group.name)
+        for group in groups(payload, comparison, level)
+        if (value := counted_share(group, direction)) is not None
+    ]
     if not known:
         return "no data"
-    first, last = known[0], known[-1]
-    if first is last:
-        return f"{first.words} in {first.group}"
-    return f"from {first.words} in {first.group} down to {last.words} in {last.group}"
+    (most, first), (least, last) = max(known), min(known)
+    if first == last:
+        return f"{share(most)} in {first}"
+    return f"from {share(most)} in {first} down to {share(least)} in {last}"

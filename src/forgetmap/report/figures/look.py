@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
-from forgetmap.report.figures.data import default_estimator
 from forgetmap.report.figures.figure import Record, Spec
-from forgetmap.report.payloads.schema import Capabilities, Level, Payload
+from forgetmap.report.payloads.schema import FLIPS, Capabilities, Direction, Level, Payload
 from forgetmap.text import printable
 
 Theme = Literal["light", "dark"]
@@ -34,16 +33,21 @@ ZERO_MARK: Spec = {"type": "rule", "strokeDash": [3, 3], "color": NEVER}
 KEY = "datum.comparison + '|' + datum.level + '|' + datum.group"
 """Key of a group, for looking up facts."""
 
+WORDS: dict[Direction, str] = {"forgetting": "forgotten", "backward_transfer": "gained"}
 COLOUR: Spec = {
     "field": "direction",
     "title": None,
     "scale": {"domain": ["forgetting", "backward_transfer"], "range": [FORGOTTEN, GAINED]},
     "legend": {
-        "labelExpr": "datum.label === 'backward_transfer' ? 'gained' : datum.label",
+        "labelExpr": "datum.label === 'backward_transfer' ? 'gained' : 'forgotten'",
+        "symbolOpacity": 1,
         "orient": "top",
     },
 }
-SCALE_TITLE = "scale === 'items' ? 'share of all items' : 'share of what could be lost or gained'"
+SCALE_TITLE = (
+    "scale === 'items' ? 'share of all items' : "
+    "'share of what was right before (gained: wrong before)'"
+)
 
 
 def by_theme(colours: dict[Theme, str] | dict[str, str], key: str = "expr") -> Spec:
@@ -95,7 +99,7 @@ def switches(payload: Payload, *, one: bool = True) -> list[Record]:
         return _switches_of_drift(payload.capabilities, one=one)
     several = one and len(payload.comparisons) > 1
     return [
-        {"name": "estimator", "value": default_estimator(payload)},
+        {"name": "estimator", "value": FLIPS},
         {"name": "scale", "value": "items"},
         DARK,
         *([{"name": "comparison", "value": 0}] if several else []),

@@ -16,13 +16,13 @@ HEIGHT = 300
 LOW_HEIGHT = 220
 MISSING_LOOKS = ("probe", "budget")
 """Kinds of gaps with a missing look, where curves are broken."""
-FORGOTTEN, AT_LEAST, GAINED = "forgotten", "forgotten at least", "gained"
+FORGOTTEN, AT_LEAST, GAINED = "forgotten", "lost at least", "gained"
 FROM_START, TO_START = "KL(start || now)", "KL(now || start)"
 ACCURACY = "accuracy"
 Pick = Mapping[str, Callable[[WatchGroup], float | None]]
 _SHARES: Pick = {
     FORGOTTEN: lambda group: group.forgotten,
-    AT_LEAST: lambda group: group.forgotten_at_least,
+    AT_LEAST: lambda group: group.lost_at_least,
     GAINED: lambda group: group.gained,
 }
 _KL: Pick = {

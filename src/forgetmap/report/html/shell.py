@@ -25,10 +25,12 @@ from forgetmap._cache import cached_folder
 from forgetmap._disk import whole_file
 from forgetmap.comparison import all_estimators
 from forgetmap.records import writable
-from forgetmap.report.payloads.schema import HEADLINE
+from forgetmap.report.payloads.schema import FLIPS
 
 PageKind = Literal["report", "sweep", "sections", "study", "served", "theory"]
 STYLE = "style.css"
+MORE_LABELS = {FLIPS: "as counted", "published": "chance adjustment as published in 2026"}
+"""Labels of estimates in the menu of the page; those of other estimators are in their table."""
 _SLOT = re.compile(r"\{\{(\w+)\}\}")
 _ENDS_SCRIPT = re.compile(r"<(?=/script|!--)", re.IGNORECASE)
 
@@ -144,11 +146,9 @@ def page_script(kind: PageKind) -> str:
 
 
 def estimator_script() -> str:
-    """Return the names of estimators for the page, from the table of estimators."""
-    words = {HEADLINE: {"label": "adjusted for luck and noise", "from_repeats": False}}
-    for row in all_estimators():
-        words[row.name] = {"label": row.label, "from_repeats": row.from_repeats}
-    return f"const ESTIMATORS = {json.dumps(words)};"
+    """Return the labels of estimators for the page, from the table of estimators."""
+    labels = {row.name: row.label for row in all_estimators()} | MORE_LABELS
+    return f"const ESTIMATORS = {json.dumps(labels)};"
 
 
 def page_modules(kind: PageKind) -> list[str]:

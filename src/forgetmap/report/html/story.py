@@ -125,7 +125,7 @@ def story_page(
 
 def _values(training: WatchedTraining, payload: Payload) -> str:
     """Return the numbers as JSON, without the texts of items."""
-    compared = payload.comparisons[0].model_dump_json()
+    compared = payload.comparisons[0].to_json(indent=None)
     return f'{{"watch":{training.history.model_dump_json()},"comparison":{compared}}}'
 
 
@@ -193,16 +193,13 @@ def _watched(page: SectionsPage, plain: WatchedTraining, protected: WatchedTrain
 
 
 def _verdict(payload: Payload, name: str) -> str:
-    """Return badge, one number with its interval, and its basis."""
+    """Return badge, verdict, interval and counts."""
     summary = payload.summaries[0]
-    limits = f" <span>{escaped(summary.limits)}</span>" if summary.limits else ""
-    lines = paragraphs([t for t in (summary.by_task, summary.note) if t], "lead")
-    rests = paragraphs([summary.rests_on, summary.gained], "rests")
+    lines = (summary.interval, summary.counts, summary.noise, summary.gained, summary.tasks)
     return (
         f'<div class="card first edge-{summary.tone}"><p class="names">{escaped(name)}</p>'
         f'<p><span class="verdict tone-{summary.tone}">{escaped(summary.badge)}</span></p>'
-        f'<p class="number"><b class="figure">{escaped(summary.figure)}</b>{limits}</p>'
-        f"{lines}{rests}</div>"
+        f"{paragraphs([summary.sentence], 'lead')}{paragraphs(list(filter(None, lines)))}</div>"
     )
 
 
@@ -264,8 +261,8 @@ def _merges(page: SectionsPage, sweep: SweepResult) -> str:
 def _facts(plain: WatchedTraining, sweep: SweepResult) -> dict[str, str]:
     return watch_facts(plain.history) | {
         "Verdict": (
-            "Before and after are compared item by item; the interval accounts for luck and "
-            "noise, and the verdict compares the loss with the margin."
+            "Before and after are compared item by item. What is proven to be lost, at least and "
+            "at most, holds for any noise and luck; the verdict compares it with the margin."
         ),
         "Merges": sweep.rule,
     }

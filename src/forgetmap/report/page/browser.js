@@ -100,7 +100,7 @@ function totalWords(payload, state, total, listed) {
   const cut = items?.shortened
     ? ` ${counted(items.shortened)} long texts are shortened in the middle to limit the file size.` : "";
   const whole = total < listed ? `${counted(total)} of ${countedItems(listed)}` : countedItems(total);
-  return `${whole}.${part}${cut}`;
+  return `${whole}.${part}${cut}${payload.redacted ? ` ${REDACTED}` : ""}`;
 }
 
 function countedItems(count) {

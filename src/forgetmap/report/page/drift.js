@@ -100,10 +100,10 @@ function undoneTable({ recoveries }) {
 }
 
 /** Of several models what came out of each, and the way there. */
-function modelList({ capabilities: { result, headlines } }, state) {
+function modelList({ capabilities: { headlines } }, state) {
   if (headlines.length < 2) return null;
   const list = make("ul", { class: "each", "aria-label": "All models" }, headlines.map((words, index) =>
-    make("li", {}, comparisonLink(state, index, result.models[index]), words.slice(result.models[index].length))));
+    make("li", {}, comparisonLink(state, index, words))));
   return headlines.length <= MOST_MODELS_LISTED ? list
     : make("details", {}, make("summary", {}, `All ${counted(headlines.length)} models in a sentence each`), list);
 }
@@ -126,7 +126,6 @@ function surenessOf({ state, scale, value, low }) {
   return unknown ? "no interval, so the uncertainty is unknown" : STATES[state];
 }
 
-/** What to know before believing these numbers. */
 /** Cautions stand first; where there are none, a line says so. */
 function measuredCards(payload, rows, model) {
   const own = (caution) => caution.model === model;
@@ -134,7 +133,7 @@ function measuredCards(payload, rows, model) {
   return [...(isCalm ? [] : [cautionsCard(payload, own)]), withheldCard(payload, rows, model, isCalm)];
 }
 
-function cautionsCard({ capabilities, redacted }, concerns) {
+function cautionsCard({ capabilities }, concerns) {
   const list = noticeLines(capabilities.result.cautions.filter(concerns));
   const few = list.slice(0, 5);
   const more = list.slice(5);
@@ -142,20 +141,18 @@ function cautionsCard({ capabilities, redacted }, concerns) {
     make("h2", {}, `Before you act (${list.length})`),
     make("ul", { class: "warnings" }, few),
     more.length > 0 && make("details", {}, make("summary", {}, `${counted(more.length)} more`),
-      make("ul", { class: "warnings" }, more)),
-    redacted && make("p", { class: "faint" }, REDACTED));
+      make("ul", { class: "warnings" }, more)));
 }
 
 /** What has no value, and why. */
-function withheldCard({ capabilities, redacted }, rows, model, isCalm) {
+function withheldCard({ capabilities }, rows, model, isCalm) {
   const here = capabilities.withheld.filter(({ models }) => models.includes(model));
   return make("section", { class: "card", "aria-label": "Coverage" },
     make("h2", {}, "What was measured"),
     make("p", {}, `Metrics with a value: ${rows.map((row) => `${row.id} ${row.coverage}`).join(", ")}.`,
       here.length ? " The others are left empty:" : ""),
     here.length > 0 && make("ul", { class: "warnings" }, here.map(withheldLine)),
-    isCalm && make("p", { class: "faint" }, "No cautions."),
-    isCalm && redacted && make("p", { class: "faint" }, REDACTED));
+    isCalm && make("p", { class: "faint" }, "No cautions."));
 }
 
 function withheldLine({ note, ids }) {

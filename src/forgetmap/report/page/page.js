@@ -83,7 +83,7 @@ function validState(state, payload, estimators) {
     ...state,
     comparison: state.comparison < pairsOf(payload).length ? state.comparison : 0,
     capability: isCapability(payload, state.capability) ? state.capability : "",
-    estimator: estimators.includes(state.estimator) ? state.estimator : estimators[0] ?? "raw",
+    estimator: estimators.includes(state.estimator) ? state.estimator : estimators[0] ?? FIRST_STATE.estimator,
     scale: scalesOf(payload).some(([name]) => name === state.scale) ? state.scale : scalesOf(payload)[0][0],
     theme: ["light", "dark"].includes(state.theme) ? state.theme : "",
   };
@@ -151,12 +151,12 @@ function renderTop(payload, state) {
   if (focused) document.getElementById(focused)?.focus();
 }
 
-/** The switches of all that is below the headline: a reader sees the verdict first. */
+/** The switches of all that is below the verdict: a reader sees that first. */
 function renderSwitches(root, payload, estimators, state) {
   const focused = document.activeElement?.id;
   root.replaceChildren(...[
     comparisonChooser(payload, state),
-    estimators.length > 0 && chooser("estimator", "Estimator", estimators.map((name) => [name, estimatorLabel(name)]),
+    estimators.length > 0 && chooser("estimator", "Estimator", estimators.map((name) => [name, labelFor(ESTIMATORS, name)]),
       state.estimator, (estimator) => goTo({ estimator })),
     chooser("scale", "Scale", scalesOf(payload), state.scale, (scale) => goTo({ scale })),
   ].filter(Boolean));

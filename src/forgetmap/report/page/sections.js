@@ -10,16 +10,14 @@ async function startSections() {
   for (const table of document.querySelectorAll("#sections table.sheet")) sortInPlace(table);
   explainHeads(document);
   for (const link of document.querySelectorAll("#sections .contents a")) keepState(link);
-  const drawings = [...document.querySelectorAll("[data-section]")].map((root, index) => ({
-    draw: renderFigures(root, figures[index], rows[index] ?? {}, ""),
-    estimators: rows[index]?.estimator ? estimatorsIn(rows[index]) : [],
-  }));
+  const drawings = [...document.querySelectorAll("[data-section]")]
+    .map((root, index) => renderFigures(root, figures[index], rows[index] ?? {}, ""));
   const follow = async () => {
     const state = sectionsState();
     sectionsSwitches(state);
     showTheme(state);
     await pageLoaded();
-    for (const { draw, estimators } of drawings) await draw({ ...state, estimator: estimators[0] ?? "raw" });
+    for (const draw of drawings) await draw(state);
     document.body.dataset.sections = "drawn";
   };
   addEventListener("hashchange", follow);

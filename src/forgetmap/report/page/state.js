@@ -23,7 +23,7 @@
 /** @type {State} */
 const FIRST_STATE = {
   comparison: 0,
-  estimator: "headline",
+  estimator: "flips",
   scale: "items",
   by: "",
   theme: "",

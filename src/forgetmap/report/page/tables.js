@@ -2,7 +2,6 @@
 
 const MOST_TABLE_ROWS = 300;
 const NO_ESTIMATE = { value: null, low: null, high: null };
-const RANKED = " Sorted by the probability that the loss exceeds the margin.";
 const UNSORTED = { name: "", down: false };
 
 /** Finds the estimate of a group under the reader's choice. */
@@ -28,13 +27,9 @@ function estimateName(comparison, level, group, ...parts) {
   return JSON.stringify([comparison, level, only ? "" : group, ...parts]);
 }
 
-/** Which estimators have anything to show. */
+/** Which estimators can be chosen: those with a value. */
 function estimatorsIn(rows) {
-  const estimated = new Set();
-  rows.estimator.forEach((name, index) => {
-    if (rows.value[index] !== null || rows.low[index] !== null) estimated.add(name);
-  });
-  return [...new Set(rows.estimator)].filter((name) => name !== "noise_floor" && estimated.has(name));
+  return [...new Set(rows.estimator.filter((_, index) => rows.value[index] !== null))];
 }
 
 /** The levels that have groups, and the groups of one. */
@@ -44,18 +39,17 @@ function levelsOf(payload, comparison) {
 
 function groupsAt(payload, comparison, level) {
   const result = payload.comparisons[comparison];
+  const verdicts = payload.verdicts[comparison];
+  if (level === "model") {
+    return payload.kind === "many" ? payload.comparisons.map(({ total, after }, index) =>
+      ({ ...total, name: after.name, shown: payload.verdicts[index].total[0] })) : [];
+  }
   const groups = {
-    model: () =>
-      payload.kind === "many"
-        ? payload.comparisons.map(({ total, after }) => ({ ...total, name: after.name }))
-        : [],
-    stage: () =>
-      (result.stages ?? []).map((stage) => ({ ...stage.against_first, name: stage.name })),
-    category: () => result.categories,
-    task: () => result.tasks,
-    tag: () => result.tags,
-  };
-  return groups[level]?.() ?? [];
+    stage: (result.stages ?? []).map((stage) => ({ ...stage.against_first, name: stage.name })),
+    category: result.categories, task: result.tasks, tag: result.tags,
+  }[level];
+  const shown = verdicts[level === "stage" ? "since_first" : level];
+  return groups.map((group, index) => ({ ...group, shown: shown[index] }));
 }
 
 /** One record per group: what the table shows and the downloads hold. */
@@ -68,7 +62,8 @@ function groupRecords(payload, find, state, level) {
       accuracy_before: group.acc_before,
       accuracy_after: group.acc_after,
       accuracy_change: group.acc_before === null ? null : group.acc_after - group.acc_before,
-      net_drop: group.conventional_forgetting,
+      forgotten: group.forgotten,
+      gained: group.gained,
     };
     const where = level === "model" ? [{ ...state, comparison: index }, "total"]
       : [state, level === "stage" ? "since_first" : level];
@@ -81,8 +76,9 @@ function groupRecords(payload, find, state, level) {
       });
     }
     const { estimator, scale } = state;
-    return { ...record, estimator, scale, verdict: group.verdict, margin: group.margin,
-      loss_exceeds_margin: group.loss_exceeds_margin, q_lost: group.q_lost };
+    const { loss, gain, verdict, margin, shown } = group;
+    return { ...record, estimator, scale, lost_at_least: clipped(loss.low), lost_at_most: loss.high, q: loss.q,
+      gained_at_least: clipped(gain.low), gained_at_most: gain.high, verdict, margin, shown };
   });
 }
 
@@ -90,45 +86,31 @@ const GROUP_COLUMNS = [
   { head: "items", sort: "items", show: (row) => counted(row.items) },
   { head: "before", sort: "accuracy_before", show: (row) => percent(row.accuracy_before) },
   { head: "after", sort: "accuracy_after", show: (row) => percent(row.accuracy_after) },
-  { head: "accuracy change", sort: "accuracy_change", show: (row) => signedPercent(row.accuracy_change) },
-  { head: "forgetting", sort: "forgetting", show: (row) => estimateCell(row, "forgetting") },
-  {
-    head: "gained",
-    sort: "backward_transfer",
-    show: (row) => estimateCell(row, "backward_transfer"),
-  },
-  {
-    head: "P(loss > margin)", sort: "loss_exceeds_margin", optional: true,
-    show: (row) => percent(row.loss_exceeds_margin),
-  },
+  { head: "change", sort: "accuracy_change", show: (row) => signedPercent(row.accuracy_change) },
+  { head: "forgotten", sort: "forgetting", show: (row) => estimateCell(row, "forgetting") },
+  { head: "gained", sort: "backward_transfer", show: (row) => estimateCell(row, "backward_transfer") },
+  { head: "lost", sort: "lost_at_least", show: (row) => limitsOf({ low: row.lost_at_least, high: row.lost_at_most }) },
   { head: "verdict", sort: "verdict", text: true, show: verdictCell },
 ];
 
-function verdictCell({ verdict, margin }) {
-  const { tone } = VERDICTS[verdict] ?? { tone: "open" };
-  return make("span", { class: `verdict tone-${tone}` }, verdictWords(verdict, margin));
+function verdictCell({ shown: { words, tone } }) {
+  return make("span", { class: `verdict tone-${tone}` }, words);
 }
 
 function estimateCell(row, direction) {
-  const estimate = {
-    value: row[direction],
-    low: row[`${direction}_low`],
-    high: row[`${direction}_high`],
-  };
-  if (estimate.value === null) return estimateWords(estimate).main;
-  const look = DIRECTIONS[direction].look;
+  if (row[direction] === null) return "–";
+  const limits = limitsOf({ low: row[`${direction}_low`], high: row[`${direction}_high`] });
   return [
-    make("b", { class: `ink-${look}` }, share(estimate.value)),
-    make("span", { class: "limits" }, limitsOf(estimate)),
+    make("b", { class: `ink-${DIRECTIONS[direction]}` }, share(row[direction])),
+    make("span", { class: "limits" }, limits),
   ];
 }
 
-/** By a column; what is unknown stands last, a range by its upper limit. */
+/** By a column; what is unknown stands last. */
 function sortedBy(records, name, down) {
-  const value = (record) => record[name] ?? record[`${name}_high`];
   const { compare } = new Intl.Collator("en", { numeric: true });
   return [...records].sort((one, other) => {
-    const [a, b] = [value(one), value(other)];
+    const [a, b] = [one[name], other[name]];
     if (a === null || a === undefined) return b === null || b === undefined ? 0 : 1;
     if (b === null || b === undefined) return -1;
     return (down ? -1 : 1) * (typeof a === "number" ? a - b : compare(a, b));
@@ -203,20 +185,19 @@ function renderTables(root, payload, find, state) {
   const levels = levelsOf(payload, state.comparison);
   const level = levels.includes(state.by) ? state.by : levels[0];
   if (!level) return root.replaceChildren();
-  const records = groupRecords(payload, find, state, level);
+  // The largest proven losses first, then the most forgotten.
+  const records = sortedBy(groupRecords(payload, find, state, level), "forgetting", true);
   const name = { head: LEVELS[level], sort: level, text: true, show: (row) => visibleName(row[level]) };
-  const ranked = records.some((row) => typeof row.loss_exceeds_margin === "number");
-  const columns = GROUP_COLUMNS.filter((column) => ranked || !column.optional);
-  const caption = `Forgotten and gained by ${LEVELS[level]}`;
+  const caption = `Forgotten, gained and lost by ${LEVELS[level]}`;
   const choices = levels.map((name) => [name, LEVELS[name]]);
   root.replaceChildren(
     make("h2", { id: "tables-title" }, "Groups"),
     make("div", { class: "bar" },
       chooser("by", "Rows", choices, level, (by) => goTo({ by })),
-      make("span", { class: "push" }, tableDownloads(`groups-by-${level}`, () => records))),
-    make("p", { class: "faint" }, `${sentence(estimatorLabel(state.estimator))}; ${
-      labelFor(SCALES, state.scale)}; interval below, shown from 0% to 100%.${ranked ? RANKED : ""}`),
-    tableRegion(caption, [name, ...columns], records, { name: ranked ? "loss_exceeds_margin" : "forgetting", down: true }),
+      make("span", { class: "push" }, tableDownloads(`groups-by-${level}`, () => records.map(({ shown, ...record }) => record)))),
+    make("p", { class: "faint" }, `Forgotten and gained: ${labelFor(ESTIMATORS, state.estimator)}; ${
+      labelFor(SCALES, state.scale)}; interval below. Lost: what is proven, at least and at most, of all items.`),
+    tableRegion(caption, [name, ...GROUP_COLUMNS], records, { name: "lost_at_least", down: true }),
   );
 }
 

@@ -1,18 +1,12 @@
 // Names for people, and what to do about a warning.
 
-// ESTIMATORS, name -> {label, from_repeats}, comes from the table of estimators: see html/shell.py.
+// ESTIMATORS, name -> label, comes from the table of estimators: see html/shell.py.
 const SCALES = {
   items: "share of all items",
-  known: "share of what could be lost or gained",
+  right_before: "share of what was right before (gained: wrong before)",
 };
-const DIRECTIONS = {
-  forgetting: { name: "Forgetting", meaning: "right before, wrong after", look: "forgotten" },
-  backward_transfer: {
-    name: "Gained",
-    meaning: "wrong before, right after",
-    look: "gained",
-  },
-};
+/** Direction of an estimate -> what was counted, which is also how it looks. */
+const DIRECTIONS = { forgetting: "forgotten", backward_transfer: "gained" };
 const TRANSITIONS = { forgotten: "forgotten", gained: "gained", kept: "kept", never: "never right", less: "less", more: "more" };
 const REASONS = {
   wrong: "wrong answer",
@@ -29,12 +23,6 @@ const REASONS = {
   unscored: "not scored: missing, not wrong",
 };
 const DRIFT_LEVELS = { capability: "capability", metric: "metric", group: "group", deep_dive: "deep dive" };
-const VERDICTS = {
-  lost: { words: "lost", tone: "bad" },
-  small_loss: { words: "small loss", tone: "minor" },
-  no_material_loss: { words: "no loss beyond", tone: "good" },
-  cannot_tell: { words: "cannot tell", tone: "open" },
-};
 const LEVELS = {
   model: "model",
   stage: "stage",
@@ -51,6 +39,7 @@ const ADVICE = {
   thin_task: "Exclude these tasks, or evaluate the missing items.",
   lopsided: "Shuffle the options, then evaluate again.",
   options_vary: "Check the number of options of these items.",
+  options_doubted: "Check the number of options of these items.",
   template: "Use the same chat template on both sides.",
   system_prompt: "Use the same system prompt on both sides.",
   protocol: "Use the same prompts for both models.",
@@ -58,7 +47,9 @@ const ADVICE = {
   decoding: "Use the same decoding settings on both sides.",
   n_shot: "Use the same number of examples on both sides.",
   metric: "Choose one metric for both sides.",
-  sampled: "Evaluate each model several times: repeats measure the noise floor.",
+  sampled: "Evaluate each model several times: repeats show what is noise.",
+  copies: "Answer again with another seed, batch order or engine.",
+  identical: "Check that these are two runs of two models.",
   repeats: "Answer every item equally often on both sides.",
   loosened: "Check that some of these items are the same on both sides.",
   problems: "Check the rows that could not be read.",
@@ -86,31 +77,10 @@ function labelFor(names, name) {
   return Object.hasOwn(names, name) ? names[name] : name;
 }
 
-/** A verdict as people read it; its margin belongs to it where nothing beyond was lost. */
-function verdictWords(verdict, margin) {
-  const { words } = VERDICTS[verdict] ?? { words: verdict };
-  return verdict === "no_material_loss" ? `${words} ${settingPercent(margin)}` : words;
-}
-
-/** What people call an estimator. */
-function estimatorLabel(name) {
-  return Object.hasOwn(ESTIMATORS, name) ? ESTIMATORS[name].label : name;
-}
-
 /**
- * An estimate in words.
- * @param {{value: number | null, low: number | null, high: number | null}} estimate
+ * Limits in words.
+ * @param {{low: number | null, high: number | null}} limits
  */
 function limitsOf({ low, high }) {
-  return low === null || high === null ? "" : `${share(low)} to ${share(high)}`;
-}
-
-/** @returns {{main: string, detail: string}} */
-function estimateWords(estimate) {
-  const limits = limitsOf(estimate);
-  if (estimate.value !== null) {
-    return { main: share(estimate.value), detail: limits && `interval ${limits}` };
-  }
-  if (limits) return { main: limits, detail: "plausible range, interval included" };
-  return { main: "–", detail: "" };
+  return low === null || high === null ? "–" : `${share(low)} to ${share(high)}`;
 }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePath
 
 import narwhals as nw
@@ -21,6 +21,7 @@ from forgetmap.comparison import (
     FanOutResult,
     PairingResult,
     RunResult,
+    headline,
     summarize,
 )
 from forgetmap.errors import UnknownFormatError, UnreadableError
@@ -28,7 +29,7 @@ from forgetmap.records import Frame, Run, connection, readable, scan, sort_items
 from forgetmap.report.choices import MAX_ITEMS
 from forgetmap.report.payloads.items import columns_of, count_flips, items_of, shares
 from forgetmap.report.payloads.packing import packed_size
-from forgetmap.report.payloads.rows import make_rows
+from forgetmap.report.payloads.rows import make_rows, verdicts_of
 from forgetmap.report.payloads.schema import Histories, Items, Kind, Payload
 from forgetmap.report.payloads.texts import (
     MIN_BYTES,
@@ -114,6 +115,7 @@ def assemble(
         redacted=discreet,
         comparisons=list(results),
         summaries=[summarize(result) for result in results],
+        verdicts=[verdicts_of(result) for result in results],
         rows=make_rows(results),
         items=cut_to_fit([shareable(item, secrets, texts=texts) for item in items]),
         histories=histories,
@@ -195,35 +197,38 @@ def _cut(items: Items, longest: int) -> Items:
 
 
 def _shareable_result(result: ComparisonResult, secrets: Sequence[Secret]) -> ComparisonResult:
-    """Return the result without local folders and without rows quoted from logs."""
+    """Return the result without local folders, redacted."""
+    runs = (result.before, result.after)
 
-    def quiet(pairing: PairingResult) -> PairingResult:
-        warnings = [_shareable_notice(warning, result, secrets) for warning in pairing.warnings]
-        return pairing.model_copy(update={"warnings": warnings})
+    def quiet(notices: Iterable[Notice]) -> list[Notice]:
+        return [
+            replace(notice, message=without_paths(notice.message, runs, secrets))
+            for notice in notices
+        ]
+
+    def quiet_pairing(pairing: PairingResult) -> PairingResult:
+        return replace(
+            pairing,
+            warnings=quiet(pairing.warnings),
+            contradictions=quiet(pairing.contradictions),
+        )
 
     stages = result.stages and [
-        stage.model_copy(update={"pairing": quiet(stage.pairing)}) for stage in result.stages
+        replace(stage, pairing=quiet_pairing(stage.pairing)) for stage in result.stages
     ]
-    changed = {
-        "before": _without_folder(result.before),
-        "after": _without_folder(result.after),
-        "pairing": quiet(result.pairing),
-        "stages": stages,
-    }
-    return result.model_copy(update=changed)
+    pairing = quiet_pairing(result.pairing)
+    return replace(
+        result,
+        headline=headline(result.after.name, result.total, pairing),
+        before=_without_folder(result.before),
+        after=_without_folder(result.after),
+        pairing=pairing,
+        stages=stages,
+    )
 
 
 def _without_folder(run: RunResult) -> RunResult:
-    return run.model_copy(update={"origin": _folder_name(run)})
-
-
-def _shareable_notice(
-    notice: Notice, result: ComparisonResult, secrets: Sequence[Secret]
-) -> Notice:
-    message = notice.message
-    if notice.code == "problems":
-        message = re.sub(r", such as .*", ".", message, flags=re.DOTALL)
-    return Notice(notice.code, without_paths(message, (result.before, result.after), secrets))
+    return replace(run, origin=_folder_name(run))
 
 
 def without_paths(message: str, runs: Iterable[Run | RunResult], secrets: Iterable[Secret]) -> str:
@@ -265,7 +270,7 @@ def payload_from_folder(
     ]
     histories = _read_histories(folder / HISTORIES, results[0])
     if results[0].stages is not None:
-        results.append(results[0].model_copy(update={"stages": None, "paths": None}))
+        results.append(replace(results[0], stages=None, paths=None))
     return assemble(results, items, histories, texts=texts, redact=redact, title=title, made=made)
 
 
@@ -279,8 +284,8 @@ def _read_results(path: Path) -> list[ComparisonResult]:
     content = path.read_bytes()
     try:
         if b'"comparisons"' in content[:200]:
-            return FanOutResult.model_validate_json(content).comparisons
-        return [ComparisonResult.model_validate_json(content)]
+            return FanOutResult.from_json(content).comparisons
+        return [ComparisonResult.from_json(content)]
     except ValidationError as error:
         raise UnreadableError(
             f"not a comparison of this version of forgetmap: {error.errors()[0]['msg']}",

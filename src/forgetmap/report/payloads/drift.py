@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -115,12 +114,9 @@ def _title(result: DriftResult) -> str:
 
 
 def _shareable_result(drifted: DriftWithRuns, secrets: Sequence[Secret]) -> DriftResult:
-    """Return the result without local folders and without rows quoted from logs."""
+    """Return the result without local folders, redacted."""
 
     def quiet(caution: Caution) -> Caution:
-        message = caution.message
-        if caution.code == "problems":
-            message = re.sub(r"; first .*", ".", message, flags=re.DOTALL)
-        return replace(caution, message=without_paths(message, drifted.runs, secrets))
+        return replace(caution, message=without_paths(caution.message, drifted.runs, secrets))
 
     return replace(drifted.result, cautions=tuple(map(quiet, drifted.result.cautions)))

@@ -1,13 +1,29 @@
-"""Estimates in long form: one row per group, estimator and scale."""
+"""Estimates in long form, one row per group, estimator and scale; and the verdicts of groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from forgetmap.comparison import ComparisonResult, GroupResult, find_estimator, number_estimators
-from forgetmap.report.payloads.schema import HEADLINE, NOISE_FLOOR, Direction, Level, Rows, Scale
-from forgetmap.results import Estimate
+from forgetmap.comparison import (
+    TONES,
+    ComparisonResult,
+    GroupResult,
+    LimitsResult,
+    all_estimators,
+    verdict_words,
+)
+from forgetmap.report.payloads.schema import (
+    FLIPS,
+    PROVEN,
+    Direction,
+    Level,
+    Rows,
+    Scale,
+    VerdictWords,
+)
+from forgetmap.results import Estimate, Estimates
 
 
 class Row(NamedTuple):
@@ -28,69 +44,75 @@ class Row(NamedTuple):
 def make_rows(results: Sequence[ComparisonResult]) -> Rows:
     """Return all rows of these comparisons, without estimators that have no value anywhere."""
     rows = [row for index, result in enumerate(results) for row in _of_comparison(index, result)]
-    estimators = {
-        row.estimator for row in rows if (row.value, row.low, row.high) != (None, None, None)
-    }
+    estimators = {row.estimator for row in rows if (row.value, row.high) != (None, None)}
     kept = [row for row in rows if row.estimator in estimators]
     return Rows(**{name: [getattr(row, name) for row in kept] for name in Row._fields})
 
 
 def _of_comparison(index: int, result: ComparisonResult) -> Iterator[Row]:
-    for level, group in groups_of(result):
-        for estimator, direction, scale, estimate in _estimates(group):
-            yield Row(
-                index, level, group.name, estimator, direction, scale,
-                estimate.value, estimate.low, estimate.high, group.n,
-            )  # fmt: skip
+    deciding = {row.name for row in all_estimators() if row.role == "decides"}
+    for level, groups in groups_of(result).items():
+        for group in groups:
+            for estimator, direction, scale, estimate in _estimates(group, deciding):
+                yield Row(
+                    index, level, group.name, estimator, direction, scale,
+                    estimate.value, estimate.low, estimate.high, group.n,
+                )  # fmt: skip
 
 
-def groups_of(result: ComparisonResult) -> Iterator[tuple[Level, GroupResult]]:
-    """Yield every group of a comparison; stages have their own names."""
-    yield "total", result.total
-    yield "macro", result.total_macro
-    for category in result.categories:
-        yield "category", category
-    for tag in result.tags:
-        yield "tag", tag
-    for task in result.tasks:
-        yield "task", task
-    for stage in result.stages or []:
-        name = {"name": stage.name}
-        yield "stage", stage.against_previous.model_copy(update=name)
-        yield "since_first", stage.against_first.model_copy(update=name)
+def groups_of(result: ComparisonResult) -> dict[Level, list[GroupResult]]:
+    """Return every group of a comparison by level; stages have their own names."""
+    stages = result.stages or []
+    return {
+        "total": [result.total],
+        "macro": [result.total_macro],
+        "category": result.categories,
+        "tag": result.tags,
+        "task": result.tasks,
+        "stage": [replace(stage.against_previous, name=stage.name) for stage in stages],
+        "since_first": [replace(stage.against_first, name=stage.name) for stage in stages],
+    }
 
 
-def _estimates(group: GroupResult) -> Iterator[tuple[str, Direction, Scale, Estimate]]:
-    headline = group.headline
-    rows = [(HEADLINE, headline.estimator, headline.forgetting, headline.backward_transfer)]
-    for row in number_estimators():
-        estimates = group.estimates(row.name)
-        rows.append((row.name, row.name, estimates.forgetting, estimates.backward_transfer))
-    for name, estimator, lost, gained in rows:
-        there = _there_was(group, estimator)
-        left = None if there is None else 1 - there
-        of_known = headline.of_known if name == HEADLINE else _divided(lost, there)
+def verdicts_of(result: ComparisonResult) -> dict[Level, list[VerdictWords]]:
+    """Return the verdict of every group as it is shown."""
+    return {
+        level: [
+            VerdictWords(words=verdict_words(group), tone=TONES[group.verdict]) for group in groups
+        ]
+        for level, groups in groups_of(result).items()
+    }
+
+
+def _estimates(
+    group: GroupResult, deciding: Collection[str]
+) -> Iterator[tuple[str, Direction, Scale, Estimate]]:
+    """Yield what was counted, what is proven, and estimates that rest on assumptions."""
+    shown = {name: each for name, each in group.estimators.items() if name not in deciding}
+    counted = Estimates(forgetting=group.forgetting, backward_transfer=group.backward_transfer)
+    proven = Estimates(forgetting=_proven(group.loss), backward_transfer=_proven(group.gain))
+    before = group.acc_before
+    wrong = None if before is None else 1 - before
+    for name, estimates in {FLIPS: counted, PROVEN: proven, **shown}.items():
+        lost, gained = estimates.forgetting, estimates.backward_transfer
         yield name, "forgetting", "items", lost
-        yield name, "forgetting", "known", of_known
+        yield name, "forgetting", "right_before", _divided(lost, before)
         yield name, "backward_transfer", "items", gained
-        yield name, "backward_transfer", "known", _divided(gained, left)
-    yield NOISE_FLOOR, "forgetting", "items", group.noise_floor
-    yield NOISE_FLOOR, "forgetting", "known", _divided(group.noise_floor, group.acc_before)
+        yield name, "backward_transfer", "right_before", _divided(gained, wrong)
 
 
-def _there_was(group: GroupResult, estimator: str) -> float | None:
-    """Return the share that can be lost; the rest can be gained.
-
-    For estimators adjusted for luck it is the share known beyond luck.
-    """
-    on_knowledge = find_estimator(estimator).scale == "knowledge"
-    return group.known_before if on_knowledge else group.acc_before
+def _proven(limits: LimitsResult) -> Estimate:
+    """Return the limits of what is proven; no loss is below 0."""
+    low = None if limits.low is None else max(limits.low, 0.0)
+    return Estimate(value=None, low=low, high=limits.high, method=PROVEN)
 
 
 def _divided(estimate: Estimate, by: float | None) -> Estimate:
     """Return an estimate as a share of what can be lost or gained; missing if that is 0."""
-    parts = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-    if by is None or by <= 0:
-        return estimate.model_copy(update=dict.fromkeys(parts))
-    scaled = {name: None if part is None else part / by for name, part in parts.items()}
-    return estimate.model_copy(update=scaled)
+
+    def part(value: float | None) -> float | None:
+        return None if value is None or not by else value / by
+
+    return replace(
+        estimate, value=part(estimate.value), low=part(estimate.low), high=part(estimate.high)
+    )

@@ -10,20 +10,21 @@ from forgetmap.capabilities import DriftResult
 from forgetmap.comparison import ComparisonResult, Summary
 from forgetmap.overlap import BridgeResult
 from forgetmap.results import Value
+from forgetmap.text import Tone
 
-PAYLOAD_VERSION: Literal[1] = 1
+PAYLOAD_VERSION: Literal[2] = 2
 """Increased when a field is renamed, removed or changes its meaning."""
 
 Kind = Literal["pair", "many", "chain", "drift"]
 Level = Literal["total", "macro", "category", "tag", "task", "stage", "since_first"]
 """In a chain, `stage` compares with the previous stage, `since_first` with the first one."""
 Direction = Literal["forgetting", "backward_transfer"]
-Scale = Literal["items", "known"]
-"""Share of all items, or of the items that could be lost (or gained)."""
-HEADLINE = "headline"
-"""First estimator in `Rows.estimator`; an estimator without any value has no rows."""
-NOISE_FLOOR = "noise_floor"
-"""Also in `Rows.estimator`; it is drawn beside the others and cannot be selected."""
+Scale = Literal["items", "right_before"]
+"""Share of all items, or of what was right before (of gains: of what was wrong before)."""
+FLIPS = "flips"
+"""First estimator in `Rows.estimator`: as counted. One without any value has no rows."""
+PROVEN = "proven"
+"""Also in `Rows.estimator`: limits of what is proven, drawn beside the others, without a value."""
 Cell = str | float | int | list[str] | None
 
 
@@ -40,6 +41,13 @@ class Rows(Value):
     low: list[float | None]
     high: list[float | None]
     n: list[int]
+
+
+class VerdictWords(Value):
+    """A verdict as it is shown."""
+
+    words: str
+    tone: Tone
 
 
 class Items(Value):
@@ -145,7 +153,7 @@ class Capabilities(Value):
 class Payload(Value):
     """A whole report."""
 
-    payload_version: Literal[1] = PAYLOAD_VERSION
+    payload_version: Literal[2] = PAYLOAD_VERSION
     kind: Kind
     title: str
     made: str | None = Field(description="Date, ISO 8601; null for reproducible reports.")
@@ -158,6 +166,10 @@ class Payload(Value):
     )
     summaries: list[Summary] = Field(
         default_factory=list, description="The first screen of each comparison, in words."
+    )
+    verdicts: list[dict[Level, list[VerdictWords]]] = Field(
+        default_factory=list,
+        description="Of each comparison: by level, the verdicts of the groups in their order.",
     )
     rows: Rows
     items: list[Items]

@@ -11,6 +11,7 @@ from forgetmap.sweep import (
     ALL_ITEMS,
     Barrier,
     PairResult,
+    PointGroup,
     PointResult,
     SweepResult,
     listed_points,
@@ -218,24 +219,29 @@ def category_sheets(pair: PairResult) -> Iterable[Sheet]:
         "95% interval",
         "gained",
         "95% interval",
-        "forgetting (adjusted)",
+        "lost",
     )
     for index, name in enumerate(names):
         rows = []
         for number in listed_points(pair):
             point = pair.points[number]
             group = point.groups[index]
-            real = group.forgetting_adjusted
-            value = f"{percent(real.value)} " if real.value is not None else ""
             rows.append(
                 (
                     point.reused or point_name(point), f"{group.n:,}", percent(group.accuracy),
                     percent(group.forgetting.value), limits_only(group.forgetting),
                     percent(group.backward_transfer.value), limits_only(group.backward_transfer),
-                    f"{value}{limits_only(real)}",
+                    _lost(group),
                 )
             )  # fmt: skip
         yield Sheet((name, *heads), rows)
+
+
+def _lost(group: PointGroup) -> str:
+    """Return the limits of what is lost."""
+    if group.loss is None or group.loss.low is None or group.loss.high is None:
+        return "-"
+    return f"{percent(max(group.loss.low, 0.0))} to {percent(group.loss.high)}"
 
 
 def barrier_sheet(pair: PairResult) -> Sheet:

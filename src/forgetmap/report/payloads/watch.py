@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forgetmap.report.payloads.lab import KeyNumber
 from forgetmap.text import Sheet, counted, listed, percent, share
-from forgetmap.train import WatchHistory, WatchLook
+from forgetmap.train import WatchHistory, WatchLook, WatchRule
 
 MAX_ROWS = 16
 """Maximum number of rows of a table on a screen: the first, the last, and some between."""
@@ -49,8 +49,8 @@ def watch_number(history: WatchHistory) -> KeyNumber | None:
     last = history.curve[-1].total
     return KeyNumber(
         share(last.forgotten),
-        f"of {counted(last.items, 'item')} forgotten at the last look, "
-        f"at least {share(last.forgotten_at_least)}; {share(last.gained)} gained",
+        f"of {counted(last.items, 'item')} forgotten at the last look, {share(last.gained)} "
+        f"gained; at least {share(last.lost_at_least)} lost",
     )
 
 
@@ -61,7 +61,7 @@ def watch_sentences(history: WatchHistory) -> list[str]:
     if peak is not None:
         after = history.curve[-1].total.forgotten
         sentences.append(
-            f"Largest loss at step {peak.step:,}: {share(peak.total.forgotten)}; {share(after)} "
+            f"Most forgotten at step {peak.step:,}: {share(peak.total.forgotten)}; {share(after)} "
             "at the end."
         )
     sentences += _alarm_sentences(history)
@@ -93,8 +93,8 @@ def _alarm_sentences(history: WatchHistory) -> list[str]:
         ]
         action = next(alarm.action for alarm in history.alarms if alarm.step == step)
         sentences.append(
-            f"Alarm at step {step:,} for {listed(names)}: forgetting exceeds the margin "
-            f"{percent(history.rule.margin)}. Action: {action}."
+            f"Alarm at step {step:,} for {listed(names)}: more than the margin of "
+            f"{percent(history.rule.margin)} was lost. Action: {action}."
         )
     again = len(history.alarms) - len(by_step)
     if again:
@@ -114,7 +114,7 @@ def watch_sheet(history: WatchHistory, most: int | None = None) -> Sheet:
         history: the training.
         most: maximum number of rows, evenly spread, including both ends.
     """
-    heads = ("step", "accuracy", "forgotten", "at least", "gained", "KL", "loss", "alarm")
+    heads = ("step", "accuracy", "forgotten", "gained", "lost at least", "KL", "loss", "alarm")
     looks = history.curve
     if most is not None and len(looks) > most:
         places = {round(k * (len(looks) - 1) / (most - 1)) for k in range(most)}
@@ -123,7 +123,7 @@ def watch_sheet(history: WatchHistory, most: int | None = None) -> Sheet:
     rows = [
         (
             f"{look.step:,}", share(look.total.accuracy), share(look.total.forgotten),
-            share(look.total.forgotten_at_least), share(look.total.gained),
+            share(look.total.gained), share(look.total.lost_at_least),
             _number(look.total.kl_to_start), _number(look.loss),
             "alarm" if look.step in rang else "",
         )
@@ -138,13 +138,13 @@ def _number(value: float | None) -> str:
 
 def watch_category_sheet(history: WatchHistory) -> Sheet:
     """Return each category at the last look and at its worst."""
-    heads = ("category", "items", "accuracy", "forgotten", "at least", "worst", "gained", "KL")
+    heads = ("category", "items", "accuracy", "forgotten", "worst", "gained", "lost at least", "KL")
     last = history.curve[-1].categories if history.curve else {}
     worst = {name: worst_of(history, name) for name in last}
     rows = [
         (
             name, f"{group.items:,}", share(group.accuracy), share(group.forgotten),
-            share(group.forgotten_at_least), share(worst[name]), share(group.gained),
+            share(worst[name]), share(group.gained), share(group.lost_at_least),
             _number(group.kl_to_start),
         )
         for name, group in sorted(last.items(), key=lambda pair: -worst[pair[0]])
@@ -158,6 +158,12 @@ def worst_of(history: WatchHistory, category: str) -> float:
     return max((group.forgotten or 0.0 for group in groups if group is not None), default=0.0)
 
 
+def _stated(rule: WatchRule) -> str:
+    if rule.noise_floor is None:
+        return ""
+    return f", if reruns flip at most {percent(rule.noise_floor)} of the answers one way"
+
+
 def watch_facts(history: WatchHistory) -> dict[str, str]:
     """Return the facts on controls and measurements."""
     rule = history.rule
@@ -169,10 +175,9 @@ def watch_facts(history: WatchHistory) -> dict[str, str]:
             "is compared with its answer at step 0."
         ),
         "Alarm": (
-            "The alarm is raised when forgetting beyond the noise floor "
-            f"({percent(rule.noise_floor)}) significantly exceeds {percent(rule.margin)}; over "
-            f"all looks and groups together, at most {percent(rule.alpha, 0)} of training runs "
-            "have a false alarm."
+            f"The alarm is raised when a loss of more than {percent(rule.margin)} is proven"
+            f"{_stated(rule)}; over all looks and groups together, at most {percent(rule.alpha)} "
+            "of training runs have a false alarm."
         ),
         "Cost": "Looks are denser at the start, because damage peaks early"
         + ("." if rule.cost is None else f"; at most {percent(rule.cost)} of the training time."),

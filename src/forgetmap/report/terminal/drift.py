@@ -203,7 +203,7 @@ METRIC_COLUMNS: dict[str, Callable[[MetricCell], str]] = {
     # Points for shares, else the unit of the metric, with the digits of its means.
     "change": lambda cell: _change(cell.points, 1 if cell.scale in SHARES else 2),
     "rel. %": lambda cell: _change(cell.relative),
-    "lost": lambda cell: _number(cell.lost, 0),
+    "forgotten": lambda cell: _number(cell.forgotten, 0),
     "gained": lambda cell: _number(cell.gained, 0),
     "form": lambda cell: _change(cell.form.points if cell.form else None),
     "drift": lambda cell: describe_cell(cell).drift,

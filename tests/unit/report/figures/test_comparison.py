@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from functools import cache
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -65,8 +66,8 @@ def test_reasons_are_drawn_where_they_were_recorded() -> None:
 def test_without_a_single_scored_pair_no_cells_are_drawn() -> None:
     payload = pair()
     first = payload.comparisons[0]
-    nothing = first.total.model_copy(update=dict.fromkeys(("n", "n00", "n01", "n10", "n11"), 0))
-    empty = first.model_copy(update={"total": nothing})
+    nothing = replace(first.total, n=0, n00=0, n01=0, n10=0, n11=0)
+    empty = replace(first, total=nothing)
     assert "cells" not in names(payload.model_copy(update={"comparisons": [empty]}))
 
 
@@ -78,12 +79,13 @@ def test_records_are_the_rows_and_no_number_is_null() -> None:
     assert [each["group"] for each in records] == rows.group
 
 
-def test_the_forest_has_a_line_per_category_sorted_by_loss() -> None:
-    # lost: maths 20/100, art 10/50, law 5/100; equal ones by name
-    labels = axis_labels(pair(), "categories")
-    assert labels[0] == "all items"
-    assert labels[-1] == "law"
-    assert set(labels) == {"all items", "maths", "art", "law"}
+def test_the_forest_has_a_line_per_category_sorted_by_proven_loss() -> None:
+    groups = {
+        "proven": {"11": 400, "10": 50, "00": 50},  # 10% forgotten, none gained
+        "more": {"11": 20, "10": 8, "01": 7, "00": 5},  # 20% forgotten, nothing proven
+        "most": {"11": 4, "10": 2, "01": 2, "00": 0},  # 25% forgotten, nothing proven
+    }
+    assert axis_labels(report(groups), "categories") == ["all items", "proven", "most", "more"]
 
 
 def test_points_of_the_forest_stand_where_their_values_are() -> None:
@@ -103,8 +105,8 @@ def _said(mark: dict[str, Any]) -> dict[str, str]:
 
 
 def test_switches_change_what_is_drawn() -> None:
-    # of what was known: maths 20/60, art 10/40, law 5/75
-    drawn = marks(pair(), "categories", "symbol", estimator="raw", scale="known")
+    # of what was right before: maths 20/60, art 10/40, law 5/75
+    drawn = marks(pair(), "categories", "symbol", estimator="flips", scale="right_before")
     shares = {
         _said(each)["label"]: float(_said(each)["value"].rstrip("%")) / 100
         for each in drawn
@@ -115,32 +117,21 @@ def test_switches_change_what_is_drawn() -> None:
     )
 
 
-def test_a_bracket_is_a_bar_without_a_point() -> None:
-    payload = report(PAIR, k=2)
-    assert payload.comparisons[0].total.headline.estimator == "bracket"
-    assert marks(payload, "categories", "symbol") == []
-    bars = [each for each in marks(payload, "categories", "rule") if each.get("strokeWidth") == 7]
+@pytest.mark.parametrize("estimator", ["flips", "latent"])
+def test_the_wide_bars_of_the_forest_are_what_is_proven(estimator: str) -> None:
+    """Whatever estimate the points show."""
+    payload = report(PAIR)
+    drawn = marks(payload, "categories", "rule", estimator=estimator)
+    bars = [each for each in drawn if each.get("strokeWidth") == 9]
     assert len(bars) == 8
-    assert all(each["x2"] > each["x"] for each in bars)
-
-
-def test_the_noise_floor_is_a_band_for_raw_counts_only() -> None:
-    rows = {"maths": {"10": 30, "11": 40}}
-    payload = report(rows)
-    floor = payload.rows.model_copy(
-        update={
-            name: [*getattr(payload.rows, name), value]
-            for name, value in {
-                "comparison": 0, "level": "category", "group": "maths", "direction": "forgetting",
-                "estimator": "noise_floor", "scale": "items", "value": 0.1, "low": None,
-                "high": None, "n": 70,
-            }.items()
-        }
-    )  # fmt: skip
-    payload = payload.model_copy(update={"rows": floor})
-    for estimator, bands in (("raw", 1), ("latent", 0)):
-        drawn = marks(payload, "categories", "rect", estimator=estimator)
-        assert sum(each["width"] > 0 for each in drawn) == bands
+    found = {
+        (said["group"], said["direction"]): (said["at least"], said["at most"])
+        for said in map(_said, bars)
+    }
+    total = payload.comparisons[0].total
+    for name, limits in (("forgetting", total.loss), ("backward_transfer", total.gain)):
+        low, high = max(limits.low or 0.0, 0.0), limits.high or 0.0
+        assert found["all items", name] == (f"{low:.1%}", f"{high:.1%}")
 
 
 def test_of_very_many_groups_the_worst_are_drawn_and_the_rest_is_told() -> None:
@@ -168,13 +159,13 @@ def test_averages_hide_what_was_lost_in_law() -> None:
     assert {name: each["accuracy drop"] for name, each in drawn.items()} == {
         "task of maths": "10%", "task of art": "20%", "task of law": "\N{MINUS SIGN}10%",
     }  # fmt: skip
-    assert {name: each["forgetting"] for name, each in drawn.items()} == {
+    assert {name: each["forgotten"] for name, each in drawn.items()} == {
         "task of maths": "20.0%", "task of art": "20.0%", "task of law": "5.0%",
     }  # fmt: skip
     assert figure(pair(), "conventional").alt.startswith("1 of 3 tasks forgot items although")
 
 
-def test_above_the_diagonal_more_was_lost_than_gained() -> None:
+def test_above_the_diagonal_more_was_forgotten_than_gained() -> None:
     points = {_said(each)["group"]: each for each in marks(pair(), "directions", "symbol")}
     (line,) = (each for each in marks(pair(), "directions", "rule") if "strokeDash" in each)
     slope = (line["y2"] - line["y"]) / (line["x2"] - line["x"])
@@ -184,12 +175,12 @@ def test_above_the_diagonal_more_was_lost_than_gained() -> None:
         return bool(point["y"] < line["y"] + slope * (point["x"] - line["x"]))
 
     assert [above(name) for name in ("maths", "law", "art")] == [True, False, True]
-    assert figure(pair(), "directions").alt == "2 of 3 tasks lost more than they gained."
+    assert figure(pair(), "directions").alt == "2 of 3 tasks forgot more than they gained."
 
 
 def test_no_data_is_an_empty_cell_of_the_heat_map() -> None:
     drawn = [_said(each) for each in marks(many(), "heat_forgetting", "rect")]
-    cells = {(each["model"], each["group"]): each["value"] for each in drawn}
+    cells = {(each["model"], each["group"]): each["forgotten"] for each in drawn}
     assert cells == {
         ("after 1", "maths"): "20.0%", ("after 1", "law"): "5.0%", ("after 1", "art"): "20.0%",
         ("after 1", "music"): "0.0%", ("after 2", "maths"): "0.0%", ("after 2", "art"): "20.0%",
@@ -247,11 +238,11 @@ def test_the_radar_holds_every_value() -> None:
 def test_moves_between_stages_are_counted_by_hand() -> None:
     paths = [
         PathResult(path="101", n=3, kind="regained"), PathResult(path="001", n=2, kind="gained"),
-        PathResult(path="110", n=4, kind="lost"), PathResult(path="000", n=1, kind="never"),
+        PathResult(path="110", n=4, kind="forgotten"), PathResult(path="000", n=1, kind="never"),
     ]  # fmt: skip
     assert [tuple(each) for each in moves_of(paths)] == [
-        (0, "stays right", 4), (0, "lost", 3), (0, "stays wrong", 3),
-        (1, "lost", 4), (1, "regained", 3), (1, "gained", 2), (1, "stays wrong", 1),
+        (0, "stays right", 4), (0, "forgotten", 3), (0, "stays wrong", 3),
+        (1, "forgotten", 4), (1, "regained", 3), (1, "gained", 2), (1, "stays wrong", 1),
     ]  # fmt: skip
 
 
@@ -263,13 +254,13 @@ def test_the_flow_tells_what_moves_between_stages() -> None:
     drawn = figure(chain(), "flow")
     rows = list(zip(*(drawn.table[name] for name in ("from", "what", "results")), strict=True))
     # 0 -> 1: 1000 and 1010 lose; 0111 and 0101 gain. 1 -> 2: 1101 and 0101 lose, 1010 regains.
-    assert ("before", "lost", 9) in rows
+    assert ("before", "forgotten", 9) in rows
     assert ("before", "gained", 8) in rows
-    assert ("after 1", "lost", 9) in rows
+    assert ("after 1", "forgotten", 9) in rows
     assert ("after 1", "regained", 8) in rows
     assert ("after 2", "regained", 9) in rows  # 1101 and 0101
-    assert ("after 2", "lost", 10) in rows  # 1110 and 1010
-    assert "9 lost" in _words(drawn.svg)
+    assert ("after 2", "forgotten", 10) in rows  # 1110 and 1010
+    assert "9 forgotten" in _words(drawn.svg)
     assert "53.3% right" in _words(drawn.svg)  # 24 of 45 before
 
 

@@ -135,3 +135,11 @@ def test_published_values_have_a_site_without_items(
     assert "8.3%" in start
     assert "CANNOT TELL" in start
     assert "items are not available" in start
+
+
+def test_the_two_tables_of_pairs_of_a_model_are_saved_under_two_names(folder: Path) -> None:
+    titles = {"Models made from it": "pairs-before", "Models it was made from": "pairs-after"}
+    both = [page for page in pages(folder).values() if all(title in page for title in titles)]
+    assert both
+    for page in both:
+        assert all(name in page for name in titles.values())

@@ -6,6 +6,7 @@ import base64
 import json
 import random
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,15 @@ import pytest
 
 import forgetmap as fm
 from command_line import results, write
-from forgetmap.comparison import estimator_names
+from forgetmap.comparison import TONES, headline, verdict_words
 from forgetmap.comparison.export import write_result
 from forgetmap.errors import UnknownFormatError, UnreadableError, UsageError
-from forgetmap.report.payloads.comparison import make_payload, payload_from_folder
-from forgetmap.report.payloads.schema import HEADLINE, Payload
+from forgetmap.records.problem import Problem
+from forgetmap.report.payloads.comparison import assemble, make_payload, payload_from_folder
+from forgetmap.report.payloads.schema import FLIPS, PROVEN, Payload
 from forgetmap.report.payloads.texts import shortened
+from forgetmap.results import Notice
+from forgetmap.sources import open_run
 from reports import column, find, payload_of, two_runs, with_texts
 
 COUNTS = {"a": {"n11": 50, "n10": 10, "n01": 20, "n00": 20}}
@@ -36,78 +40,67 @@ def test_rows_of_open_items_are_shares_of_all_and_of_what_there_was(tmp_path: Pa
     payload = payload_of(tmp_path, COUNTS)
     expected = {
         ("forgetting", "items"): 10 / 100,
-        ("forgetting", "known"): 10 / 60,
+        ("forgetting", "right_before"): 10 / 60,
         ("backward_transfer", "items"): 20 / 100,
-        ("backward_transfer", "known"): 20 / 40,
+        ("backward_transfer", "right_before"): 20 / 40,
     }
     for (direction, scale), share in expected.items():
-        found = value(payload, estimator="raw", direction=direction, scale=scale)
+        found = value(payload, estimator="flips", direction=direction, scale=scale)
         assert found == pytest.approx(share)
-    items = find(payload.rows, level="task", estimator="raw", direction="forgetting", scale="items")
-    known = find(payload.rows, level="task", estimator="raw", direction="forgetting", scale="known")
-    assert [part * 100 / 60 for part in items[0] if part] == pytest.approx(known[0])
+    chosen = {"level": "task", "estimator": "flips", "direction": "forgetting"}
+    (items,) = find(payload.rows, scale="items", **chosen)
+    (right,) = find(payload.rows, scale="right_before", **chosen)
+    assert [part * 100 / 60 for part in items if part] == pytest.approx(right)
 
 
-def test_estimators_without_luck_are_divided_by_what_was_known(tmp_path: Path) -> None:
-    """With four options 60% right are (0.6 - 0.25) / 0.75 known."""
+def test_every_estimator_has_the_same_denominators(tmp_path: Path) -> None:
     payload = payload_of(tmp_path, COUNTS, k=4)
-    known = (0.6 - 0.25) / 0.75
     for name in ("latent", "upper", "published"):
-        for direction, there in (("forgetting", known), ("backward_transfer", 1 - known)):
+        for direction, there in (("forgetting", 0.6), ("backward_transfer", 0.4)):
             of_items = value(payload, estimator=name, direction=direction, scale="items")
-            of_known = value(payload, estimator=name, direction=direction, scale="known")
+            of_right = value(payload, estimator=name, direction=direction, scale="right_before")
             assert of_items is not None
-            assert of_known == pytest.approx(of_items / there)
-    raw = value(payload, estimator="raw", direction="forgetting", scale="known")
-    assert raw == pytest.approx(10 / 60)
+            assert of_right == pytest.approx(of_items / there)
 
 
-def test_headline_rows_are_the_headline_and_a_bracket_has_no_value(tmp_path: Path) -> None:
-    payload = payload_of(tmp_path, COUNTS, k=4)
-    headline = payload.comparisons[0].total.headline
-    assert headline.estimator == "bracket"
-    chosen = {"comparison": 0, "level": "total", "estimator": "headline"}
-    for scale, said in (("items", headline.forgetting), ("known", headline.of_known)):
+def test_what_is_proven_has_limits_and_no_value(tmp_path: Path) -> None:
+    payload = payload_of(tmp_path, {"a": {"n11": 500, "n10": 60, "n01": 10, "n00": 100}})
+    total = payload.comparisons[0].total
+    low, high = total.loss.low or 0.0, total.loss.high or 0.0
+    assert low > 0 > (total.gain.low or 0.0)
+    chosen = {"comparison": 0, "level": "total", "estimator": PROVEN}
+    for scale, by in (("items", 1.0), ("right_before", 560 / 670)):
         (found,) = find(payload.rows, direction="forgetting", scale=scale, **chosen)
-        assert found == (None, said.low, said.high)
-        assert said.low is not None
+        assert found[0] is None
+        assert found[1:] == pytest.approx((low / by, high / by))
+    (gained,) = find(payload.rows, direction="backward_transfer", scale="items", **chosen)
+    assert gained == (None, 0.0, total.gain.high)
 
 
-def test_nothing_known_is_nothing_to_divide_by(tmp_path: Path) -> None:
+def test_nothing_right_is_nothing_to_divide_by(tmp_path: Path) -> None:
     payload = payload_of(tmp_path, {"a": {"n01": 5, "n00": 35}})
-    assert value(payload, estimator="raw", direction="forgetting", scale="items") == 0
-    assert value(payload, estimator="raw", direction="forgetting", scale="known") is None
+    assert value(payload, estimator="flips", direction="forgetting", scale="items") == 0
+    assert value(payload, estimator="flips", direction="forgetting", scale="right_before") is None
     assert value(
-        payload, estimator="raw", direction="backward_transfer", scale="known"
+        payload, estimator="flips", direction="backward_transfer", scale="right_before"
     ) == pytest.approx(5 / 40)
 
 
-def test_estimators_without_a_number_have_no_rows(tmp_path: Path) -> None:
-    found = set(payload_of(tmp_path, COUNTS).rows.estimator)
-    assert "excess" not in found
-    assert "noise_floor" not in found
-    assert found <= {HEADLINE, *estimator_names()}
+def test_estimators_are_the_counts_the_proof_and_what_rests_on_assumptions(tmp_path: Path) -> None:
+    found = list(dict.fromkeys(payload_of(tmp_path, COUNTS).rows.estimator))
+    assert found == [FLIPS, PROVEN, "latent", "upper", "published"]  # no options, no repeats
 
 
-def test_the_noise_floor_stands_beside_the_estimators(tmp_path: Path) -> None:
-    """Before, every item is right once and wrong once; after, it is always right."""
-    sides = [
-        write(
-            tmp_path / f"{name}.jsonl",
-            [
-                {"task": "t", "item": f"{n}", "repeat": repeat, "score": score}
-                for n in range(40)
-                for repeat, score in enumerate(scores)
-            ],
-        )
-        for name, scores in (("base", (1, 0)), ("tuned", (1, 1)))
-    ]
-    payload = make_payload(fm.compare(*sides))
-    floor = payload.comparisons[0].total.noise_floor.value
-    assert floor is not None
-    assert value(payload, estimator="noise_floor", direction="forgetting", scale="items") == floor
-    of_right = value(payload, estimator="noise_floor", direction="forgetting", scale="known")
-    assert of_right == pytest.approx(floor / 0.5)
+def test_every_group_has_the_words_of_its_verdict(tmp_path: Path) -> None:
+    counts = {"a": {"n11": 500, "n10": 90, "n00": 60}, "b": {"n11": 9, "n10": 1}}
+    payload = payload_of(tmp_path, counts, category="c")
+    (shown,), (result,) = payload.verdicts, payload.comparisons
+    groups = {"total": [result.total], "category": result.categories, "task": result.tasks}
+    for level, own in groups.items():
+        assert [(each.words, each.tone) for each in shown[level]] == [  # type: ignore[index]
+            (verdict_words(group), TONES[group.verdict]) for group in own
+        ]
+    assert [each.tone for each in shown["task"]] == ["bad", "open"]
 
 
 def test_every_level_has_rows_with_its_names(tmp_path: Path) -> None:
@@ -244,16 +237,32 @@ def test_a_report_that_leaves_the_house_names_no_folder_of_it(
 
 
 def test_rows_quoted_from_logs_do_not_leave_the_house(tmp_path: Path) -> None:
-    from forgetmap.results import Notice
+    """Warnings give the number of unusable rows, not their content."""
+    base, tuned = two_runs(tmp_path, COUNTS)
+    run = open_run(base)
+    problem = Problem(str(base), 3, "score", f"{SECRET} is no number")
+    broken = replace(run, problems=(problem,), problem_count=2)
+    payload = make_payload(fm.compare(broken, tuned), texts=False)
+    (found,) = payload.comparisons[0].pairing.warnings
+    assert found.code == "problems"
+    assert "2 problems" in found.message
+    assert SECRET not in payload.to_json()
 
+
+def test_a_contradiction_is_redacted_in_the_verdict_too(tmp_path: Path) -> None:
     comparison = fm.compare(*two_runs(tmp_path, COUNTS))
-    notice = Notice("problems", f"base: 2 problems, such as {tmp_path}/x.jsonl, line 3: 'ann'.")
-    pairing = comparison.result.pairing.model_copy(update={"warnings": [notice]})
-    object.__setattr__(
-        comparison, "result", comparison.result.model_copy(update={"pairing": pairing})
-    )
-    (found,) = make_payload(comparison, texts=False).comparisons[0].pairing.warnings
-    assert found.message == "base: 2 problems."
+    result = comparison.result
+    notice = Notice("total_contradicted", f"{tmp_path}/base.jsonl of {SECRET} states 3 right")
+    pairing = replace(result.pairing, contradictions=[notice])
+    total = replace(result.total, verdict="cannot_tell", undecided="contradicted")
+    said = headline("tuned", total, pairing)
+    changed = replace(result, total=total, pairing=pairing, headline=said)
+    assert SECRET in said
+    payload = assemble([changed], [], redact=[r"\w+@[\w.]+"])
+    assert "states 3 right" in payload.comparisons[0].headline
+    assert "states 3 right" in payload.summaries[0].sentence
+    assert SECRET not in payload.to_json()
+    assert str(tmp_path) not in payload.to_json()
 
 
 def test_a_pattern_that_is_none_is_refused(tmp_path: Path) -> None:
@@ -278,7 +287,7 @@ def test_a_chain_has_its_ends_every_stage_and_histories(tmp_path: Path) -> None:
     assert payload.histories.stages == ["base", "sft", "rl"]
     ways = dict(zip(payload.histories.item, payload.histories.path, strict=True))
     assert ways == {"i0": "111", "i1": "101", "i2": "010", "i3": "000"}
-    chosen = {"comparison": 0, "estimator": "raw", "direction": "forgetting", "scale": "items"}
+    chosen = {"comparison": 0, "estimator": "flips", "direction": "forgetting", "scale": "items"}
     assert [found[0] for found in find(payload.rows, level="stage", **chosen)] == [1 / 4, 1 / 4]
     assert [found[0] for found in find(payload.rows, level="since_first", **chosen)] == [1 / 4, 0]
 

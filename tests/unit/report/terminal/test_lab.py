@@ -42,7 +42,7 @@ def test_the_lab_says_what_came_out_and_against_what() -> None:
 def test_a_watched_training_names_peak_alarm_cost_and_gaps() -> None:
     text = text_of(TOLD["watch"]())
     assert text.startswith("Alarm at step 30: 24.0% of the items were forgotten at step 200.")
-    assert "Largest loss at step 30: 32.2%; 24.0% at the end." in text
+    assert "Most forgotten at step 30: 32.2%; 24.0% at the end." in text
     assert "10 looks took 3.0% of the time in training, with a limit of 5.0%." in text
     assert "! step 100: probe: the probe failed: out of memory" in text
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+from transformers import __version__ as transformers_version
 
 from forgetmap.evaluation.backends.base import (
     Decoding,
@@ -65,9 +66,18 @@ class TransformersBackend(TokenizerBase):
         cells: int | None = None,
     ) -> None:
         super().__init__(tokenizer, context or _stated_context(model, tokenizer))
+        self._model = model
         self._network = Network(model)
         self._size = Size(rows or ROWS, pass_tokens, cells or cells_that_fit(model))
         self._endings: dict[tuple[str, ...], _Ending] = {}
+
+    @property
+    def setup(self) -> str:
+        """Engine, number format and device: what greedy answers depend on besides the batches."""
+        device = self._model.device
+        name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+        versions = f"transformers {transformers_version}, torch {torch.__version__}"
+        return f"{versions}, {self._model.dtype}, {name}"
 
     def generate(
         self, prompts: Sequence[Prompt], decoding: Decoding

@@ -8,7 +8,6 @@ from forgetmap.report.figures.comparison.directions import (
     SIZE,
     axis,
     diagonal,
-    end_points,
 )
 from forgetmap.report.figures.figure import Figure, Record, Spec
 from forgetmap.report.payloads.schema import Payload
@@ -29,9 +28,9 @@ def conventional(payload: Payload) -> Figure | None:
     )
     return Figure(
         name="conventional",
-        title=f"Accuracy drop and forgetting, by {level}",
+        title=f"Accuracy drop and forgotten items, by {level}",
         caption=f"Each point is a {level}; larger points have more results. Horizontal: accuracy "
-        "drop (left of 0, accuracy rose). Vertical: forgetting, counted item by item. The "
+        "drop (left of 0, accuracy rose). Vertical: forgotten, counted item by item. The "
         "further a point is above the line, the more the average hides. Both are shares of "
         "all items.",
         alt=alt,
@@ -53,7 +52,7 @@ def _facts(payload: Payload) -> list[Record]:
             "comparison": index,
             # Rounded: floating-point errors would look like a change.
             "drop": round(group.acc_before - group.acc_after, 9),
-            "forgotten": group.forgetting.value,
+            "forgotten": data.counted_share(group),
         }
         for index in range(len(payload.comparisons))
         for group in data.groups(payload, index, level)
@@ -73,29 +72,18 @@ def _spec(payload: Payload, alt: str, facts: list[Record]) -> Spec:
                 + " && datum.direction === 'forgetting'"
             },
             *look.with_facts(facts, "label", "drop"),
-            *end_points("drop", "null", "null"),
-            *end_points("value", "datum.low", "datum.high"),
         ],
-        "layer": [diagonal("drop", "value"), _RANGE, _POINT],
+        "layer": [diagonal("drop", "value"), _POINT],
     }
 
 
-_X, _Y = axis("drop", "accuracy drop"), axis("value", "forgetting, item by item")
+_X, _Y = axis("drop", "accuracy drop"), axis("value", "forgotten, item by item")
 _TOOLTIP: list[Spec] = [
     {"field": "label", "title": "group"},
     {"field": "drop", "title": "accuracy drop", "format": ".1%"},
-    {"field": "value", "title": "forgetting", "format": ".1%"},
+    {"field": "value", "title": "forgotten", "format": ".1%"},
     {"field": "n", "title": "results", "format": ","},
 ]
-_RANGE: Spec = {
-    "mark": {"type": "rule", "size": 4, "opacity": 0.5, "color": look.FORGOTTEN},
-    "encoding": {
-        "x": _X,
-        "y": _Y | {"field": "value_from"},
-        "y2": {"field": "value_to"},
-        "tooltip": _TOOLTIP,
-    },
-}
 _POINT: Spec = {
     "mark": {"type": "point", "filled": True, "color": look.FORGOTTEN, "opacity": 0.8},
     "encoding": {"x": _X, "y": _Y, "size": SIZE, "tooltip": _TOOLTIP},

@@ -13,26 +13,16 @@ TICKS = 6
 def directions(payload: Payload) -> Figure | None:
     """Draw losses against gains of each group."""
     level = data.fine_level(payload)
-    lost = {estimate.group: estimate.middle for estimate in data.points(payload, level)}
-    gained = {
-        estimate.group: estimate.middle
-        for estimate in data.points(payload, level, "backward_transfer")
-    }
-    both = [
-        (loss, gain)
-        for group, loss in lost.items()
-        if loss is not None and (gain := gained.get(group)) is not None
-    ]
-    if len(both) < MIN_GROUPS:
+    groups = [group for group in data.groups(payload, 0, level) if group.n]
+    if len(groups) < MIN_GROUPS:
         return None
-    more = sum(loss > gain for loss, gain in both)
-    alt = f"{more:,} of {len(both):,} {data.plural(level)} lost more than they gained."
+    more = sum(group.forgotten > group.gained for group in groups)
+    alt = f"{more:,} of {len(groups):,} {data.plural(level)} forgot more than they gained."
     return Figure(
         name="directions",
         title=f"Forgotten against gained, by {level}",
         caption=f"Each point is a {level}; larger points have more results. Above the line, more "
-        "was forgotten than gained. A cross without a point is a range in both directions."
-        + data.clipped_note(payload),
+        "was forgotten than gained." + data.clipped_note(payload),
         alt=alt,
         table=data.rows_at(payload, (level,)),
         spec=_spec(payload, alt),
@@ -47,58 +37,34 @@ def _spec(payload: Payload, alt: str) -> Spec:
             {"filter": look.row_filter(payload, data.fine_level(payload))},
             *side_by_side(),
         ],
-        "layer": [diagonal("lost", "gained"), *_CROSS, _POINT],
+        "layer": [diagonal("forgotten", "gained"), _POINT],
     }
 
 
 def side_by_side() -> list[Spec]:
     """Return transforms that join both directions of a group; a direction without data is empty."""
-    short = {"lost": "forgetting", "gained": "backward_transfer"}
-    columns = [
-        (f"{name}{end}", direction, field)
-        for name, direction in short.items()
-        for end, field in (("", "value"), ("_low", "low"), ("_high", "high"))
-    ]
+    columns = {"forgotten": "forgetting", "gained": "backward_transfer"}
     return [
         {"calculate": look.KEY, "as": "key"},
         *(
-            {
-                "calculate": f"datum.direction === '{direction}' ? datum.{field} : null",
-                "as": name,
-            }
-            for name, direction, field in columns
+            {"calculate": f"datum.direction === '{direction}' ? datum.value : null", "as": name}
+            for name, direction in columns.items()
         ),
         {
-            "aggregate": [
-                {"op": "max", "field": name, "as": name} for name in [*(c[0] for c in columns), "n"]
-            ],
+            "aggregate": [{"op": "max", "field": name, "as": name} for name in (*columns, "n")],
             "groupby": ["key", "group"],
         },
-        *(
-            step
-            for name in short
-            for step in end_points(name, f"datum.{name}_low", f"datum.{name}_high")
-        ),
-    ]
-
-
-def end_points(name: str, low: str, high: str) -> list[Spec]:
-    """Return transforms for the position of a value or a range: its middle and its ends."""
-    ends = {"at": f"({low} + {high}) / 2", "from": low, "to": high}
-    return [
-        {"calculate": f"isValid(datum.{name}) ? datum.{name} : {other}", "as": f"{name}_{end}"}
-        for end, other in ends.items()
     ]
 
 
 def diagonal(across: str, up: str) -> Spec:
     """Return the line of equality from 0, which also gives both axes the same upper end."""
-    ends = [("max", f"{name}_to") for name in (across, up)]
+    ends = [{"op": "max", "field": name, "as": name} for name in (across, up)]
     return {
         "transform": [
-            {"filter": f"isFinite(datum.{across}_at) && isFinite(datum.{up}_at)"},
-            {"aggregate": [{"op": op, "field": name, "as": name} for op, name in ends]},
-            {"calculate": f"max(datum.{across}_to, datum.{up}_to)", "as": "top"},
+            {"filter": f"isValid(datum.{across}) && isValid(datum.{up})"},
+            {"aggregate": ends},
+            {"calculate": f"max(datum.{across}, datum.{up})", "as": "top"},
             {"calculate": "0", "as": "bottom"},
         ],
         "mark": {"type": "rule", "strokeDash": [4, 4], "color": look.NEVER},
@@ -122,35 +88,12 @@ def axis(name: str, title: str) -> Spec:
     }
 
 
-_X, _Y = axis("gained", "gained"), axis("lost", "forgetting")
+_X, _Y = axis("gained", "gained"), axis("forgotten", "forgotten")
 _TOOLTIP: list[Spec] = [
     {"field": "group"},
-    {"field": "lost", "title": "forgetting", "format": ".1%"},
-    {"field": "gained", "title": "gained", "format": ".1%"},
+    {"field": "forgotten", "format": ".1%"},
+    {"field": "gained", "format": ".1%"},
     {"field": "n", "title": "results", "format": ","},
-]
-_RANGE: Spec = {
-    "mark": {"type": "rule", "size": 2, "opacity": 0.45, "color": look.FORGOTTEN},
-}
-_CROSS: list[Spec] = [
-    _RANGE
-    | {
-        "encoding": {
-            "x": _X | {"field": "gained_from"},
-            "x2": {"field": "gained_to"},
-            "y": _Y | {"field": "lost_at"},
-            "tooltip": _TOOLTIP,
-        }
-    },
-    _RANGE
-    | {
-        "encoding": {
-            "y": _Y | {"field": "lost_from"},
-            "y2": {"field": "lost_to"},
-            "x": _X | {"field": "gained_at"},
-            "tooltip": _TOOLTIP,
-        }
-    },
 ]
 SIZE: Spec = {
     "field": "n",

@@ -16,7 +16,7 @@ from forgetmap.text import counted, percent
 TALL, GAP, TOP, BAR, STEP, LEFT = 240.0, 24.0, 46.0, 14.0, 190.0, 24.0
 COLOURS = {
     "stays right": look.KEPT,
-    "lost": look.FORGOTTEN,
+    "forgotten": look.FORGOTTEN,
     "regained": look.REGAINED,
     "gained": look.GAINED,
     "stays wrong": look.NEVER,
@@ -25,7 +25,7 @@ COLOURS = {
 
 
 MAX_NAME_LENGTH = 22
-CHANGES = ("lost", "regained", "gained")
+CHANGES = ("forgotten", "regained", "gained")
 
 
 class Move(NamedTuple):
@@ -53,7 +53,7 @@ def flow(payload: Payload) -> Figure | None:
         name="flow",
         title="Forgotten and regained from stage to stage",
         caption=f"{counted(total, 'result')} scored at every stage; right above, wrong below. "
-        "Regained results were right at an earlier stage and lost in between.",
+        "Regained results were right at an earlier stage and forgotten in between.",
         alt=f"Flow of {counted(total, 'result')}: {summary}.",
         table={
             "from": [stages[move.stage] for move in moves],
@@ -81,7 +81,7 @@ def _kind(path: str, index: int) -> str:
     if now == later:
         return "stays right" if now == "1" else "stays wrong"
     if now == "1":
-        return "lost"
+        return "forgotten"
     return "regained" if "1" in path[:index] else "gained"
 
 
@@ -113,19 +113,19 @@ def _ribbons(
     start, end = {}, {}
     for move in moves:
         thick = TALL * move.results / total
-        origin = "1" if move.kind in {"stays right", "lost"} else "0"
+        origin = "1" if move.kind in {"stays right", "forgotten"} else "0"
         start[move.kind] = leaves[origin]
         leaves[origin] += thick
-    for kind in ("stays right", "regained", "gained", "lost", "stays wrong"):
+    for kind in ("stays right", "regained", "gained", "forgotten", "stays wrong"):
         for move in (move for move in moves if move.kind == kind):
-            target = "0" if kind in {"lost", "stays wrong"} else "1"
+            target = "0" if kind in {"forgotten", "stays wrong"} else "1"
             end[kind] = arrives[target]
             arrives[target] += TALL * move.results / total
     for move in moves:
         thick = max(TALL * move.results / total, 1.0)
         middle = (x0 + x1) / 2
         path = svg.ribbon((x0, start[move.kind]), (x1, end[move.kind]), (middle, middle), thick)
-        quiet = move.kind.startswith("stays")
+        quiet = move.kind not in CHANGES
         ribbon = svg.add(
             root, "path", d=path, fill=COLOURS[move.kind], fill_opacity=0.3 if quiet else 0.8
         )

@@ -26,21 +26,19 @@ def _heat_map(payload: Payload, direction: Direction) -> Figure | None:
     facts = _facts(payload)
     if not facts:
         return None
-    what = direction.replace("_", " ")
+    what = look.WORDS[direction]
     rows = "Stages" if payload.kind == "chain" else "Models"
     names = data.names_after(payload)
     summary = "; ".join(
-        f"{names[index]}: {data.extremes(data.points(payload, level, direction, index))}"
+        f"{names[index]}: {data.extremes(payload, level, direction, index)}"
         for index in data.each_pair(payload)
     )
-    alt = f"{what.capitalize()} of {len(data.each_pair(payload))} {rows.lower()}: {summary}."
+    alt = f"{what.capitalize()} by {len(data.each_pair(payload))} {rows.lower()}: {summary}."
     return Figure(
         name=f"heat_{direction}",
-        title=f"{what.capitalize()} of each {rows[:-1].lower()} by {level}",
-        caption=f"{rows} in columns, {data.plural(level)} in rows; darker is more. A range is "
-        "shaded by its middle; an empty cell has no data."
-        + data.clipped_note(payload)
-        + data.left_out(payload, level),
+        title=f"{what.capitalize()} by each {rows[:-1].lower()}, by {level}",
+        caption=f"{rows} in columns, {data.plural(level)} in rows; darker is more. An empty cell "
+        "has no data." + data.clipped_note(payload) + data.left_out(payload, level),
         alt=alt,
         table=data.rows_at(payload, (level,)),
         spec=_spec(payload, alt, direction, facts),
@@ -48,23 +46,24 @@ def _heat_map(payload: Payload, direction: Direction) -> Figure | None:
 
 
 def _facts(payload: Payload) -> list[Record]:
-    """Return the same groups for all models: those with the largest losses in any of them."""
+    """Return the same groups for all models: those that any of them forgot most of."""
     level = data.named_level(payload)
     names = data.names_after(payload)
     worst: dict[str, float] = {}
     for index in data.each_pair(payload):
-        for estimate in data.points(payload, level, comparison=index):
-            worst[estimate.group] = max(worst.get(estimate.group, -1.0), estimate.middle or -1.0)
-    groups = sorted(worst, key=lambda name: (-worst[name], name))[: data.MAX_GROUPS]
+        for group in data.groups(payload, index, level):
+            forgotten = data.counted_share(group) or 0.0
+            worst[group.name] = max(worst.get(group.name, 0.0), forgotten)
+    drawn = sorted(worst, key=lambda name: (-worst[name], name))[: data.MAX_GROUPS]
     return [
         {
-            "key": look.key_of(index, level, group),
-            "label": look.label_of(group),
+            "key": look.key_of(index, level, name),
+            "label": look.label_of(name),
             "after": look.label_of(names[index]),
             "place": index,
         }
         for index in data.each_pair(payload)
-        for group in groups
+        for name in drawn
     ]
 
 
@@ -80,25 +79,17 @@ def _spec(payload: Payload, alt: str, direction: Direction, facts: list[Record])
                 "datum.estimator === estimator && datum.scale === scale"
             },
             *look.with_facts(facts, "label", "after", "place"),
-            *_CELL_STEPS,
+            _SHOWN,
         ],
         "encoding": _PLACES,
         "layer": [_cells(direction), *text],
     }
 
 
-_CELL_STEPS: list[Spec] = [
-    {
-        "calculate": "isValid(datum.value) ? datum.value : "
-        "isValid(datum.low) ? (datum.low + datum.high) / 2 : null",
-        "as": "shade",
-    },
-    {
-        "calculate": "isValid(datum.value) ? format(datum.value, '.1%') : isValid(datum.low) ? "
-        "format(100 * datum.low, '.0f') + ' to ' + format(datum.high, '.0%') : 'no data'",
-        "as": "shown",
-    },
-]
+_SHOWN: Spec = {
+    "calculate": "isValid(datum.value) ? format(datum.value, '.1%') : 'no data'",
+    "as": "shown",
+}
 _PLACES: Spec = {
     "x": {
         "field": "after",
@@ -117,7 +108,7 @@ _PLACES: Spec = {
         "field": "label",
         "type": "nominal",
         "title": None,
-        "sort": {"field": "shade", "op": "max", "order": "descending"},
+        "sort": {"field": "value", "op": "max", "order": "descending"},
         "axis": look.NAME_AXIS,
     },
 }
@@ -126,8 +117,8 @@ _TEXT: Spec = {
         "type": "text",
         "fontSize": 11,
         "color": {
-            "expr": "!isValid(datum.shade) ? (dark ? '#e6e6e6' : '#24292f') : "
-            "luminance(scale('color', datum.shade)) < 0.18 ? 'white' : 'black'"
+            "expr": "!isValid(datum.value) ? (dark ? '#e6e6e6' : '#24292f') : "
+            "luminance(scale('color', datum.value)) < 0.18 ? 'white' : 'black'"
         },
     },
     "encoding": {"text": {"field": "shown"}},
@@ -139,7 +130,7 @@ def _cells(direction: Direction) -> Spec:
         "mark": {"type": "rect", "stroke": look.by_theme(look.GROUND), "strokeWidth": 1},
         "encoding": {
             "color": {
-                "field": "shade",
+                "field": "value",
                 "type": "quantitative",
                 "title": None,
                 "scale": {"scheme": SHADES[direction], "zero": True},
@@ -148,7 +139,7 @@ def _cells(direction: Direction) -> Spec:
             "tooltip": [
                 {"field": "after", "title": "model"},
                 {"field": "label", "title": "group"},
-                {"field": "shown", "title": "value"},
+                {"field": "shown", "title": look.WORDS[direction]},
                 {"field": "low", "format": ".1%"},
                 {"field": "high", "format": ".1%"},
                 {"field": "n", "title": "results", "format": ","},

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from forgetmap.report.figures import data, look
 from forgetmap.report.figures.figure import Figure, Record, Spec
-from forgetmap.report.payloads.schema import Payload
+from forgetmap.report.payloads.schema import Direction, Payload
 
 MIN_SPOKES, MAX_SPOKES = 3, 24
 RADIUS = 120
@@ -26,17 +26,17 @@ def radar(payload: Payload) -> Figure | None:
         return None
     models = _models(payload)
     summary = "; ".join(
-        f"{model['model']}: {data.extremes(data.points(payload, level, comparison=model['key']))}"
+        f"{model['model']}: {data.extremes(payload, level, comparison=model['key'])}"
         for model in models
     )
-    alt = f"Forgetting of {len(models)} models over {len(spokes)} {data.plural(level)}: {summary}."
+    alt = f"Forgotten by {len(models)} models over {len(spokes)} {data.plural(level)}: {summary}."
     more = len(payload.comparisons) - len(models)
     return Figure(
         name="radar",
         title=f"Forgotten and gained by each model, by {level}",
         caption="One line per model; further out is more. Each axis is scaled to its data. A "
-        "gap in a line is a category without data; a bar without a point is a range. The "
-        "dashed ring is zero, if values are negative."
+        "gap in a line is a category without data. The dashed ring is zero, if values are "
+        "negative."
         + data.clipped_note(payload)
         + f" {more} more models are in the heat maps." * (more > 0),
         alt=alt,
@@ -84,9 +84,8 @@ def make_models(names: Mapping[int, str]) -> list[Record]:
         {
             "key": index,
             "model": look.label_of(name),
-            "shift": (order - len(look.MODELS) / 2) * 0.02,
         }
-        for order, (index, name) in enumerate(names.items())
+        for index, name in names.items()
     ]
 
 
@@ -146,10 +145,7 @@ def radar_spec(
             },
         ],
         "scales": _scales(),
-        "marks": [
-            _panel(direction, ends.get(direction))
-            for direction in ("forgetting", "backward_transfer")
-        ],
+        "marks": [_panel(direction, ends.get(direction)) for direction in look.WORDS],
         "legends": [
             {
                 "fill": "colour",
@@ -169,18 +165,10 @@ def _chosen(test: str) -> list[Spec]:
         {"type": "filter", "expr": test},
         {"type": "formula", "as": "key", "expr": "datum.level + '|' + datum.group"},
         _lookup("spokes", "key", ["key"], ["spoke", "next", "angle", "next_angle"]),
-        _lookup("models", "key", ["comparison"], ["model", "shift"]),
-        {"type": "filter", "expr": "isValid(datum.spoke) && isValid(datum.model)"},
-        {"type": "filter", "expr": "isValid(datum.value) || isValid(datum.low)"},
+        _lookup("models", "key", ["comparison"], ["model"]),
         {
-            "type": "formula",
-            "as": "inner",
-            "expr": "isValid(datum.value) ? datum.value : datum.low",
-        },
-        {
-            "type": "formula",
-            "as": "outer",
-            "expr": "isValid(datum.value) ? datum.value : datum.high",
+            "type": "filter",
+            "expr": "isValid(datum.spoke) && isValid(datum.model) && isValid(datum.value)",
         },
         {"type": "formula", "as": "here", "expr": _index("datum.spoke")},
         {"type": "formula", "as": "there", "expr": _index("datum.next")},
@@ -195,7 +183,7 @@ def _joined() -> list[Spec]:
     """Return each point with that on the next spoke, if both have a value."""
     return [
         _lookup("points", "here", ["there"], ["value"], ["next_value"]),
-        {"type": "filter", "expr": "isValid(datum.value) && isValid(datum.next_value)"},
+        {"type": "filter", "expr": "isValid(datum.next_value)"},
     ]
 
 
@@ -222,14 +210,11 @@ def _scales() -> list[Spec]:
 
 def _radial(most: float | None) -> Spec:
     """Return the radial scale of a panel, which covers all of its values."""
-    ends: list[Spec] = [
-        {"data": "panel_points", "field": "inner"},
-        {"data": "panel_points", "field": "outer"},
-    ]
+    values = {"data": "panel_points", "field": "value"}
     return {
         "name": "radial",
         "type": "linear",
-        "domain": {"fields": ends} if most is None else [0, most],
+        "domain": values if most is None else [0, most],
         "range": [0, RADIUS],
         "nice": RINGS if most is None else False,
         "zero": True,
@@ -245,10 +230,10 @@ def _at(value: str, angle: str, end: str = "") -> Spec:
     }
 
 
-def _panel(direction: str, most: float | None) -> Spec:
+def _panel(direction: Direction, most: float | None) -> Spec:
     return {
         "type": "group",
-        "title": {"text": direction.replace("_", " "), "frame": "group", "offset": 22},
+        "title": {"text": look.WORDS[direction], "frame": "group", "offset": 22},
         "encode": {"enter": {"width": {"value": 2 * RADIUS}, "height": {"value": 2 * RADIUS}}},
         "data": [
             {"name": own, "source": source, "transform": [_of(direction)]}
@@ -256,7 +241,7 @@ def _panel(direction: str, most: float | None) -> Spec:
         ],
         "scales": [_radial(most)],
         "signals": _STEP,
-        "marks": [*_grid(), _limits(), _line(), _point(), _ring_labels()],
+        "marks": [*_grid(), _line(), _point(), _ring_labels()],
     }
 
 
@@ -362,23 +347,6 @@ def _line() -> Spec:
     }
 
 
-def _limits() -> Spec:
-    """Return an interval beside those of the other models."""
-    return {
-        "type": "rule",
-        "from": {"data": "panel_points"},
-        "encode": {
-            "update": {
-                "stroke": {"scale": "colour", "field": "model"},
-                "strokeWidth": {"value": 4},
-                "opacity": {"value": 0.75},
-            }
-            | _at("datum.inner", "datum.angle + datum.shift")
-            | _at("datum.outer", "datum.angle + datum.shift", "2")
-        },
-    }
-
-
 def _point() -> Spec:
     tooltip = (
         "{model: datum.model, group: datum.group, value: format(datum.value, '.1%'), "
@@ -392,9 +360,9 @@ def _point() -> Spec:
             "update": {
                 "fill": {"scale": "colour", "field": "model"},
                 "shape": {"scale": "shape", "field": "model"},
-                "size": {"signal": "isValid(datum.value) ? 45 : 0"},
+                "size": {"value": 45},
                 "tooltip": {"signal": tooltip},
             }
-            | _at("datum.inner", "datum.angle")
+            | _at("datum.value", "datum.angle")
         },
     }

@@ -7,7 +7,7 @@ from forgetmap.report.figures import data, look
 from forgetmap.report.figures.figure import Figure, Record, Spec, as_table
 from forgetmap.report.payloads.schema import Payload
 
-TABLE = ("comparison", "group", "reason", "lost")
+TABLE = ("comparison", "group", "reason", "forgotten")
 COLOURS = ["#D55E00", "#E69F00", "#CC79A7", "#56B4E9", "#0072B2", "#009E73", "#8c8c8c"]
 
 
@@ -19,7 +19,7 @@ def reasons(payload: Payload) -> Figure | None:
     total = payload.comparisons[0].total
     counts = {REASON_LABELS[name]: count for name, count in total.reasons.items() if count}
     ordered = sorted(counts.items(), key=lambda entry: -entry[1])
-    summary = ", ".join(f"{name} {count:,}" for name, count in ordered) or "nothing was lost"
+    summary = ", ".join(f"{name} {count:,}" for name, count in ordered) or "nothing was forgotten"
     alt = f"Of {total.n10:,} forgotten results: {summary}."
     level = data.named_level(payload)
     return Figure(
@@ -43,12 +43,10 @@ def _records(payload: Payload) -> list[Record]:
             "label": look.label_of(group.name),
             "reason": words,
             "place": order,
-            "lost": group.reasons[name],
+            "forgotten": group.reasons[name],
         }
         for index in range(len(payload.comparisons))
-        for names in [set(data.drawn_groups(payload, index, level))]
-        for group in data.groups(payload, index, level)
-        if group.name in names
+        for group in data.drawn_groups(payload, index, level)
         for order, (name, words) in enumerate(REASON_LABELS.items())
         if group.reasons.get(name)
     ]
@@ -72,13 +70,13 @@ def _spec(payload: Payload, alt: str, records: list[Record]) -> Spec:
                 "field": "label",
                 "type": "nominal",
                 "title": None,
-                "sort": {"field": "lost", "op": "sum", "order": "descending"},
+                "sort": {"field": "forgotten", "op": "sum", "order": "descending"},
                 "axis": look.NAME_AXIS,
             },
             "x": {
-                "field": "lost",
+                "field": "forgotten",
                 "type": "quantitative",
-                "title": "results lost",
+                "title": "results forgotten",
                 "axis": {"tickMinStep": 1, "tickCount": 6, "format": ",d"},
             },
             "color": {
@@ -91,7 +89,7 @@ def _spec(payload: Payload, alt: str, records: list[Record]) -> Spec:
             "tooltip": [
                 {"field": "label", "title": "group"},
                 {"field": "reason"},
-                {"field": "lost", "title": "results", "format": ","},
+                {"field": "forgotten", "title": "results", "format": ","},
             ],
         },
     }

@@ -116,7 +116,7 @@ def _colour(path: str, stage: int) -> str:
 def _legend(root: ET.Element, y: float) -> None:
     x = LEFT
     for words, colour in (
-        ("right", look.KEPT), ("lost", look.FORGOTTEN), ("gained or regained", look.GAINED),
+        ("right", look.KEPT), ("forgotten", look.FORGOTTEN), ("gained or regained", look.GAINED),
         ("not right so far", look.NEVER),
     ):  # fmt: skip
         svg.add(root, "rect", x=x, y=y - 10, width=12, height=12, fill=colour)

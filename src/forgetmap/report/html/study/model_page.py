@@ -106,12 +106,15 @@ def _add_accuracies(context: SiteContext, name: str, page: SitePage) -> None:
 
 def _add_pairs(context: SiteContext, name: str, page: SitePage) -> None:
     note = f'<p class="faint">{escaped(context.note())}</p>'
-    parts = {
-        "Models made from it": [p for p in context.all_pairs if p.before == name],
-        "Models it was made from": [p for p in context.all_pairs if p.after == name],
-    }
-    for title, pairs in parts.items():
+    parts = (
+        ("pairs-before", "Models made from it", [p for p in context.all_pairs if p.before == name]),
+        (
+            "pairs-after",
+            "Models it was made from",
+            [p for p in context.all_pairs if p.after == name],
+        ),
+    )
+    for stem, title, pairs in parts:
         if pairs:
-            stem = "pairs-before" if title.startswith("What was") else "pairs-after"
             table = context.pair_table(stem, title, pairs)
             page.section(title, note + context.table(table, page))

@@ -9,7 +9,7 @@ const TONE_TINTS = { bad: "forgotten", minor: "less", good: "kept", open: "never
 function matrixSection(ordered) {
   const root = make("section", { id: "matrix", "aria-labelledby": "matrix-title" });
   if (ordered.length < 3) return { root, start: () => {} };
-  const title = make("h2", { id: "matrix-title" }, "Forgetting from run to run");
+  const title = make("h2", { id: "matrix-title" }, "Forgotten from run to run");
   if (ordered.length > MOST_MATRIX_RUNS) {
     root.append(title, make("p", { class: "faint" }, `Shown for up to ${MOST_MATRIX_RUNS} runs; there are ${counted(ordered.length)}.`));
     return { root, start: () => {} };
@@ -39,7 +39,7 @@ function matrixSection(ordered) {
     show();
   };
   root.append(title, make("p", { class: "faint" }, "Rows are the model before, columns the model after: ",
-    withTerms("forgetting, adjusted for luck and noise. Each cell links to its comparison.")),
+    withTerms("the share forgotten, as counted, in the colour of the verdict. Each cell links to its comparison.")),
   table, make("p", { class: "bar" }, press, status));
   show();
   const start = (records) => {
@@ -59,7 +59,7 @@ function matrixTable(ordered, pairs, cells) {
     return cell;
   };
   return make("table", { class: "sheet matrix" },
-    make("caption", { class: "aside" }, "Forgetting from the run of the row to the run of the column"),
+    make("caption", { class: "aside" }, "Forgotten from the run of the row to the run of the column"),
     make("thead", {}, make("tr", {}, make("td", {}), columns.map((run) => make("th", { scope: "col" }, snippet(run.name, 24))))),
     make("tbody", {}, rows.map((before) => make("tr", {}, make("th", { scope: "row" }, snippet(before.name, 32)),
       columns.map((after) => cellOf(before, after))))));
@@ -69,13 +69,11 @@ function matrixTable(ordered, pairs, cells) {
 async function fillCell(cell, { before, after }, signal) {
   cell.replaceChildren("…");
   try {
-    const { verdict, margin, forgetting } = await ask("api/cell", { before: before.id, after: after.id }, signal);
-    const { tone } = VERDICTS[verdict] ?? { tone: "open" };
-    const words = estimateWords(forgetting).main;
+    const { forgotten, words, tone } = await ask("api/cell", { before: before.id, after: after.id }, signal);
     cell.className = `tint-${TONE_TINTS[tone]}`;
-    cell.dataset.state = verdict;
-    cell.replaceChildren(make("a", { href: addressOf({ before: before.id, after: after.id }),
-      "aria-label": `${before.name} to ${after.name}: ${verdictWords(verdict, margin)}, forgetting ${words}` }, words));
+    cell.dataset.state = tone;
+    cell.replaceChildren(make("a", { href: addressOf({ before: before.id, after: after.id }), title: words,
+      "aria-label": `${before.name} to ${after.name}: ${forgotten} forgotten; ${words}` }, forgotten));
   } catch (problem) {
     if (problem.name === "AbortError") return cell.replaceChildren();
     cell.dataset.state = "refused";

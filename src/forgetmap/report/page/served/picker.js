@@ -80,11 +80,15 @@ function ruleWords({ rule, noise, repeated }) {
     rule.metric && `measured by ${rule.metric}`,
     rule.pair_by === "auto" ? "paired by content if both sides have it, else by id" : `paired by ${rule.pair_by}`,
     `at least ${settingPercent(rule.min_paired)} must pair`,
-    `margin ${settingPercent(rule.margin)}, noise floor ${settingPercent(rule.noise_floor)}, ${settingPercent(rule.level)} intervals`,
+    `margin ${settingPercent(rule.margin)}, ${settingPercent(rule.level)} intervals`,
+    rule.noise_floor !== null && `if reruns flip at most ${settingPercent(rule.noise_floor)} one way`,
     rule.estimator !== "auto" && `estimator ${rule.estimator}`,
+    rule.look > 1 && `look ${rule.look}`,
+    rule.chosen_among > 1 && `chosen among ${counted(rule.chosen_among)}`,
+    rule.selected && "the run before helped to choose the items",
     rule.task_table && `task table ${rule.task_table}`,
     rule.rollup !== "default" && `rollup ${rule.rollup}`,
-    noise && `noise floor of ${repeated} measured with ${noise}`,
+    noise && `${noise} is a repeat of ${repeated}`,
   ];
   return `Rule: ${parts.filter(Boolean).join("; ")}.`;
 }
