@@ -11,10 +11,10 @@ The loop is `json.loads` on every line, of which only id, hash and metric are ke
 contenders show what is possible: the loop that also writes texts to Parquet, and the JSON reader of
 DuckDB on all cores, which reads the fields and documents but computes no identity. Ours reads the
 same files to Parquet, once scores with identity (hashes of question, options, right answer and
-prompt), once with all texts. Every contender runs in a separate process, in turn; seconds are from
-the call to the result, imports excluded on all sides, and the requirement is about processor
-seconds, which other work on the machine changes less. Memory is the peak resident size, sampled ten
-times a second.
+prompt), once with all texts, each in one process and in one per core. Every contender runs in a
+separate process, in turn; seconds are from the call to the result, imports excluded on all sides,
+but with the start of our worker processes. Memory is the peak resident size of all processes of a
+contender together, sampled ten times a second.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ RESULTS = HERE / "results"
 TASKS = ("mmlu_anatomy", "hellaswag", "arc_challenge", "gsm8k")
 """Tasks with equal shares of all bytes."""
 MOST_MEMORY = 1.5
-BARS = {"scores": 1.2, "texts": 0.5}
-"""Required speed relative to the loop, by processor seconds."""
+BARS = {"scores": 4.0, "texts": 1.0}
+"""Required speed relative to the loop."""
 ROWS_OF_LOOP = 8_192
 
 
@@ -296,7 +296,7 @@ def run_duckdb(folder: Path) -> Callable[[], int]:
     return call
 
 
-def run_ours(folder: Path, *, texts: bool) -> Callable[[], int]:
+def run_ours(folder: Path, *, texts: bool, processes: int | None) -> Callable[[], int]:
     """Read with forgetmap into a run folder in Parquet, with identity."""
     import pandas as pd  # noqa: F401  # pyarrow imports it at its first array
 
@@ -306,7 +306,7 @@ def run_ours(folder: Path, *, texts: bool) -> Callable[[], int]:
     adapters()  # imports them
 
     def call() -> int:
-        reading = Reading(texts=texts, cached=False)
+        reading = Reading(texts=texts, cached=False, processes=processes)
         run = open_logs(folder, recognise(folder), reading)
         return len(run.scores.select("task").collect())
 
@@ -317,8 +317,10 @@ CONTENDERS: dict[str, Callable[[Path], Callable[[], int]]] = {
     "loop": run_loop,
     "loop-texts": run_text_loop,
     "duckdb": run_duckdb,
-    "scores": lambda folder: run_ours(folder, texts=False),
-    "texts": lambda folder: run_ours(folder, texts=True),
+    "scores-1": lambda folder: run_ours(folder, texts=False, processes=1),
+    "scores": lambda folder: run_ours(folder, texts=False, processes=None),
+    "texts-1": lambda folder: run_ours(folder, texts=True, processes=1),
+    "texts": lambda folder: run_ours(folder, texts=True, processes=None),
 }
 
 
@@ -396,13 +398,13 @@ def report(rounds: list[dict[str, dict[str, float]]], mib: int) -> None:
     cpu = {n: statistics.median(r[n]["cpu"] for r in rounds) for n in CONTENDERS}
     found = {}
     for name in CONTENDERS:
-        times = cpu["loop"] / cpu[name]
+        times = seconds["loop"] / seconds[name]
         bar = BARS.get(name)
         verdict = "" if bar is None else f"  asked {bar}x: {'yes' if times >= bar else 'NO'}"
         fits = "" if memory[name] <= MOST_MEMORY else "  TOO MUCH MEMORY"
         print(
             f"{name:10} {seconds[name]:7.2f} s  (CPU {cpu[name]:6.2f})  "
-            f"{mib / cpu[name]:6.0f} MiB/s  {times:5.2f}x  {memory[name]:5.2f} GiB  "
+            f"{mib / seconds[name]:6.0f} MiB/s  {times:5.2f}x  {memory[name]:5.2f} GiB  "
             f"{rounds[0][name]['rows']:,.0f} rows{verdict}{fits}"
         )
         found[name] = {

@@ -24,11 +24,9 @@ from forgetmap.pairing import PairBy, align, prepare, prepare_all
 from forgetmap.records import BY_NAME, ColumnMap, Kept, Run, kept_frames, spark_errors
 from forgetmap.results import Presentable
 from forgetmap.sources import (
-    ComparedWith,
     Progress,
     Reading,
     ScoreRange,
-    compared_with_each,
     engine_session,
     open_run,
 )
@@ -192,12 +190,8 @@ def compare(
         )
     further = [("noise", options.get("noise"))]
     further += [*zip(("fresh before", "fresh after"), confirm or (None, None), strict=True)]
-    # Reruns are read like the runs that they repeat.
-    beside_before = compared_with_each([sources[1], sources[0]])[0]
     opened = {
-        name: _open_mapped(source, name, dict(column_map or {}), task, readings[0], beside_before)[
-            0
-        ]
+        name: _open_mapped(source, name, dict(column_map or {}), task, readings[0])[0]
         for name, source in further
         if source is not None
     }
@@ -356,12 +350,11 @@ def open_all(
     unused: list[dict[str, ColumnError]] = []
     readings = readings or [Reading()] * len(sources)
     labels = labels or [None] * len(sources)
-    besides = compared_with_each(sources)
-    for source, name, reading, label, beside in zip(
-        sources, ["before", *afters], readings, labels, besides, strict=True
+    for source, name, reading, label in zip(
+        sources, ["before", *afters], readings, labels, strict=True
     ):
         run_name = None if isinstance(source, str | os.PathLike) else name
-        run, without = _open_mapped(source, run_name, dict(column_map or {}), task, reading, beside)
+        run, without = _open_mapped(source, run_name, dict(column_map or {}), task, reading)
         runs.append(run if label is None else replace(run, name=label))
         unused.append(without)
     for field, error in unused[0].items():
@@ -371,23 +364,20 @@ def open_all(
 
 
 def _open_mapped(
-    source: Any, name: str | None, column_map: dict[str, str], task: str | None, reading: Reading,
-    beside: ComparedWith,
-) -> tuple[Run, dict[str, ColumnError]]:  # fmt: skip
+    source: Any, name: str | None, column_map: dict[str, str], task: str | None, reading: Reading
+) -> tuple[Run, dict[str, ColumnError]]:
     """Open a source, and return the entries of the column map that it does not have.
 
     A source that already has the field under its own name does not need the entry.
     """
     try:
-        run = open_run(
-            source, name=name, column_map=column_map, task=task, reading=reading, beside=beside
-        )
+        run = open_run(source, name=name, column_map=column_map, task=task, reading=reading)
     except ColumnError as error:
         if error.field not in column_map or error.field not in {*BY_NAME, "rows", "model"}:
             raise
         rest = {field: column for field, column in column_map.items() if field != error.field}
         try:
-            run, without = _open_mapped(source, name, rest, task, reading, beside)
+            run, without = _open_mapped(source, name, rest, task, reading)
         except ColumnError:
             raise error from None
         return run, {**without, error.field: error}

@@ -9,8 +9,10 @@ from forgetmap._lazy import load_on_use
 if TYPE_CHECKING:
     from forgetmap.records.column_hashes import (
         HashColumn,
+        hash_column,
         normalise_texts,
         signed_hashes,
+        text_digests,
         text_hashes,
     )
     from forgetmap.records.engine import connection, fresh_name, literal, quote, readable, scan
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
         CONTENT_HASHES,
         HASHES,
         KEY,
+        MORE_TEXTS,
         SCORE_NAMES,
         SCORES,
         TEXT_NAMES,
@@ -125,6 +128,7 @@ __all__ = [
     "METADATA_KEYS",
     "MISSING",
     "MORE_SYNONYMS",
+    "MORE_TEXTS",
     "SCORES",
     "SCORE_NAMES",
     "SYNONYMS",
@@ -168,6 +172,7 @@ __all__ = [
     "fill_texts",
     "first_rows",
     "fresh_name",
+    "hash_column",
     "is_run_folder",
     "is_spark",
     "is_undamaged",
@@ -207,6 +212,7 @@ __all__ = [
     "spark_failures",
     "spark_session",
     "survey",
+    "text_digests",
     "text_hash",
     "text_hashes",
     "texts_schema",

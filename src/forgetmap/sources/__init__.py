@@ -11,7 +11,15 @@ if TYPE_CHECKING:
     from forgetmap.sources.column_maps import map_file, map_text, save_map
     from forgetmap.sources.files import LogFile
     from forgetmap.sources.harnesses.captrack import PROVISIONAL_SCORER, captrack_samples
-    from forgetmap.sources.logs import Progress, Reading, choose, label, open_logs, recognise
+    from forgetmap.sources.logs import (
+        Progress,
+        Reading,
+        choose,
+        label,
+        open_logs,
+        recognise,
+        recorded_settings,
+    )
     from forgetmap.sources.open import open_run
     from forgetmap.sources.profile import ColumnProfile
     from forgetmap.sources.proposal import MapProposal, propose_map
@@ -48,6 +56,7 @@ __all__ = [
     "parse_range",
     "propose_map",
     "recognise",
+    "recorded_settings",
     "save_map",
     "typed_failures",
     "without_secrets",

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from importlib.metadata import version
@@ -29,7 +29,7 @@ from forgetmap.sources.adapter import Log, Problems, Verdicts
 from forgetmap.sources.files import LogFile, find_files
 from forgetmap.sources.gather import RunWriter, samples_of, without_collection
 from forgetmap.sources.parts import PartOptions, read_parts, share_out, whole
-from forgetmap.sources.registry import adapters
+from forgetmap.sources.registry import adapter, adapters
 from forgetmap.sources.run_info import describe
 from forgetmap.sources.table_map import ScoreRange
 from forgetmap.sources.totals import compare_totals, graded_notices, total_notices
@@ -286,6 +286,18 @@ def _require_one_folder(path: Path, tasks: Sequence[str], logs: Sequence[Log]) -
             f"dates: {_list_names(folders)}",
             hint="give one of these folders, or part of its name to --run.",
         )
+
+
+def recorded_settings(path: Path, run: str | None) -> list[tuple[Log, Mapping[str, Any]]]:
+    """Return the logs of one run, each with what its harness recorded about its start.
+
+    Args:
+        path: the logs.
+        run: part of a time stamp, model or file name, to choose one of several runs.
+    """
+    chosen, _ = choose(path, recognise(path), run)
+    settings = [getattr(adapter(log.adapter), "settings", None) for log in chosen]
+    return [(log, read(log) if read else {}) for log, read in zip(chosen, settings, strict=True)]
 
 
 def label(log: Log) -> str:

@@ -118,11 +118,6 @@ def log_options(command: Command) -> Command:
             help="Use cached data of logs that were read before.",
         ),
         click.option(
-            "--processes",
-            type=click.IntRange(1),
-            help="Number of processes that read logs and score answers [default: one per core].",
-        ),
-        click.option(
             "--scores",
             type=click.Choice(["log", "own"]),
             help=(
@@ -173,7 +168,7 @@ def single_reading(options: Mapping[str, Any], status: Status, **more: Any) -> R
             f"--run is given {len(options['run'])} times, but there is a single source",
             hint=f"choose one run: --run {shlex.quote(options['run'][-1])}.",
         )
-    names = ("strict", "cached", "processes", "score_range", "mapping", "scores")
+    names = ("strict", "cached", "score_range", "mapping", "scores")
     return Reading(
         run=options["run"][0] if options["run"] else None,
         progress=reading_progress(status),

@@ -303,7 +303,11 @@ def test_epochs_are_repeats(tmp_path: Path) -> None:
     values = {(1, 1): "CC", (1, 2): "CI", (2, 1): "IC", (2, 2): "II"}
     for at, name in enumerate(("a", "b")):
         samples = [
-            sample(item, epoch=epoch, scores={"match": {"value": each[at]}})
+            sample(
+                item,
+                epoch=epoch,
+                scores={"match": {"value": each[at], "answer": f"drawn {item} {epoch}"}},
+            )
             for (item, epoch), each in values.items()
         ]
         write(tmp_path / f"{name}.json", log(*samples[:: 1 - 2 * at]))

@@ -48,20 +48,21 @@ class InspectAI:
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
         """Return one log per archive with Inspect's members, or document with its header."""
+        archives = [file for file in files if _is_archive(file)]
         logs = [
-            _log(file, header, "Inspect .eval")
-            for file in files
-            if file.archive is not None
-            and file.member is None
-            and (header := archive_header(file, file.archive))
+            _log(file, header, "Inspect .eval") for file in archives if (header := header_of(file))
         ]
-        archives = {log.files[0].path for log in logs}
+        known = {log.files[0].path for log in logs}
         logs += [
             _log(file, header, "Inspect .json")
             for file in files
-            if file.path not in archives and (header := document_header(file))
+            if file.path not in known and not _is_archive(file) and (header := header_of(file))
         ]
         return logs
+
+    def settings(self, log: Log) -> Mapping[str, Any]:
+        """Return the header of a log, which has the arguments of the command."""
+        return header_of(log.files[0]) or {}
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """Yield one sample per item and epoch; those without scores last, with missing scores."""
@@ -78,6 +79,17 @@ class InspectAI:
             sample.scores = _missing(sample, list(seen) or log.notes["measures"])
             yield sample
         problems.totals += log.notes["totals"]
+
+
+def _is_archive(file: LogFile) -> bool:
+    return file.archive is not None and file.member is None
+
+
+def header_of(file: LogFile) -> dict[str, Any] | None:
+    """Return the header of an archive or a document; None if it is not a log of Inspect."""
+    if file.archive is not None and file.member is None:
+        return archive_header(file, file.archive)
+    return document_header(file)
 
 
 def _missing(sample: Sample, measures: Sequence[Measure]) -> list[Score]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from forgetmap.sources.adapter import Log, Problems, Sample
 from forgetmap.sources.columns import SampleColumns
@@ -57,6 +57,13 @@ class LmEval:
             groups[key].append(file)
             labels.setdefault(key, label)
         return [_log(labels[key], group) for key, group in groups.items()]
+
+    def settings(self, log: Log) -> Mapping[str, Any]:
+        """Return the document of results, which has the arguments of the command."""
+        from forgetmap.sources.harnesses.lm_eval.results import find_results
+
+        found = find_results([file for file in log.files if not _is_samples(file)])
+        return found[0].content if found else {}
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """Yield a sample per row; more if metrics choose differently or repeats are scored."""
