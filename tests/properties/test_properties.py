@@ -256,4 +256,10 @@ def test_a_copy_of_every_task_doubles_every_count(runs: Pair) -> None:
     for ours, theirs in ((once.total, twice.total), *zip(once.tags, twice.tags, strict=True)):
         for name in (*CELLS, "items"):
             assert getattr(theirs, name) == 2 * getattr(ours, name)
-    assert twice.total.forgetting.value == once.total.forgetting.value
+    # The same mean of twice as many numbers: its last digit may differ.
+    same = (
+        None
+        if once.total.forgetting.value is None
+        else pytest.approx(once.total.forgetting.value, rel=1e-12)
+    )
+    assert twice.total.forgetting.value == same
