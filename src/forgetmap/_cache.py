@@ -58,7 +58,8 @@ def _make_room(root: Path) -> None:
     )
     total = 0
     for used, folder in kept:
-        total += sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        files = (path.stat() for path in folder.rglob("*") if path.is_file())
+        total += sum(file.st_size // file.st_nlink for file in files)  # links share their bytes
         if total > MAX_BYTES and time.time() - used > 3600:  # perhaps still in use
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -32,8 +32,7 @@ from forgetmap.errors import (
 )
 from forgetmap.sources import Reading, TableMap, save_map
 from forgetmap.sources.open import open_run
-from forgetmap.sources.remote import fetch
-from forgetmap.sources.remote_listing import PARALLEL
+from forgetmap.sources.remote import PARALLEL, fetch
 from remote_servers import Hub, served_hub
 
 FILES = 12
@@ -185,33 +184,22 @@ def test_a_kill_in_the_middle_costs_only_what_was_missing(
     code = "from forgetmap.sources.remote import fetch; fetch('s3://evals/tuned')"
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as process:
         until = time.monotonic() + 100
-        while len(journal(cache)) < 5 and time.monotonic() < until:
+        while len(whole_parts(cache)) < 5 and time.monotonic() < until:
             time.sleep(0.02)
         os.kill(process.pid, signal.SIGKILL)
     killed.set()
-    arrived = journal(cache)
-    assert len(arrived) == 5
+    assert len(whole_parts(cache)) == 5
     store.before, store.asked = (lambda *_: None), []
     copy = fetch("s3://evals/tuned")
-    assert copy.downloaded == store.count("GET") == FILES - 5
+    assert store.count("GET") == FILES - 5
     assert paths_below(copy.path) == sorted(NAMES)
     assert [copy.path.joinpath(n).read_bytes() for n in NAMES] == [*map(content, range(FILES))]
 
 
-def journal(cache: Path) -> list[bytes]:
-    """A line for each file that has arrived."""
-    return [
-        line for path in cache.rglob("journal.jsonl") for line in path.read_bytes().splitlines()
-    ]
-
-
-def test_half_a_line_of_the_journal_counts_for_nothing(store: Store, cache: Path) -> None:
-    fetch("s3://evals/tuned")
-    (path,) = cache.rglob("journal.jsonl")
-    path.write_bytes(path.read_bytes()[:-9])
-    store.asked.clear()
-    assert fetch("s3://evals/tuned").downloaded == 1
-    assert fetch("s3://evals/tuned").downloaded == 0
+def whole_parts(cache: Path) -> list[Path]:
+    """The files that have arrived in full, and are not yet part of a copy."""
+    sizes = {len(content(number)) for number in range(FILES)}
+    return [path for path in cache.rglob("*.part") if path.stat().st_size in sizes]
 
 
 def test_half_a_file_is_never_taken_for_a_whole_one(store: Store, cache: Path) -> None:
@@ -224,11 +212,11 @@ def test_half_a_file_is_never_taken_for_a_whole_one(store: Store, cache: Path) -
     ) as error:
         fetch("s3://evals/tuned")
     assert "the part already fetched is kept" in error.value.hint
-    assert not list(cache.rglob("00.jsonl"))
-    assert not list(cache.rglob("partial"))
-    kept = len(journal(cache))
+    assert not list(cache.rglob("*.jsonl"))
     store.before, store.asked = (lambda *_: None), []
-    assert fetch("s3://evals/tuned").downloaded == FILES - kept
+    copy = fetch("s3://evals/tuned")
+    assert store.got() == [f"/evals/tuned/{NAMES[0]}"]
+    assert [copy.path.joinpath(n).read_bytes() for n in NAMES] == [*map(content, range(FILES))]
 
 
 def test_two_at_once_fetch_each_file_once(store: Store) -> None:
@@ -392,6 +380,17 @@ def test_a_data_set_again_and_after_a_change(hub: Hub) -> None:
     assert copy.downloaded == 1
     assert [p for kind, p in hub.asked if kind == "resolve"] == [f"tuned/{NAMES[3]}"]
     assert (copy.path / NAMES[3]).read_bytes() == content(4)
+
+
+def test_a_file_of_a_data_set_goes_on_where_it_was_cut_off(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 50)
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    rows = results_of([1, 0] * 20)
+    hub.files["ann/logs"]["long.jsonl"], hub.cut_off = rows, 200
+    assert fetch("hf://datasets/ann/logs/long.jsonl").path.read_bytes() == rows
+    assert hub.ranges == ["bytes=0-", "bytes=200-"]
 
 
 def test_a_whole_data_set_a_file_and_a_revision(hub: Hub) -> None:

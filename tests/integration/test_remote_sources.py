@@ -20,6 +20,7 @@ from s3fs import S3FileSystem
 import forgetmap as fm
 from command_line import SCRIPT, call, four_items, results, write
 from fault_proxy import fault_proxy
+from forgetmap._http import redact_url
 from forgetmap.errors import (
     ForbiddenError,
     ForgetmapError,
@@ -32,8 +33,6 @@ from forgetmap.errors import (
 from forgetmap.sources import remote
 from forgetmap.sources.open import open_run
 from forgetmap.sources.remote import fetch
-from forgetmap.sources.remote_failures import without_secrets
-from forgetmap.sources.remote_listing import CopyLimits
 from forgetmap.sources.selection import is_remote
 from remote_servers import PASSWORD, SIGNATURE, USER, served
 from tls_servers import write_certificate
@@ -139,6 +138,20 @@ def test_a_folder_of_a_web_server(web: tuple[str, list[str]]) -> None:
     assert fetch(f"{address}/runs/tuned").downloaded == 0
 
 
+def test_folders_inside_a_folder_of_a_web_server(web: tuple[str, list[str]], site: Path) -> None:
+    """All of them; one whose page cannot be read is an error, not left out."""
+    inner = site / "runs" / "tuned" / "deeper" / "still"
+    inner.mkdir()
+    write(inner / "part-3.jsonl", results([1]))
+    (site / "runs" / "tuned" / "optimizer.PT").unlink()
+    fetched = fetch(f"{web[0]}/runs/tuned/")
+    inside = [path.relative_to(fetched.path).as_posix() for path in files_below(fetched.path)]
+    assert sorted(inside) == ["deeper/still/part-3.jsonl", "part one.jsonl", "part-2.jsonl"]
+    (site / "runs" / "tuned" / "index.html").write_text('<a href="a.csv">a</a> <a href="b/">b</a>')
+    with pytest.raises(MissingInputError):
+        fetch(f"{web[0]}/runs/tuned/")
+
+
 def test_what_is_gone_there_goes_here(web: tuple[str, list[str]], site: Path) -> None:
     address, _ = web
     fetch(f"{address}/runs/tuned")
@@ -173,7 +186,7 @@ def test_faults_of_a_web_server(
     with pytest.raises(kind) as caught:
         open_run(f"{address}/{place}")
     assert getattr(caught.value, "file", None) == f"{address}/{place}"
-    assert [path for path in files_below(cache) if path.stat().st_size] == []
+    assert [p for p in files_below(cache) if p.stat().st_size and p.suffix != ".part"] == []
     done = call("compare", f"{address}/{place}", f"{address}/base.jsonl")
     assert (done.code, done.out) == (2, "")
 
@@ -370,7 +383,7 @@ def test_hugging_face_datasets_go_to_its_file_system() -> None:
 def test_google_storage_goes_to_gcsfs() -> None:
     """By contract: no server of theirs runs here."""
     assert known_implementations["gs"]["class"] == "gcsfs.GCSFileSystem"
-    assert remote.NEEDED["gs"] == "gcsfs"
+    assert remote.SERVICES["gs"][0] == "gcsfs"
 
 
 @pytest.mark.parametrize(
@@ -405,33 +418,44 @@ def test_unknown_schemes_are_refused() -> None:
 def test_what_is_an_address() -> None:
     assert is_remote("s3://bucket/key")
     assert not any(map(is_remote, ("runs/base", "C:\\runs", "c:/runs", b"a://b", Path("s3://b"))))
-    assert without_secrets("https://u:p@h:1/a/b.json?sig=x#y") == "https://h:1/a/b.json"
+    assert redact_url("https://u:p@h:1/a/b.json?sig=x#y") == "https://h:1/a/b.json"
 
 
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryFileSystem]:
     """Folders that no server here can have."""
-    monkeypatch.setitem(remote.NEEDED, "memory", "fsspec")
+    monkeypatch.setitem(remote.SERVICES, "memory", ("fsspec", ""))
     system = MemoryFileSystem()
     yield system
     system.rm("/", recursive=True)
 
 
-def test_large_strangers_are_left_and_said_so(memory: MemoryFileSystem) -> None:
-    memory.pipe({"/run/a.jsonl": b"x" * 200, "/run/notes": b"x" * 90, "/run/blob": b"x" * 101})
-    fetched = fetch("memory://run", limits=CopyLimits(other_bytes=100))
+def test_large_strangers_are_left_and_said_so(
+    memory: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "MAX_OTHER", 100)
+    rows = "".join(json.dumps(row) + "\n" for row in results([1, 0, 1, 0])).encode()
+    memory.pipe({"/run/a.jsonl": rows, "/run/notes": b"x" * 90, "/run/blob": b"x" * 101})
+    fetched = fetch("memory://run")
+    assert len(rows) > 100
     assert sorted(path.name for path in files_below(fetched.path)) == ["a.jsonl", "notes"]
     assert fetched.skipped == ("blob",)
-    assert "1 large files were not fetched, such as blob" in fetched.notices[0]
+    (notice,) = open_run("memory://run").notices
+    assert notice == "memory://run: 1 large files were not fetched, such as blob."
 
 
-@pytest.mark.parametrize("limits", [CopyLimits(total=150), CopyLimits(files=1)])
+@pytest.mark.parametrize(("limit", "number"), [("MAX_BYTES", 150), ("MAX_FILES", 1)])
 def test_too_much_is_refused_before_it_is_fetched(
-    limits: CopyLimits, memory: MemoryFileSystem, cache: Path
+    limit: str,
+    number: int,
+    memory: MemoryFileSystem,
+    cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(remote, limit, number)
     memory.pipe({"/run/a.jsonl": b"x" * 100, "/run/b.jsonl": b"x" * 100})
     with pytest.raises(UnknownFormatError, match="too large to fetch"):
-        fetch("memory://run", limits=limits)
+        fetch("memory://run")
     assert files_below(cache) == []
 
 

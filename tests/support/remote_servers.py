@@ -86,6 +86,8 @@ class Hub:
         asked: kind and path of every request.
         address: address of its server.
         barrier: barrier that is awaited before a file is sent.
+        cut_off: byte at which the connection breaks, once, while a file is sent.
+        ranges: bytes that were asked for, of every file sent.
     """
 
     files: dict[str, dict[str, bytes]]
@@ -95,6 +97,8 @@ class Hub:
     asked: list[tuple[str, str]] = field(default_factory=list)
     address: str = ""
     barrier: threading.Barrier | None = None
+    cut_off: int | None = None
+    ranges: list[str] = field(default_factory=list)
 
     def count(self, kind: str) -> int:
         """Return the number of requests of a kind."""
@@ -164,11 +168,17 @@ class _HubHandler(BaseHTTPRequestHandler):
     def _send_file(self, content: bytes) -> None:
         if self.hub.barrier is not None:
             self.hub.barrier.wait(60)
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(content)))
+        wanted = self.headers.get("Range", "bytes=0-")
+        first = int(wanted.removeprefix("bytes=").partition("-")[0])
+        self.hub.ranges.append(wanted)
+        self.send_response(206 if first else 200)
+        self.send_header("Content-Length", str(len(content) - first))
+        if first:
+            self.send_header("Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}")
         self.send_header("ETag", f'"{_blob(content)}"')
         self.end_headers()
-        self.wfile.write(content)
+        self.wfile.write(content[first : self.hub.cut_off])
+        self.hub.cut_off = None
 
     def _send_json(self, value: Any) -> None:
         content = json.dumps(value).encode()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from forgetmap.sources.profile import ColumnProfile
     from forgetmap.sources.proposal import MapProposal, propose_map
     from forgetmap.sources.registry import ADAPTERS
-    from forgetmap.sources.remote_failures import typed_failures, without_secrets
+    from forgetmap.sources.remote import typed_failures
     from forgetmap.sources.selection import is_remote
     from forgetmap.sources.spark import engine_session
     from forgetmap.sources.table_map import ScoreRange, TableMap, parse_range
@@ -59,7 +59,6 @@ __all__ = [
     "recorded_settings",
     "save_map",
     "typed_failures",
-    "without_secrets",
 ]
 
 __getattr__ = load_on_use(__name__, __file__)

@@ -53,7 +53,7 @@ from forgetmap.sources.unknown import (
 )
 
 if TYPE_CHECKING:
-    from forgetmap.sources.remote_download import OnProgress
+    from forgetmap.sources.remote import OnProgress
 
 MAX_FILES = 10_000
 MAX_NAMES = 8
