@@ -42,7 +42,6 @@ _BUILT_IN = {
     "verl": "rollouts:Verl",
     "trl": "rollouts:Trl",
     "openrlhf": "rollouts:OpenRlhf",
-    "bigcode": "bigcode:BigCode",
 }
 
 

@@ -122,18 +122,7 @@ def sniff(path: Path) -> TableFile:
     numbers = _separator_of_numbers(head)
     if numbers is not None:
         return TableFile(path, "csv", packing, marked, numbers, headerless=True)
-    from forgetmap.sources.r_tables import (
-        rewrite_r_table,
-    )  # imports DuckDB, which logs do not need
-
-    rewritten = rewrite_r_table(head, is_whole=len(head) < PEEK, open_text=lambda: _text(path))
-    if rewritten is not None:
-        return TableFile(path, "csv", unpacked=rewritten)
     return TableFile(path, "csv", packing, marked, _delimiter(path, head))
-
-
-def _text(path: Path) -> IO[str]:
-    return io.TextIOWrapper(open_unpacked(path), "utf-8-sig", newline="")
 
 
 @contextmanager

@@ -81,10 +81,10 @@ def open_with_spark(
     if _is_local(text) and is_run_folder(Path(text)):
         run = _open_folder(Path(text), session)
         return run if name is None else replace(run, name=name)
-    label = name or _label(text)
+    label = text.rstrip("/").rsplit("/", 1)[-1].split(".parquet")[0] or text
     with spark_errors(text):
         native = _read(text, session)
-    run = run_from_frame(native, name=label, column_map=column_map, task=task)
+    run = run_from_frame(native, name=name or label, column_map=column_map, task=task)
     return rescale_frame(replace(run, origin=text), score_range)
 
 
@@ -92,9 +92,17 @@ def _read(text: str, session: Any) -> Any:
     chosen = _FORMAT.fullmatch(text)
     if chosen is not None:
         return session.read.format(chosen[1]).load(_full_path(chosen[2]))
-    if not _is_local(text) and not _ADDRESS.match(text):
-        return _read_table(text, session)
-    if _is_local(text) and Path(text).is_file() and not _is_parquet(Path(text)):
+    is_local = _is_local(text)
+    if not is_local and not _ADDRESS.match(text):
+        if _TABLE.fullmatch(text) is None:
+            raise MissingInputError(
+                "the file or folder does not exist, and this is not a valid table name",
+                file=text,
+                hint="give a path, an address such as s3a://BUCKET/PATH, or a table as "
+                "CATALOG.SCHEMA.TABLE.",
+            )
+        return session.table(text)
+    if is_local and Path(text).is_file() and not _is_parquet(Path(text)):
         raise UnknownFormatError(
             "this is not a Parquet file; Spark reads only formats that it can distribute",
             file=text,
@@ -104,17 +112,6 @@ def _read(text: str, session: Any) -> Any:
     path = _full_path(text)
     form = "delta" if _has_delta_log(path, session) else "parquet"
     return session.read.format(form).load(path)
-
-
-def _read_table(text: str, session: Any) -> Any:
-    if _TABLE.fullmatch(text) is None:
-        raise MissingInputError(
-            "the file or folder does not exist, and this is not a valid table name",
-            file=text,
-            hint="give a path, an address such as s3a://BUCKET/PATH, or a table as "
-            "CATALOG.SCHEMA.TABLE.",
-        )
-    return session.table(text)
 
 
 def _open_folder(folder: Path, session: Any) -> Run:
@@ -156,7 +153,3 @@ def _is_parquet(path: Path) -> bool:
 def _full_path(text: str) -> str:
     """Return an absolute URI, since workers have other working folders than the driver."""
     return text if _ADDRESS.match(text) else Path(text).absolute().as_uri()
-
-
-def _label(text: str) -> str:
-    return text.rstrip("/").rsplit("/", 1)[-1].split(".parquet")[0] or text

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from forgetmap.errors import UnreadableError
+from forgetmap.errors import InputError, UnreadableError
 from forgetmap.sources.open import open_run
 from forgetmap.sources.sniff import open_unpacked
 from table_writers import (
@@ -161,3 +161,23 @@ def test_digests_of_other_tools_are_not_taken_for_our_hashes(kind: str, tmp_path
     assert "prompt_hash" not in open_run(tmp_path / "table").columns
     (tmp_path / "ours").write_bytes(WRITERS[kind]([rows[0] | {"prompt_hash": -42}]))
     assert open_run(tmp_path / "ours").scores.collect()["prompt_hash"].to_list() == [-42]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "item,score\na,1,2\nb,1,0\n",
+        "item\tscore\na\t1\t0\nb\t1\t0\n",
+        "question,score\nHello, you,1\nSo, what,0\n",
+        '"item","score"\n"a",1\n"b",0,1\n',
+    ],
+)
+def test_a_cell_too_many_is_an_error(text: str, tmp_path: Path) -> None:
+    (tmp_path / "table").write_text(text)
+    with pytest.raises(InputError, match="cells, but the header has 2"):
+        open_run(tmp_path / "table", task="t")
+
+
+def test_a_space_before_a_number_separates_nothing(tmp_path: Path) -> None:
+    (tmp_path / "table").write_text("task,item,score\nt,a, 0.5\nt,b, 1\n")
+    assert found(tmp_path / "table") == [("t", "a", 0.5), ("t", "b", 1.0)]

@@ -21,7 +21,7 @@ from forgetmap.sources.registry import adapters
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "logs"
 LATER = {
     *("bfcl", "evalplus", "tau-bench", "tau2-bench", "promptfoo", "swe-bench", "mt-bench"),
-    *("alpaca-eval", "openai-evals", "livebench", "verl", "trl", "openrlhf", "bigcode"),
+    *("alpaca-eval", "openai-evals", "livebench", "verl", "trl", "openrlhf"),
 }
 LOGS = sorted(path.parent for path in FIXTURES.glob("*/*/expected.jsonl"))
 

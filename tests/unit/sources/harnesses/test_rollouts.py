@@ -1,16 +1,13 @@
-"""Dumps of verl, TRL and OpenRLHF: repeats by prompt, steps, rewards; and bigcode's totals."""
+"""Dumps of verl, TRL and OpenRLHF: repeats by prompt, steps, rewards."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
-from forgetmap.errors import EmptyInputError
 from forgetmap.records.run import Run
 from forgetmap.sources.logs import Reading, recognise
 from forgetmap.sources.open import open_run
@@ -73,13 +70,3 @@ def test_rows_with_more_than_a_reward_are_not_taken_for_openrlhf(tmp_path: Path)
     row = {"input": "a", "output": "b", "reward": 1.0}
     assert recognise(write_lines(tmp_path / "x.jsonl", [row])) != []
     assert recognise(write_lines(tmp_path / "y.jsonl", [row | {"price": 3}])) == []
-
-
-def test_bigcode_says_that_it_keeps_no_results_of_items(tmp_path: Path) -> None:
-    config = {"n_samples": 1, "allow_code_execution": True, "metric_output_path": "x.json"}
-    path = tmp_path / "evaluation_results.json"
-    path.write_text(json.dumps({"humaneval": {"pass@1": 0.3}, "config": config}))
-    with pytest.raises(
-        EmptyInputError, match="stores one number per task and no results of single"
-    ):
-        opened(path)
