@@ -135,7 +135,8 @@ def test_a_folder_of_a_web_server(web: tuple[str, list[str]]) -> None:
     assert sorted(inside) == ["part one.jsonl", "part-2.jsonl"]
     assert not any("safetensors" in path or ".PT" in path for path in got)
     assert cells(f"{address}/base.jsonl", f"{address}/runs/tuned/") == CELLS
-    assert fetch(f"{address}/runs/tuned").downloaded == 0
+    again = fetch(f"{address}/runs/tuned")
+    assert (again.path, again.downloaded) == (fetched.path, 0)
 
 
 def test_folders_inside_a_folder_of_a_web_server(web: tuple[str, list[str]], site: Path) -> None:

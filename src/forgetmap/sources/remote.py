@@ -162,7 +162,7 @@ def fetch(url: str, *, on_progress: OnProgress | None = None) -> RemoteCopy:
         entries, skipped = _list(system, path, address)
         if sum(entry.size or 0 for entry in entries) > MAX_BYTES:
             raise _too_much(address, f"more than {MAX_BYTES:,} bytes")
-        progress = _Progress(address, on_progress)
+        progress = _FetchProgress(address, on_progress)
         host = parts.netloc.rpartition("@")[2]
         # The query belongs to the key, as it may select a file.
         home = cached_folder(_digest((parts.scheme, host, parts.path, parts.query)), "remote")
@@ -256,7 +256,8 @@ def _list(system: Any, path: str, address: str) -> tuple[list[_Entry], tuple[str
             file=address,
             hint="check the address; give the folder or the file with the logs.",
         )
-    return kept, tuple(entry.inside for entry in found if entry not in kept)
+    # In order, as the name of the copy is made from them and web servers list in any.
+    return sorted(kept), tuple(entry.inside for entry in found if entry not in kept)
 
 
 def _walk(system: Any, folder: str, depth: int = 0) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -309,7 +310,7 @@ def _neighbours(system: Any, base: str, address: str) -> str:
     return f"{address.rstrip('/').rpartition('/')[0]} contains {listing}." if names else ""
 
 
-class _Progress(Callback):  # type: ignore[misc]  # fsspec has no types
+class _FetchProgress(Callback):  # type: ignore[misc]  # fsspec has no types
     """Bytes of all files; fsspec asks for a callback for each."""
 
     def __init__(self, address: str, show: OnProgress | None) -> None:
@@ -335,7 +336,7 @@ class _Progress(Callback):  # type: ignore[misc]  # fsspec has no types
 
 
 def _download(
-    system: Any, entries: Sequence[_Entry], store: Path, progress: _Progress
+    system: Any, entries: Sequence[_Entry], store: Path, progress: _FetchProgress
 ) -> tuple[dict[_Entry, Path], int]:
     """Fetch what is not in a store of files named by their version; count it."""
     files = {entry: store / _digest(entry) for entry in entries}
@@ -367,7 +368,7 @@ def _is_whole(file: Path, entry: _Entry) -> bool:
     return file.is_file() and entry.size in {None, file.stat().st_size}
 
 
-def _get_from_hub(system: Any, parts: Mapping[_Entry, Path], progress: _Progress) -> None:
+def _get_from_hub(system: Any, parts: Mapping[_Entry, Path], progress: _FetchProgress) -> None:
     """Fetch files each by one request, which goes on where a connection breaks.
 
     The file system of the hub does so only for callbacks with a bar; `snapshot_download` lists the
