@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -72,7 +73,7 @@ MAX_FILES, MAX_BYTES, MAX_DEPTH = 20_000, 20 << 30, 12
 MAX_OTHER = 256 << 20
 """Bytes of a file that has neither kind of ending; larger ones are left out."""
 MAX_LISTED = 400_000
-"""Objects of a bucket that are listed; a request lists a thousand."""
+"""Files that are listed; a request to a bucket lists a thousand."""
 PARALLEL = 8
 """Requests at the same time; they wait for the network, not for a core."""
 _CONTENT = ("etag", "oid", "blob_id", "xet_hash", "md5hash", "content-md5", "digest")
@@ -238,7 +239,8 @@ def _list(system: Any, path: str, address: str) -> tuple[list[_Entry], tuple[str
     root = resolve(path).unresolve() if resolve else system._strip_protocol(path)  # noqa: SLF001
     base = str(root).rstrip("/") + "/"
     limit = {"max_items": MAX_LISTED} if _uses(system, "s3") else {}
-    infos = dict(_walk(system, path)) if is_web else system.find(path, detail=True, **limit)
+    walk = islice(_walk(system, path), MAX_LISTED)
+    infos = dict(walk) if is_web else system.find(path, detail=True, **limit)
     if not infos:
         raise _missing(address, _neighbours(system, base, address))
     inside = {name: _inside(name, base, address) for name in infos}
@@ -249,7 +251,7 @@ def _list(system: Any, path: str, address: str) -> tuple[list[_Entry], tuple[str
     with ThreadPoolExecutor(PARALLEL) as pool:
         known = pool.map(system.info if is_web else infos.get, names)
         found = [_entry(n, inside[n] or "", info) for n, info in zip(names, known, strict=True)]
-    kept = [e for e in found if e.inside.lower().endswith(LOGS) or (e.size or 0) <= MAX_OTHER]
+    kept = {e for e in found if e.inside.lower().endswith(LOGS) or (e.size or 0) <= MAX_OTHER}
     if not kept:
         raise UnknownFormatError(
             "it contains no file that could be results",
@@ -359,7 +361,9 @@ def _download(
                 file=progress.address,
                 hint=f"{KEPT} Check whether it is being written.",
             )
-        sync(part)
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        list(pool.map(sync, new.values()))  # before they get their names, for a loss of power
+    for entry, part in new.items():
         part.replace(files[entry])
     return files, len(new)
 
