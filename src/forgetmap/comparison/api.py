@@ -24,6 +24,7 @@ from forgetmap.pairing import PairBy, align, prepare, prepare_all
 from forgetmap.records import BY_NAME, ColumnMap, Kept, Run, kept_frames, spark_errors
 from forgetmap.results import Presentable
 from forgetmap.sources import (
+    ComparedWith,
     Progress,
     Reading,
     ScoreRange,
@@ -354,6 +355,7 @@ def open_all(
         sources, ["before", *afters], readings, labels, strict=True
     ):
         run_name = None if isinstance(source, str | os.PathLike) else name
+        reading = replace(reading, beside=_compared_with(sources, source))
         run, without = _open_mapped(source, run_name, dict(column_map or {}), task, reading)
         runs.append(run if label is None else replace(run, name=label))
         unused.append(without)
@@ -361,6 +363,15 @@ def open_all(
         if all(field in without for without in unused):
             raise error
     return _with_unique_names(runs)
+
+
+def _compared_with(sources: Sequence[Any], source: Any) -> ComparedWith:
+    """Return what a source is compared with: the run before, or the first one after it."""
+    paths = [os.fspath(one) for one in sources if isinstance(one, str | os.PathLike)]
+    if len(paths) < len(sources):
+        return ComparedWith()
+    other = paths[1] if source is sources[0] else paths[0]
+    return ComparedWith(tuple(paths), Path(other))
 
 
 def _open_mapped(

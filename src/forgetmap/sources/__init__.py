@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from forgetmap.sources.adapter import Adapter, Log, Problems, Sample, Score
     from forgetmap.sources.column_maps import map_file, map_text, save_map
     from forgetmap.sources.files import LogFile
+    from forgetmap.sources.inference import ComparedWith
     from forgetmap.sources.harnesses.captrack import PROVISIONAL_SCORER, captrack_samples
     from forgetmap.sources.logs import (
         Progress,
@@ -33,6 +34,7 @@ __all__ = [
     "ADAPTERS",
     "PROVISIONAL_SCORER",
     "Adapter",
+    "ComparedWith",
     "ColumnProfile",
     "Log",
     "LogFile",

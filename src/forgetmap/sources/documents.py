@@ -1,12 +1,15 @@
 """Lists of results inside a JSON document: `{"performances": [...]}`.
 
-Rows are a list of objects; objects by name, or lists of objects by name, whose names are the items;
-or numbers or truth values by name, which are the scores of the items with these names.
+Rows are a list of objects; objects by name, whose names are the items; lists of objects by name,
+whose names are the items or, if the rows have ids of their own, the tasks; such objects or lists by
+model below each item; truth values by name; or lists of ids, of which one says which were right.
+Numbers by name are a table of averages, never rows.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -21,6 +24,16 @@ TOP = "."
 """The path of the document itself."""
 MAX_DEPTH = 4
 ROWS_LOOKED_AT = 200
+MAX_MODELS = 20
+MIN_VERDICTS = 2
+"""Truth values by name from which on they are verdicts of items, not settings."""
+IDS = ("id", "item", "item_id", "question_id", "task_id", "sample_id", "doc_id", "idx", "index")
+"""Fields that tell the rows of a list apart."""
+RIGHT = frozenset({"resolved", "solved", "passed", "correct", "succeeded", "successful"})
+WRONG = frozenset({"unresolved", "unsolved", "failed", "incorrect", "wrong"})
+ALL = frozenset({"submitted", "all", "attempted", "total"})
+"""Words in the names of lists of ids."""
+_WORDS = re.compile(r"[a-z]+")
 Row = Mapping[str, Any]
 _DECODER = json.JSONDecoder(parse_int=whole_number)
 _BLANKS = " \t\r\n"
@@ -64,19 +77,84 @@ def find_row_lists(document: Any) -> list[RowList]:
 
 
 def as_rows(value: Any) -> list[Any] | None:
-    """Return the rows in a value; None if it has none."""
+    """Return the rows in a value; None if it has none. A null stands for a result that failed."""
     if isinstance(value, list):
-        return value if value and isinstance(value[0], dict) else None
+        known = [row for row in value if row is not None]
+        if not known or not isinstance(known[0], dict):
+            return None
+        return [{} if row is None else row for row in value]
     if not isinstance(value, dict) or not value:
         return None
     members = value.values()
     if all(isinstance(member, dict) for member in members):
+        if not any(map(_has_cells, members)):
+            return _rows_by_model(value)
         return [{"item": name, **member} for name, member in value.items()]
-    if all(isinstance(member, list) and as_rows(member) is not None for member in members):
-        return [{"item": name, **row} for name, rows in value.items() for row in rows]
-    if all(isinstance(member, bool | int | float) for member in members):
+    if all(isinstance(member, list) for member in members):
+        return _rows_by_name(value)
+    if len(value) >= MIN_VERDICTS and all(map(_is_verdict, members)):
         return [{"item": name, "score": member} for name, member in value.items()]
-    return None
+    return _rows_of_ids(value)
+
+
+def _has_cells(member: Mapping[str, Any]) -> bool:
+    """Whether an object has a plain value, so that it is a row, not objects by name itself."""
+    return any(not isinstance(part, dict | list) for part in member.values())
+
+
+def _is_verdict(value: Any) -> bool:
+    return isinstance(value, bool) or (isinstance(value, int) and value in (0, 1))
+
+
+def _rows_by_name(lists: Mapping[str, list[Any]]) -> list[Any] | None:
+    """Return the rows of lists by name; the name is the task if the rows have ids, else the item."""
+    rows = {name: as_rows(one) for name, one in lists.items()}
+    if not any(rows.values()):
+        return None
+    filled = {name: one or [{} for _ in lists[name]] for name, one in rows.items()}
+    first = next(one for one in filled.values() if one)
+    known = next((name for name in IDS if name in first[0]), None)
+    is_task = known is not None and all(
+        len({str(row.get(known)) for row in one}) == len(one) > 1 for one in filled.values() if one
+    )
+    field = "task" if is_task else "item"
+    return [{field: name, **row} for name, one in filled.items() for row in one]
+
+
+def _rows_by_model(value: Mapping[str, Mapping[str, Any]]) -> list[Any] | None:
+    """Return the rows below each item and model: `{ITEM: {MODEL: [ROW, ...]}}`."""
+    rows: list[Any] = []
+    names = {model for models in value.values() for model in models}
+    if not 0 < len(names) <= min(MAX_MODELS, len(value) - 1):
+        return None
+    for item, models in value.items():
+        for model, below in models.items():
+            one = as_rows(below) if isinstance(below, list) else [below]
+            if one is None or not all(isinstance(row, dict) and _has_cells(row) for row in one):
+                return None
+            rows += [{"item": item, "model": model, **row} for row in one]
+    return rows or None
+
+
+def _rows_of_ids(value: Mapping[str, Any]) -> list[Any] | None:
+    """Return a row for each id in the lists of a report: `{"submitted_ids": [], "resolved": []}`."""
+    lists = {name: one for name, one in value.items() if _is_ids(one)}
+    words = {name: set(_WORDS.findall(name.lower())) for name in lists}
+    right = [name for name in lists if words[name] & RIGHT]
+    everything = [name for name in lists if words[name] & ALL]
+    wrong = [name for name in lists if words[name] & WRONG]
+    if len(right) != 1 or not (everything or wrong):
+        return None
+    passed = set(lists[right[0]])
+    ids = (everything or [right[0], *wrong])[: 1 if everything else None]
+    every = dict.fromkeys(name for one in ids for name in lists[one])
+    if not passed or not passed <= every.keys():
+        return None
+    return [{"item": name, "score": name in passed} for name in every]
+
+
+def _is_ids(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def document_rows(file: TableFile, path: str) -> list[Row]:

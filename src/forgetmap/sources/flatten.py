@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from forgetmap._cache import temporary_path
+from forgetmap.sources.cells import OF, is_rule
 from forgetmap.sources.fields import replace_surrogates
 from forgetmap.sources.paths import split_every
 from forgetmap.sources.rows import flat_rows, require_text
@@ -32,7 +33,8 @@ def flatten(file: TableFile, columns: Sequence[str], *, rows: str | None = None)
     once = tuple(dict.fromkeys(columns))
     flattening = Flattening(file, rows, once)
     names = list(once)
-    if "repeat" not in names and any(map(split_every, names)):
+    is_counted = any(is_rule(name) and OF in name for name in names)
+    if "repeat" not in names and (is_counted or any(map(split_every, names))):
         names.append("repeat")
     target = temporary_path(".parquet")
     schema = pa.schema([(name, pa.string()) for name in names])

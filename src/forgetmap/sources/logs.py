@@ -7,7 +7,7 @@ import re
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
@@ -28,6 +28,7 @@ from forgetmap.records import (
 from forgetmap.sources.adapter import Log, Problems, Verdicts
 from forgetmap.sources.files import LogFile, find_files
 from forgetmap.sources.gather import RunWriter, samples_of, without_collection
+from forgetmap.sources.inference import ComparedWith
 from forgetmap.sources.parts import PartOptions, read_parts, share_out, whole
 from forgetmap.sources.registry import adapter, adapters
 from forgetmap.sources.run_info import describe
@@ -63,6 +64,7 @@ class Reading:
         scores: "log" uses only the scores of the log, "own" grades every answer; None uses the
             scores of the log if it has any and grades answers otherwise.
         spark: the session that reads tables; None is the embedded engine.
+        beside: the comparison that a table is read for.
     """
 
     texts: bool = True
@@ -75,6 +77,7 @@ class Reading:
     mapping: Path | None = None
     scores: Verdicts | None = None
     spark: Any = None
+    beside: ComparedWith = field(default_factory=ComparedWith)
 
 
 def recognise(path: Path) -> list[Log]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import shlex
+import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forgetmap.errors import (
     ColumnError,
     EmptyInputError,
+    InputError,
     MissingInputError,
     UnknownFormatError,
     UnreadableError,
@@ -29,9 +32,19 @@ from forgetmap.records import (
     read_run,
     run_from_frame,
 )
+from forgetmap.sources.bundles import bundle
 from forgetmap.sources.column_maps import is_map, saved_map
+from forgetmap.sources.inference import (
+    Collection,
+    ComparedWith,
+    Inferred,
+    collections_of_model,
+    find_model,
+    infer,
+    is_plain,
+)
 from forgetmap.sources.logs import Reading, open_logs, recognise
-from forgetmap.sources.matrix import MARK
+from forgetmap.sources.matrix import MARK, TASK
 from forgetmap.sources.models import selector
 from forgetmap.sources.scale import rescale_frame, rescale_run
 from forgetmap.sources.selection import (
@@ -79,12 +92,13 @@ def open_run(
         task: name of the task, for logs or tables with a single task.
         reading: options for reading logs, and the scale of scores.
     """
+    reading = reading or Reading()
     if isinstance(source, Run):
         return source
     if not isinstance(source, str | os.PathLike):
         run = run_from_frame(source, name=name or "dataframe", column_map=column_map, task=task)
-        return rescale_frame(run, reading.score_range if reading else None)
-    if reading is not None and reading.spark is not None:
+        return rescale_frame(run, reading.score_range)
+    if reading.spark is not None:
         return open_with_spark(
             source,
             reading.spark,
@@ -98,12 +112,12 @@ def open_run(
             "the path of a run is empty", hint="check the variable or argument that should name it."
         )
     if is_remote(source):
-        return _open_remote(str(source), name, column_map or {}, task, reading or Reading())
+        return _open_remote(str(source), name, column_map or {}, task, reading)
     selection = parse_selection(os.fspath(source))
     with readable_file(selection.path):
         if selection.model is not None:
-            return _open_selection(selection, name, column_map or {}, task, reading or Reading())
-        return _open_path(selection.path, name, column_map or {}, task, reading or Reading())
+            return _open_selection(selection, name, column_map or {}, task, reading)
+        return _open_path(selection.path, name, column_map or {}, task, reading)
 
 
 def _open_selection(
@@ -118,17 +132,68 @@ def _open_selection(
     logs = [] if column_map or not path.exists() else recognise(path)
     if any(log.info.model.name == model for log in logs) or (logs and path.is_dir()):
         return _with_name(open_logs(path, logs, replace(reading, run=model)), name or model)
-    if path.is_dir():
+    table_map = _table_map(path, column_map, task, reading)
+    file = bundle(path) if path.is_dir() or zipfile.is_zipfile(path) else sniff(path)
+    if file is None:
         raise UnknownFormatError(
             f"this folder contains no logs of several models, so {MARK}{model} does not exist",
             file=str(path),
             hint=f"give one file of it, such as {_first_file(path, model)}.",
         )
-    table_map = _table_map(path, column_map, task, reading)
     try:
-        return read_selection(sniff(path), model, name=name or model, table_map=table_map)
+        return _read_model(file, model, name or model, table_map, reading)
     except _UNREADABLE as error:
         raise explain_path(path, error) from None
+
+
+def _read_model(
+    file: TableFile, model: str, name: str, table_map: TableMap, reading: Reading
+) -> Run:
+    """Read the results of one model: a part of a document, a column, or rows that name it."""
+    found = None if file.headerless else find_model(file, model, table_map)
+    inferred = None
+    if found is not None:
+        known, only = found
+        others = partial(_other_collections, reading.beside)
+        inferred = infer(file, _with_task(known), reading.beside, others, only)
+    if found is None or inferred is None:
+        return read_selection(file, model, name=name, table_map=table_map)
+    return _as_inferred(file, inferred, name, f"{file.path}{MARK}{model}", found[1])
+
+
+def _with_task(table_map: TableMap) -> TableMap:
+    return replace(table_map, fallback_task=table_map.fallback_task or TASK)
+
+
+def _as_inferred(
+    file: TableFile, inferred: Inferred, name: str, origin: str, only: tuple[str, str] | None = None
+) -> Run:
+    """Read a table as inferred, with a notice that says how."""
+    run = read_table([file], name=name, origin=origin, table_map=inferred.table_map, only=only)
+    return replace(
+        run,
+        notices=(inferred.said, *run.notices),
+        contradictions=(*run.contradictions, *inferred.contradictions),
+    )
+
+
+def _other_collections(beside: ComparedWith) -> Sequence[Collection]:
+    """Return the collections of the other run; none if it is a log, or cannot be read."""
+    if beside.other is None:
+        return ()
+    selection = parse_selection(str(beside.other))
+    path, model = selection.path, selection.model
+    try:
+        if not path.exists() or is_run_folder(path):
+            return ()
+        file = bundle(path) if path.is_dir() or zipfile.is_zipfile(path) else sniff(path)
+        if file is None or file.headerless:
+            return ()
+        found = find_model(file, model, TableMap()) if model else None
+        known, only = found or (TableMap(), None)
+        return collections_of_model(file, known.rows, only)
+    except InputError:
+        return ()
 
 
 def _first_file(folder: Path, model: str) -> str:
@@ -188,7 +253,8 @@ def _open_path(
         logs = [] if own_map.names_columns else recognise(path)
         if not logs:
             try:
-                return _open_table(path, name, _table_map(path, column_map, task, reading))
+                table_map = _table_map(path, column_map, task, reading)
+                return _open_table(path, name, table_map, reading.beside)
             except UnknownFormatError as error:
                 raise _about_columns(path, column_map) or error from None
         known = _without_map(_with_pointers(path, open_logs(path, logs, reading)), reading)
@@ -207,16 +273,34 @@ def _known_run(path: Path) -> Run | None:
     return as_repeats([read_run(folder) for folder in runs], origin=str(path)) if runs else None
 
 
-def _open_table(path: Path, name: str | None, table_map: TableMap) -> Run:
+def _open_table(path: Path, name: str | None, table_map: TableMap, beside: ComparedWith) -> Run:
+    shown = name or path.name.split(".")[0] or str(path)
     try:
-        return read_table(
-            _table_files(path),
-            name=name or path.name.split(".")[0] or str(path),
-            origin=str(path),
-            table_map=table_map,
-        )
+        file = _only_table(path)
+        if file is not None and not is_plain(file, table_map):
+            others = partial(_other_collections, beside)
+            inferred = infer(file, _with_task(table_map), beside, others)
+            if inferred is not None:
+                return _as_inferred(file, inferred, shown, str(path))
+        files = _table_files(path)
+        return read_table(files, name=shown, origin=str(path), table_map=table_map)
     except _UNREADABLE as error:
         raise explain_path(path, error) from None
+
+
+def _only_table(path: Path) -> TableFile | None:
+    """Return the single table of a path: a file, or the documents of a folder or archive as one."""
+    if path.is_file() and not zipfile.is_zipfile(path):
+        file = sniff(path)
+        return None if file.headerless else file
+    if path.is_dir() and any(_is_visible_file(child) for child in path.iterdir()):
+        try:
+            files = _table_files(path)
+        except InputError:
+            files = []
+        if files and not all(file.single for file in files):
+            return None
+    return bundle(path)
 
 
 def _with_pointers(path: Path, run: Run) -> Run:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from forgetmap.errors import TRUNCATED_HINT, ColumnError, UnreadableError
 from forgetmap.records import FileRow, parquet_columns, parquet_rows, readable, unquote_formula
+from forgetmap.sources.cells import OF, cell_of, columns_of, counts_of, is_rule
 from forgetmap.sources.decode import Malformed, decode
 from forgetmap.sources.documents import document_rows, row_lines
 from forgetmap.sources.paths import NOTHING, split_every, value_at
@@ -91,12 +92,19 @@ def flat_rows(
     """Iterate over the rows of a flattening; a path with `*` gives several rows per row."""
     columns = flattening.columns
     starred = {column: split for column in columns if (split := split_every(column))}
-    roots = [column.split(".")[0] for column in columns]
+    counted = [column for column in columns if is_rule(column) and OF in column]
+    roots = [part.split(".")[0] for column in columns for part in (column, *columns_of(column))]
     source = flattening.source
     if source.kind == "parquet":
         roots = parquet_roots(source, columns)
     for line, row in object_rows(source, flattening.rows, columns=roots, with_lines=with_lines):
-        plain = {column: _cell(row, column) for column in columns if column not in starred}
+        plain = {column: cell_of(row, column) for column in columns if column not in starred}
+        counts = next(filter(None, (counts_of(row, column) for column in counted)), None)
+        if counts is not None:
+            for repeat_number in range(counts[1]):
+                score = float(repeat_number < counts[0])
+                yield line, {**plain, "repeat": repeat_number, counted[0]: score}
+            continue
         if not starred:
             yield line, plain
             continue
@@ -115,22 +123,19 @@ def parquet_roots(file: TableFile, columns: Sequence[str]) -> list[str]:
     return [
         name
         for name in present
-        if any(column == name or column.startswith(f"{name}.") for column in columns)
+        if any(
+            part == name or part.startswith(f"{name}.")
+            for column in columns
+            for part in columns_of(column)
+        )
     ]
-
-
-def _cell(row: Mapping[str, Any], column: str) -> Any:
-    if column in row:
-        return row[column]
-    value = value_at(row, column)
-    return None if value is NOTHING else value
 
 
 def _every(
     row: Mapping[str, Any], starred: Mapping[str, tuple[str, str]]
 ) -> Iterator[dict[str, Any]]:
     """Iterate over the cells of each element of the lists in a row; at least one, of nulls."""
-    lists = {prefix: _cell(row, prefix) for prefix, _ in starred.values()}
+    lists = {prefix: cell_of(row, prefix) for prefix, _ in starred.values()}
     count = max((len(one) for one in lists.values() if isinstance(one, list)), default=0)
     for index in range(max(count, 1)):
         cells = {

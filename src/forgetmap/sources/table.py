@@ -46,6 +46,7 @@ from forgetmap.records import (
     scan,
     unquoted_sql,
 )
+from forgetmap.sources.cells import EQUALS, columns_of, is_rule
 from forgetmap.sources.documents import document_rows, find_row_lists, read_document
 from forgetmap.sources.flatten import flatten
 from forgetmap.sources.matrix import TASK
@@ -147,7 +148,7 @@ def prepare_table(file: TableFile, table_map: TableMap, only: Cell | None = None
     file = _readable(file)
     asked_for = [*table_map.columns.values(), *(only[:1] if only else ())]
     # Listing the columns of JSON takes a pass over the whole file.
-    if file.kind == "csv" or any("." in column for column in asked_for):
+    if file.kind == "csv" or any("." in column or is_rule(column) for column in asked_for):
         present = column_names(file)
         require_few_columns(file.path, len(present))
         is_deep = any(column not in present and leads_into(column, present) for column in asked_for)
@@ -170,6 +171,8 @@ def _flat(
     for field, column in table_map.columns.items():
         if column in present or not leads_into(column, present):
             continue
+        if is_rule(column, present) and EQUALS in column:
+            continue  # no right answer in any row leaves all of them unscored
         counted = f"SELECT count({quote(column)}) FROM {_parquet_scan(flat)}"
         if connection().sql(counted).fetchall() == [(0,)]:
             raise empty_path(file, field, column, rows)
@@ -184,7 +187,9 @@ def _flat_names(file: TableFile, present: Sequence[str], rows: str | None) -> li
 
 
 def leads_into(path: str, present: Collection[str]) -> bool:
-    """Whether a path leads inside one of these columns."""
+    """Whether a path leads inside one of these columns, or a rule is about some of them."""
+    if is_rule(path, present):
+        return all(one in present or leads_into(one, present) for one in columns_of(path))
     parts = path.split(".")
     return any(".".join(parts[:count]) in present for count in range(1, len(parts)))
 
