@@ -8,7 +8,9 @@ The first script checks the files out and counts each pair without forgetmap. Th
 an error, the commands that its message gives.
 
 as it is   the four cells are those of the independent count
-after a hint   they are after typing a command of the message, or of the message after that
+after a hint   they are after typing a command of the message, or of the message after that, or
+    the option that it names
+graded here   the files have no score: the cells differ by the grading of at most 1 % of the items
 dead end   no command of a message leads to a count
 WRONG      a count without an error that differs from the independent one
 
@@ -45,19 +47,27 @@ def sources(files: Path, pair: dict[str, Any]) -> list[str]:
     return paths
 
 
-def typed(words: list[str]) -> tuple[dict[str, Any] | None, str]:
-    """Run a command; return its result, or None and its message."""
+def typed(words: list[str]) -> tuple[dict[str, Any] | None, str, list[str]]:
+    """Run a command; return its total and notices, or None and its message."""
     program = [sys.executable, "-m", "forgetmap", *words, "--json"]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     if done.returncode == 0:
-        return json.loads(done.stdout)["total"], done.stderr
-    return None, done.stderr
+        result = json.loads(done.stdout)
+        notices = [one["message"] for one in result["pairing"]["warnings"]]
+        return result["total"], done.stderr, notices
+    return None, done.stderr, []
 
 
 def commands(message: str) -> list[list[str]]:
     """Return the complete commands that a message gives."""
     found = (shlex.split(command.rstrip(" .,;")) for command in COMMAND.findall(message))
     return [words[1:] for words in found][:MAX_COMMANDS]
+
+
+def next_words(words: list[str], message: str) -> list[list[str]]:
+    """Return what a message says to type: commands, or the same one with an option."""
+    option = re.search(r"--min-paired [0-9.]+[0-9]", message)
+    return [*commands(message), *([[*words, *option[0].split()]] if option else [])]
 
 
 def outcome(pair: dict[str, Any], total: dict[str, Any]) -> bool:
@@ -68,23 +78,27 @@ def outcome(pair: dict[str, Any], total: dict[str, Any]) -> bool:
 def judge(files: Path, pair: dict[str, Any]) -> tuple[str, str]:
     """Return how a pair ends, and the last message."""
     words = ["compare", *sources(files, pair)]
-    total, message = typed(words)
+    total, message, notices = typed(words)
     if total is not None:
         if not pair["countable"]:
             return "WRONG", "counted what cannot be counted"
         found = [total[cell] for cell in CELLS]
-        return ("as it is", "") if outcome(pair, total) else ("WRONG", f"{found} {message}")
+        if outcome(pair, total):
+            return "as it is", ""
+        differ = sum(abs(total[cell] - pair[cell]) for cell in CELLS) / 2
+        graded = any("graded here" in one for one in notices) and differ <= pair["items"] / 100
+        return ("graded here" if graded else "WRONG"), f"{found} {message}"
     if not pair["countable"]:
         return "refused", message
-    left, wrong = [(message, MAX_HINTS)], ""
+    left, wrong = [(words, message, MAX_HINTS)], ""
     while left:
-        text, hints = left.pop(0)
-        for words in commands(text):
-            total, further = typed(words)
+        last, text, hints = left.pop(0)
+        for words in next_words(last, text):
+            total, further, _ = typed(words)
             if total is not None and outcome(pair, total):
                 return "after a hint", shlex.join(words)
             if total is None and hints > 1:
-                left.append((further, hints - 1))
+                left.append((words, further, hints - 1))
             elif total is not None:
                 wrong = wrong or f"{[total[cell] for cell in CELLS]} by {shlex.join(words)}"
     return "dead end", message + (f"\n(other counts: {wrong})" if wrong else "")

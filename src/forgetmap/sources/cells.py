@@ -89,10 +89,11 @@ def is_right(answer: Any, gold: Any) -> float | None:
 def _equal(text: str, gold: str) -> bool:
     if text == gold:
         return True
-    numbers = [number(one.replace(",", "").rstrip("%").lstrip("$")) for one in (text, gold)]
-    if None in numbers:
+    try:
+        answer, right = (float(one.replace(",", "").lstrip("$")) for one in (text, gold))
+    except ValueError:
         return False
-    return abs(float(numbers[0] or 0) - float(numbers[1] or 0)) <= _TOLERANCE
+    return abs(answer - right) <= _TOLERANCE
 
 
 def _plain(text: str) -> str:

@@ -117,8 +117,16 @@ def _rows_by_name(lists: Mapping[str, list[Any]]) -> list[Any] | None:
     is_task = known is not None and all(
         len({str(row.get(known)) for row in one}) == len(one) > 1 for one in filled.values() if one
     )
-    field = "task" if is_task else "item"
-    return [{field: name, **row} for name, one in filled.items() for row in one]
+    if is_task:
+        return [{"task": name, **row} for name, one in filled.items() for row in one]
+    return [row for name, one in filled.items() for row in _repeats({"item": name}, one)]
+
+
+def _repeats(about: Mapping[str, str], rows: list[Any]) -> list[Any]:
+    """Return the answers to one item, numbered if there are several."""
+    if len(rows) == 1:
+        return [{**about, **rows[0]}]
+    return [{**about, "repeat": number, **row} for number, row in enumerate(rows)]
 
 
 def _rows_by_model(value: Mapping[str, Mapping[str, Any]]) -> list[Any] | None:
@@ -132,7 +140,7 @@ def _rows_by_model(value: Mapping[str, Mapping[str, Any]]) -> list[Any] | None:
             one = as_rows(below) if isinstance(below, list) else [below]
             if one is None or not all(isinstance(row, dict) and _has_cells(row) for row in one):
                 return None
-            rows += [{"item": item, "model": model, **row} for row in one]
+            rows += _repeats({"item": item, "model": model}, one)
     return rows or None
 
 

@@ -33,6 +33,8 @@ ROWS_READ, ROWS_LOOKED_AT = 50_000, 200
 MAX_LISTS = 40
 MIN_OVERLAP = 0.8
 """Share of the items of the smaller side that the other side must have, too."""
+MIN_FILLED = 0.5
+"""Share of the values of the fullest candidate that a candidate must have."""
 MAX_LABELS = 8
 MAX_CHOICES = 4
 MAX_SETTINGS = 10
@@ -52,11 +54,12 @@ CERTAIN = frozenset({
 })  # fmt: skip
 """Words in names of scores that say whether an answer is right."""
 LIKELY = frozenset({
-    "score", "scores", "reward", "rewards", "grade", "graded", "rating", "f1", "label", "verdict",
+    "score", "scores", "reward", "rewards", "grade", "graded", "rating", "f1", "verdict",
     "result", "outcome", "judge", "judgment", "judgement", "accs", "points", "preference",
     "normalized",
 })  # fmt: skip
 """Words in names of other scores."""
+WHOSE_LABEL = frozenset({"judge", "human", "eval", "grade", "annotator", "rater"})
 NEVER = frozenset({
     "id", "ids", "idx", "index", "seed", "difficulty", "level", "temperature", "tokens", "token",
     "count", "num", "number", "length", "len", "time", "latency", "duration", "cost", "price",
@@ -79,7 +82,9 @@ REPEAT = (
     "completionid", "runid", "run", "seed",
 )  # fmt: skip
 RESPONSE = ("response", "modelresponse", "output", "modeloutput", "completion", "generation")
-GOLD = frozenset({"gold", "golden", "target", "truth", "gt", "expected", "reference", "correct"})
+GOLD = frozenset({
+    "gold", "golden", "target", "truth", "gt", "expected", "reference", "correct", "label",
+})  # fmt: skip
 ANSWER = frozenset({"pred", "predicted", "prediction", "extracted", "parsed", "picked", "chosen"})
 STATED_RIGHT = frozenset({
     "correct", "numcorrect", "ncorrect", "correctcount", "totalcorrect", "numsolved", "solved",
@@ -189,8 +194,12 @@ def collections(file: TableFile, rows: str | None) -> list[Collection]:
     if isinstance(document, list):
         found = as_rows(document)
         return [] if found is None else [Collection(None, found[:ROWS_READ])]
-    lists = [one for one in find_row_lists(document) if one.count > 1]
+    lists = sorted((one for one in find_row_lists(document) if one.count > 1), key=_by_rows)
     return [_collection(document, one.path, _rows_at(document, one)) for one in lists[:MAX_LISTS]]
+
+
+def _by_rows(one: RowList) -> int:
+    return -one.count
 
 
 def _rows_at(document: Any, one: RowList) -> list[Any]:
@@ -237,7 +246,7 @@ def _rows_of_model(table: Collection, only: tuple[str, str]) -> list[Mapping[str
 
 
 def find_model(
-    file: TableFile, model: str, known: TableMap
+    file: TableFile, model: str, known: TableMap, beside: ComparedWith | None = None
 ) -> tuple[TableMap, tuple[str, str] | None] | None:
     """Return where the results of a model are; None if that is not clear.
 
@@ -251,10 +260,11 @@ def find_model(
         paths = [one.path for one in lists if _is_below(one.path, names[0]) and one.count > 1]
         if paths:
             return replace(known, rows=paths[0]), None
+    name, _, label = model.partition("=")
     for table in collections(file, known.rows):
-        columns = _named_like(model, table.columns)
+        columns = _named_like(name, table.columns)
         if len(columns) == 1 and "score" not in known.columns:
-            spec = _score_in(table, columns[0])
+            spec = f"{columns[0]}={label}" if label else _score_in(file, table, columns[0], beside)
             if spec is not None:
                 return known.with_columns(score=spec), None
         whose = [
@@ -279,8 +289,14 @@ def _is_below(path: str, name: str) -> bool:
     return path == name or path.startswith(f"{name}.")
 
 
-def _score_in(table: Collection, column: str) -> str | None:
-    """Return the score in a column of one model: a verdict, a share, or an answer to grade."""
+def _score_in(
+    file: TableFile, table: Collection, column: str, beside: ComparedWith | None
+) -> str | None:
+    """Return the score in a column of one model: a verdict, a share, or an answer to grade.
+
+    Raises:
+        ColumnError: the column has few values, of which it is not clear which one is right.
+    """
     values = table.columns[column]
     kind = _kind(values)
     if kind in {"verdict", "share"}:
@@ -292,6 +308,23 @@ def _score_in(table: Collection, column: str) -> str | None:
     ]  # fmt: skip
     if kind in {"text", "label"} and len(golds) == 1 and golds[0] != column:
         return f"{column}=={golds[0]}"
+    labels = sorted({str(value) for value in values if value not in (None, "")})
+    if kind in {"label", "graded"} and 1 < len(labels) <= MAX_LABELS and not _has_lists(values):
+        typed = beside.sources if beside else ()
+        commands = [
+            "`" + shlex.join(
+                ["forgetmap", "compare", *(f"{source}={label}" for source in typed)]
+                if typed else ["forgetmap", "records", "show", f"{file.path}#{column}={label}"]
+            ) + "`"
+            for label in labels[:3]
+        ]  # fmt: skip
+        raise ColumnError(
+            f"column {column!r} has the values {listed(labels)}, and which of them counts as right "
+            "is not certain",
+            file=str(file.path),
+            field=column,
+            hint=f"choose one: {', or '.join(commands)}.",
+        )
     return None
 
 
@@ -319,7 +352,8 @@ def infer(
         table = replace(one, rows=_rows_of_model(one, only)) if only else one
         found = _candidates(table, known) if table.rows else []
         if found:
-            key = (min(candidate.rank for candidate in found), -len(table.rows))
+            least = min(candidate.rank for candidate in found)
+            key = (int(least >= _UNNAMED), -len(table.rows))
             if best is None or key < best[0]:
                 best = (key, table, found)
     if best is None:
@@ -328,7 +362,7 @@ def infer(
     other = _same_columns(table, others())
     item = known.columns.get("item") or _item(table, other, known)
     score = _choose(file, table, other, item, found, known, beside)
-    return _settled(table, item, score, known)
+    return _settled(table, other, item, score, known)
 
 
 def _same_columns(table: Collection, others: Sequence[Collection]) -> Collection | None:
@@ -356,19 +390,26 @@ def _candidates(table: Collection, known: TableMap) -> list[Candidate]:
     counted = _counted(table)
     if counted is not None:
         return [counted]
-    scored = [one for one in found if one.rank < _ASKED]
-    graded = None if scored else _graded(table, used)
+    most = max((_filled(one.values) for one in found), default=0)
+    found = [one for one in found if _filled(one.values) >= MIN_FILLED * most]
+    named = [one for one in found if one.rank < _UNNAMED]
+    graded = None if named else _graded(table, used)
     found += [] if graded is None else [graded]
     return sorted(found, key=lambda one: one.rank)
 
 
-_ASKED, _GRADED, _UNNAMED = 3, 3, 5
+def _filled(values: Sequence[Any]) -> int:
+    return sum(value not in (None, "", ()) for value in values)
+
+
+_ASKED, _GRADED, _UNNAMED = 3, 4, 5
 """Rank of candidates that the user has to confirm, of own grades, and of verdicts of any name."""
 
 
 def _candidates_in(table: Collection, path: str, values: Sequence[Any]) -> Iterable[Candidate]:
     words = words_of(path)
-    if not words or words[-1] in NEVER or (NEVER.intersection(words) and not CERTAIN & {*words}):
+    is_named = bool((CERTAIN | LIKELY).intersection(words))
+    if not words or words[-1] in NEVER or (NEVER.intersection(words) and not is_named):
         return
     rank = _rank(words)
     kind = _kind(values)
@@ -384,15 +425,24 @@ def _candidates_in(table: Collection, path: str, values: Sequence[Any]) -> Itera
         yield Candidate(path, rank + 1, values)
     elif kind == "graded":
         numbers = [value for value in map(_number, values) if value is not None]
-        yield Candidate(path, _ASKED + rank, values, _scale(min(numbers), max(numbers)))
+        if "label" in words and len({*numbers}) <= MAX_LABELS:
+            yield from _labels(path, values)
+        yield Candidate(path, _ASKED, values, _scale(min(numbers), max(numbers)))
     elif kind == "label" and rank:
-        for label in sorted({str(value).strip() for value in values if value not in (None, "")}):
-            yield Candidate(f"{path}={label}", _ASKED + rank, values)
+        yield from _labels(path, values)
+
+
+def _labels(path: str, values: Sequence[Any]) -> Iterable[Candidate]:
+    """Yield a candidate for each value that may count as right."""
+    for label in sorted({str(value).strip() for value in values if value not in (None, "")}):
+        yield Candidate(f"{path}={label}", _ASKED, values)
 
 
 def _rank(words: Sequence[str]) -> int | None:
     if CERTAIN.intersection(words) or {"true", "false"} <= {*words}:
         return 0
+    if "label" in words:  # alone it is the right answer
+        return 1 if WHOSE_LABEL.intersection(words) else None
     return 1 if LIKELY.intersection(words) else None
 
 
@@ -499,8 +549,9 @@ def _graded(table: Collection, used: Iterable[str | None]) -> Candidate | None:
             known = [value for value in values if value is not None]
             alike = [word for word in words_of(gold) if word in words_of(answer)]
             if any(known):
-                found.append((len(alike), sum(known), Candidate(spec, _GRADED, values)))
-    return max(found, key=lambda one: one[:2])[2] if found else None
+                length = sum(len(str(cell)) for cell in texts[gold])
+                found.append((len(alike), -length, sum(known), Candidate(spec, _GRADED, values)))
+    return max(found, key=lambda one: one[:3])[3] if found else None
 
 
 def _choose(
@@ -511,13 +562,14 @@ def _choose(
     least = min(one.rank for one in found)
     left = [one for one in found if one.rank == least]
     left = _agreeing(left, table.stated) or left
-    left = _distinct([one for one in left if len({*map(str, one.values)}) > 1] or left)
+    left = [one for one in left if len({*map(str, one.values)}) > 1] or left
+    if least != _ASKED:
+        left = _distinct(left)
     if len(left) > 1 and other is not None:
         left = [one for one in left if _differs(one, table, other, item)] or left
     left = _plainest(left)
-    if len(left) > 1 or (left[0].scale is not None and known.score_range is None) or (
-        least >= _ASKED and "=" in left[0].spec and "==" not in left[0].spec
-    ):  # fmt: skip
+    is_sure = least != _ASKED or (left[0].spec == known.columns.get("score"))
+    if len(left) > 1 or not is_sure:
         raise _unclear(file, table, item, left, beside)
     return left[0]
 
@@ -549,7 +601,13 @@ def _close(mean: float, stated: float) -> bool:
 
 def _distinct(left: Sequence[Candidate]) -> list[Candidate]:
     """Return candidates with different values; of equal ones, the first."""
-    return list({tuple(map(str, one.values)): one for one in reversed(left)}.values())[::-1]
+    alike = {tuple(map(_normal, one.values)): one for one in reversed(left)}
+    return [one for one in left if any(one is kept for kept in alike.values())]
+
+
+def _normal(value: Any) -> str:
+    share = _as_share(value)
+    return str(value) if share is None else str(share)
 
 
 def _plainest(left: list[Candidate]) -> list[Candidate]:
@@ -601,7 +659,7 @@ def _examples(values: Sequence[Any]) -> str:
 def _command(
     file: TableFile, table: Collection, item: str | None, one: Candidate, beside: ComparedWith
 ) -> str:
-    columns = [f"score={one.spec}", *([f"item={item}"] if item else [])]
+    columns = [f"score={one.spec}", *([f"{_field_of(item, table)}={item}"] if item else [])]
     columns += [f"rows={table.path}"] if table.path not in (None, TOP) else []
     words = ["forgetmap", *(["compare", *beside.sources] if beside.sources else
                             ["records", "show", str(file.path)])]  # fmt: skip
@@ -622,6 +680,7 @@ def _item(table: Collection, other: Collection | None, known: TableMap) -> str |
         if path not in used and path != known.model and not _has_lists(values)
         and sum(value not in (None, "") for value in values) == len(values)
     ]  # fmt: skip
+    # A number of each row is its place, not what it is about.
     ids = sorted(
         (path for path in names if word_of(path) in ITEM and not _are_random(table.columns[path])),
         key=lambda path: (path.count("."), ITEM.index(word_of(path))),
@@ -654,20 +713,24 @@ def _settings(
     first = max(shared, key=lambda path: len({*map(str, table.columns[path])}))
     if other is None or len(table.columns[first]) == len({*map(str, table.columns[first])}):
         return first
-    chosen = [first]
-    settings = [
+    sides = (table, other)
+    settings = sorted(
         path for path in names
-        if path not in chosen and 1 < len({*map(str, table.columns[path])}) <= count / 3
-        and word_of(path) not in REPEAT and _rank(words_of(path)) is None
-        and {*map(str, table.columns[path])} == {*map(str, other.values(path))}
-    ]  # fmt: skip
-    for path in settings[:MAX_SETTINGS]:
-        wider = [*chosen, path]
-        if _combinations(table, wider) > _combinations(table, chosen):
-            chosen = wider
+        if path != first and word_of(path) not in REPEAT and _rank(words_of(path)) is None
+        and _is_setting(*({str(value) for value in one.values(path)} for one in sides), count)
+    )  # fmt: skip
+    chosen = [first, *settings[:MAX_SETTINGS]]
+    repeats = [[path] for path in names if word_of(path) in REPEAT]
     full = "+".join(chosen)
-    is_item = _combinations(table, chosen) == count and _overlaps(full, table, other)
-    return full if is_item and len(chosen) > 1 else first
+    is_item = len(chosen) > 1 and any(
+        _combinations(table, [*chosen, *one]) == count for one in ([], *repeats)
+    )
+    return full if is_item and _overlaps(full, table, other) else first
+
+
+def _is_setting(ours: set[str], theirs: set[str], count: int) -> bool:
+    """Whether two columns have few values, several on some side, that one side shares wholly."""
+    return 1 < max(len(ours), len(theirs)) <= count / 3 and (ours <= theirs or theirs <= ours)
 
 
 def _combinations(table: Collection, paths: Sequence[str]) -> int:
@@ -704,41 +767,67 @@ def _are_measurements(values: Sequence[Any]) -> bool:
 
 
 def _settled(
-    table: Collection, item: str | None, score: Candidate, known: TableMap
+    table: Collection, other: Collection | None, item: str | None, score: Candidate, known: TableMap
 ) -> Inferred | None:
     columns = {"score": score.spec}
     if item is not None:
-        columns["question" if _is_question(item, table) else "item"] = item
+        columns[_field_of(item, table)] = item
     if "item" not in columns and "question" not in columns:
         return None
-    columns |= _further(table, columns, known)
+    columns |= _further(table, other, columns, known)
     columns |= known.columns
     task = known.task or (None if "task" in columns else known.fallback_task)
-    table_map = replace(known, columns=columns, rows=table.path, task=task)
+    reworded = ""
+    if other is not None and "item" in columns and "question" not in columns:
+        asked = [
+            path for path in table.columns if word_of(path) in QUESTION[:4] and "." not in path
+        ]
+        reworded = next((p for p in asked if _is_reworded(table, other, columns["item"], p)), "")
+    left_out = ("question",) if reworded else ()
+    if known.model is None and _is_unique(table.values(item or "")):
+        left_out += ("model",)  # every item was answered by one of them: these are one run
+    table_map = replace(known, columns=columns, rows=table.path, task=task, left_out=left_out)
     said = f"score = {columns['score']}, item = {columns.get('item', columns.get('question'))}"
     if "==" in score.spec:
         answer, _, gold = score.spec.partition("==")
         said = f"no score: graded here, right where {answer} is {gold}; " + said.partition(", ")[2]
+    said += f", {len(table.rows):,} rows."
+    if reworded:
+        said += f" Some of {reworded!r} are worded differently: paired by {columns['item']}."
     return Inferred(
         table_map,
-        f"{said}, {len(table.rows):,} rows.",
+        said,
         tuple(_contradictions(table, score, known)),
     )
 
 
-def _is_question(item: str, table: Collection) -> bool:
+def _field_of(item: str, table: Collection) -> str:
+    """Return `question` for a text that is asked, which is paired by its content, else `item`."""
     texts = [str(value) for value in table.values(item)[:50]]
-    return word_of(item) in QUESTION and any(" " in text.strip() for text in texts)
+    is_asked = word_of(item) in QUESTION and any(" " in text.strip() for text in texts)
+    return "question" if is_asked else "item"
 
 
-def _further(table: Collection, chosen: Mapping[str, str], known: TableMap) -> dict[str, str]:
+def _is_reworded(table: Collection, other: Collection, item: str, question: str) -> bool:
+    """Whether some questions of the same id, but not most of them, are worded differently."""
+    theirs = dict(zip(map(str, other.values(item)), other.values(question), strict=True))
+    ours = zip(map(str, table.values(item)), table.values(question), strict=True)
+    shared = [
+        str(theirs[name]).split() == str(text).split() for name, text in ours if name in theirs
+    ]
+    return bool(shared) and len(shared) // 2 < sum(shared) < len(shared)
+
+
+def _further(
+    table: Collection, other: Collection | None, chosen: Mapping[str, str], known: TableMap
+) -> dict[str, str]:
     """Return columns of further fields by their names, where their values fit."""
     fields: dict[str, tuple[Sequence[str], Callable[[Sequence[Any]], bool]]] = {
         "task": (TASK, lambda values: 0 < len({*map(str, values)}) <= max(1, len(values) // 5)),
         "category": (CATEGORY, lambda values: len({*map(str, values)}) <= max(2, len(values) // 2)),
         "question": (QUESTION[:4], lambda values: all(isinstance(v, str) for v in values)),
         "response": (RESPONSE, lambda values: any(isinstance(v, str) for v in values)),
-        "repeat": (REPEAT[:6], lambda values: len({*map(str, values)}) <= 1_000),
+        "repeat": (REPEAT, lambda values: len({*map(str, values)}) <= 1_000),
     }
     further: dict[str, str] = {}
     for name, (words, fits) in fields.items():
@@ -754,7 +843,11 @@ def _further(table: Collection, chosen: Mapping[str, str], known: TableMap) -> d
             continue
         if name == "task" and known.task is not None:
             continue
-        further[name] = min(paths, key=lambda path: words.index(word_of(path)))  # noqa: B023
+        path = min(paths, key=lambda path: words.index(word_of(path)))  # noqa: B023
+        if name == "question" and other is not None and "item" in chosen:
+            if _is_reworded(table, other, chosen["item"], path):
+                continue
+        further[name] = path
     if "repeat" in further and _is_unique(
         table.values(chosen.get("item", chosen.get("question", "")))
     ):

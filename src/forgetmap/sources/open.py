@@ -70,6 +70,8 @@ if TYPE_CHECKING:
 
 MAX_FILES = 10_000
 MAX_NAMES = 8
+TEXTS_BESIDE = frozenset({".md", ".txt", ".log", ".yaml", ".yml", ".html", ".py", ".sh", ".toml"})
+"""Endings of files that are no results."""
 UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 _UNREADABLE = (ColumnError, EmptyInputError, UnknownFormatError, UnreadableError)
 
@@ -150,7 +152,7 @@ def _read_model(
     file: TableFile, model: str, name: str, table_map: TableMap, reading: Reading
 ) -> Run:
     """Read the results of one model: a part of a document, a column, or rows that name it."""
-    found = None if file.headerless else find_model(file, model, table_map)
+    found = None if file.headerless else find_model(file, model, table_map, reading.beside)
     inferred = None
     if found is not None:
         known, only = found
@@ -282,8 +284,9 @@ def _open_table(path: Path, name: str | None, table_map: TableMap, beside: Compa
             inferred = infer(file, _with_task(table_map), beside, others)
             if inferred is not None:
                 return _as_inferred(file, inferred, shown, str(path))
-        files = _table_files(path)
-        return read_table(files, name=shown, origin=str(path), table_map=table_map)
+        if file is not None and table_map.columns:
+            table_map = _with_task(table_map)
+        return read_table(_table_files(path), name=shown, origin=str(path), table_map=table_map)
     except _UNREADABLE as error:
         raise explain_path(path, error) from None
 
@@ -293,14 +296,19 @@ def _only_table(path: Path) -> TableFile | None:
     if path.is_file() and not zipfile.is_zipfile(path):
         file = sniff(path)
         return None if file.headerless else file
-    if path.is_dir() and any(_is_visible_file(child) for child in path.iterdir()):
-        try:
-            files = _table_files(path)
-        except InputError:
-            files = []
-        if files and not all(file.single for file in files):
-            return None
-    return bundle(path)
+    return None if path.is_dir() and _has_tables(path) else bundle(path)
+
+
+def _has_tables(folder: Path) -> bool:
+    """Whether most files of a folder are tables with many rows, so that they are one table."""
+    single: list[bool] = []
+    for child in sorted(folder.iterdir()):
+        if _is_visible_file(child) and child.suffix not in TEXTS_BESIDE:
+            try:
+                single.append(sniff(child).single)
+            except InputError:
+                continue
+    return bool(single) and 2 * sum(single) <= len(single)
 
 
 def _with_pointers(path: Path, run: Run) -> Run:

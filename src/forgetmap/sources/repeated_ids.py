@@ -75,9 +75,9 @@ def find_repeated_ids(run: Run) -> RepeatedIds | None:
 
 
 def number_rows(
-    rows: duckdb.DuckDBPyRelation, repeated: RepeatedIds
+    rows: duckdb.DuckDBPyRelation, repeated: RepeatedIds, *, may_be_copies: bool = True
 ) -> duckdb.DuckDBPyRelation | None:
-    """Number the repeats or items of rows; None if the rows of each id are identical."""
+    """Number the repeats or items of rows; None if the rows of each id are copies."""
     source, numbered = fresh_name(), fresh_name()
     rows.create(source)
     names = ("task", "item", "metric", "scorer", "question", "options", "gold")
@@ -89,7 +89,7 @@ def number_rows(
         cluster = "" if "cluster" in rows.columns else ", item AS cluster"
         item = f"concat(item, '#', {_PLACE} + 1)"
         return table.project(f"* EXCLUDE {_PLACE} REPLACE ({item} AS item){cluster}")
-    if _are_copies(table, rows.columns, key):
+    if may_be_copies and _are_copies(table, rows.columns, key):
         return None
     return table.project(f"* EXCLUDE {_PLACE}, CAST({_PLACE} AS VARCHAR) AS repeat")
 

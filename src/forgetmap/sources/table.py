@@ -128,7 +128,10 @@ def read_table(
             relation = _materialised(relation)
         run = as_run(relation, texts)
         repeated = find_repeated_ids(run)
-        numbered = None if repeated is None else number_rows(texts, repeated)
+        in_document = any(file.flattening and file.flattening.rows for file in files)
+        numbered = None
+        if repeated is not None:
+            numbered = number_rows(texts, repeated, may_be_copies=not in_document)
         if repeated is not None and numbered is not None:
             run = replace(as_run(numbered, numbered), notices=(repeated.notice,))
     except (duckdb.Error, pa.ArrowException, OSError, FieldError) as error:
@@ -332,12 +335,14 @@ def _chosen(
                 hint="give each column its own name.",
             )
     try:
-        chosen = match_columns(present, column_map, origin=str(file.path), task=task)
+        readable_names = [name for name in present if name not in table_map.left_out]
+        chosen = match_columns(readable_names, column_map, origin=str(file.path), task=task)
     except ColumnError as error:
         if error.field in column_map:
             raise
         raise explain_columns(file, error) from None
-    column = model_column(file.path, present, table_map) if only is None else None
+    is_one = only is not None or "model" in table_map.left_out
+    column = None if is_one else model_column(file.path, present, table_map)
     if column is not None and column not in chosen.values():
         models = distinct_texts(file, column)
         if len(models) > 1:

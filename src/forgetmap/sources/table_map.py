@@ -61,6 +61,7 @@ class TableMap:
         model: column with the model of each row.
         score_range: scale of the scores, if it is not 0 to 1.
         fallback_task: name of the only task if the table has none.
+        left_out: fields that are not read although the table has such columns.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -69,6 +70,7 @@ class TableMap:
     model: str | None = None
     score_range: ScoreRange | None = None
     fallback_task: str | None = None
+    left_out: tuple[str, ...] = ()
 
     def merged(
         self, columns: Mapping[str, str], task: str | None, score_range: ScoreRange | None
