@@ -213,6 +213,14 @@ def read_hallucination(path: Path, _: str) -> Scores:
     return number_repeats((row["id"], float(row["judge_label"] == 0)) for row in json_lines(path))
 
 
+def read_mind2web(path: Path, model: str) -> Scores:
+    """Labels of each agent in its column: 1 right; 0 and the rare 2 are not."""
+    return number_repeats(
+        (row["task_id"], float(str(row[f"{model}_human_label"]).strip() == "1"))
+        for row in load_json(path)
+    )
+
+
 def read_squad(path: Path, model: str) -> Scores:
     """Both models in a column; each question was asked in nine experiments."""
     return number_repeats(
@@ -341,7 +349,7 @@ READERS: dict[str, Read] = {
     "mathvista": columns(json_items(), "id", "true_false"),
     "misguided-attention": read_misguided,
     "multi-swe-bench-java": read_swe_bench,
-    "online-mind2web": columns(json_rows(), "task_id", "{}_human_label"),
+    "online-mind2web": read_mind2web,
     "ouro-thai": columns(json_rows("results"), "id", "correct"),
     "poe-humaneval": columns(table(), "task_id", "passed"),
     "polydev-swe-bench": read_swe_bench,

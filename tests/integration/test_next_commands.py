@@ -67,22 +67,15 @@ def show(path: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("is_document", [False, True])
-def test_unknown_json_says_what_was_seen_and_records_map_reads_it(
-    is_document: bool, tmp_path: Path
-) -> None:
+def test_unknown_json_is_read_and_says_how(is_document: bool, tmp_path: Path) -> None:
     path = tmp_path / "my answers.json"
     if is_document:
         write(path, {"about": "x", "answers": NESTED})
     else:
         path.write_text("".join(json.dumps(row) + "\n" for row in NESTED))
-    text = refused("records", "show", path)
-    assert "unknown format" in text
-    assert "uuid" in text
-    assert "it is similar to none of the" in text
-    assert command_in(text) == ["forgetmap", "records", "map", str(path)]
-    mapped = type_next(text)
-    assert "eval.grade" in mapped.out
-    (task,) = show(path)["tasks"]
+    shown = show(path)
+    assert shown["notices"] == ["score = eval.grade, item = uuid, 4 rows."]
+    (task,) = shown["tasks"]
     assert (task["items"], task["mean_score"]) == (4, 0.5)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -107,31 +107,39 @@ def _is_verdict(value: Any) -> bool:
 
 
 def _rows_by_name(lists: Mapping[str, list[Any]]) -> list[Any] | None:
-    """Return the rows of lists by name; the name is the task if the rows have ids, else the item."""
+    """Return the rows of lists by name; the name is the task if the rows have ids, else the item.
+
+    Lists with the same ids may be those of models as well as of tasks: that is not for us to say.
+    """
     rows = {name: as_rows(one) for name, one in lists.items()}
     if not any(rows.values()):
         return None
     filled = {name: one or [{} for _ in lists[name]] for name, one in rows.items()}
     first = next(one for one in filled.values() if one)
     known = next((name for name in IDS if name in first[0]), None)
-    is_task = known is not None and all(
-        len({str(row.get(known)) for row in one}) == len(one) > 1 for one in filled.values() if one
-    )
-    if is_task:
+    ids = [[str(row.get(known)) for row in one] for one in filled.values() if one]
+    have_ids = known is not None and all(len({*one}) == len(one) for one in ids)
+    if have_ids and max(map(len, ids)) > 1:
+        if len({name for one in ids for name in one}) < sum(map(len, ids)):
+            return None
         return [{"task": name, **row} for name, one in filled.items() for row in one]
-    return [row for name, one in filled.items() for row in _repeats({"item": name}, one)]
+    return _numbered([({"item": name}, one) for name, one in filled.items()])
 
 
-def _repeats(about: Mapping[str, str], rows: list[Any]) -> list[Any]:
-    """Return the answers to one item, numbered if there are several."""
-    if len(rows) == 1:
-        return [{**about, **rows[0]}]
-    return [{**about, "repeat": number, **row} for number, row in enumerate(rows)]
+def _numbered(answers: Sequence[tuple[Mapping[str, str], list[Any]]]) -> list[Any]:
+    """Return the answers to each item, numbered if an item has several."""
+    if all(len(rows) == 1 for _, rows in answers):
+        return [{**about, **row} for about, rows in answers for row in rows]
+    return [
+        {**about, "repeat": number, **row}
+        for about, rows in answers
+        for number, row in enumerate(rows)
+    ]
 
 
 def _rows_by_model(value: Mapping[str, Mapping[str, Any]]) -> list[Any] | None:
     """Return the rows below each item and model: `{ITEM: {MODEL: [ROW, ...]}}`."""
-    rows: list[Any] = []
+    answers: list[tuple[Mapping[str, str], list[Any]]] = []
     names = {model for models in value.values() for model in models}
     if not 0 < len(names) <= min(MAX_MODELS, len(value) - 1):
         return None
@@ -140,8 +148,8 @@ def _rows_by_model(value: Mapping[str, Mapping[str, Any]]) -> list[Any] | None:
             one = as_rows(below) if isinstance(below, list) else [below]
             if one is None or not all(isinstance(row, dict) and _has_cells(row) for row in one):
                 return None
-            rows += _repeats({"item": item, "model": model}, one)
-    return rows or None
+            answers.append(({"item": item, "model": model}, one))
+    return _numbered(answers) or None
 
 
 def _rows_of_ids(value: Mapping[str, Any]) -> list[Any] | None:

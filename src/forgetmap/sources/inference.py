@@ -20,23 +20,28 @@ from pathlib import Path
 from typing import Any, Literal
 
 from forgetmap.errors import ColumnError
-from forgetmap.records import Contradiction, listed, parquet_columns
+from forgetmap.records import SYNONYMS, Contradiction, listed
 from forgetmap.sources.cells import cell_of
 from forgetmap.sources.decode import number
 from forgetmap.sources.documents import TOP, RowList, as_rows, find_row_lists, read_document
 from forgetmap.sources.paths import EVERY, MAX_DEPTH, scalar_paths, value_at
-from forgetmap.sources.rows import csv_header, first_rows
+from forgetmap.sources.rows import first_rows
 from forgetmap.sources.sniff import TableFile
+from forgetmap.sources.models import several_lists
+from forgetmap.sources.table import column_names
 from forgetmap.sources.table_map import ScoreRange, TableMap
 
 ROWS_READ, ROWS_LOOKED_AT = 50_000, 200
 MAX_LISTS = 40
 MIN_OVERLAP = 0.8
 """Share of the items of the smaller side that the other side must have, too."""
+MIN_NAMED = 30
+"""Objects by name from which on they may be items although they hold nothing but numbers."""
 MIN_FILLED = 0.5
 """Share of the values of the fullest candidate that a candidate must have."""
 MAX_LABELS = 8
 MAX_CHOICES = 4
+MAX_SETTING_VALUES = 30
 MAX_SETTINGS = 10
 """Columns that together tell rows apart."""
 MAX_ID_LENGTH = 200
@@ -69,6 +74,8 @@ NEVER = frozenset({
     "explanation", "feedback", "error", "errors",
 })  # fmt: skip
 """Words in names of settings and measurements."""
+IDS_BY_NAME = frozenset(SYNONYMS["item"])
+"""Names of ids that need no word about them."""
 ITEM = (
     "item", "id", "itemid", "questionid", "sampleid", "docid", "promptid", "exampleid",
     "instanceid", "problemid", "taskid", "testid", "uniqueid", "uid", "uuid", "qid", "pid", "key",
@@ -136,11 +143,13 @@ class Collection:
         path: path of the rows in a document; None if the file is a table.
         rows: the first rows.
         stated: numbers beside the rows, by name.
+        list: where the rows are in a document.
     """
 
     path: str | None
     rows: Sequence[Mapping[str, Any]]
     stated: Mapping[str, float] = field(default_factory=dict)
+    list: RowList | None = None
 
     @cached_property
     def columns(self) -> dict[str, list[Any]]:
@@ -195,7 +204,10 @@ def collections(file: TableFile, rows: str | None) -> list[Collection]:
         found = as_rows(document)
         return [] if found is None else [Collection(None, found[:ROWS_READ])]
     lists = sorted((one for one in find_row_lists(document) if one.count > 1), key=_by_rows)
-    return [_collection(document, one.path, _rows_at(document, one)) for one in lists[:MAX_LISTS]]
+    return [
+        replace(_collection(document, one.path, _rows_at(document, one)), list=one)
+        for one in lists[:MAX_LISTS]
+    ]
 
 
 def _by_rows(one: RowList) -> int:
@@ -223,14 +235,13 @@ def _collection(document: Any, path: str, rows: list[Any]) -> Collection:
 def is_plain(file: TableFile, known: TableMap) -> bool:
     """Whether a table names its fields itself, or the user did: nothing is inferred then."""
     named = set(known.columns)
-    if not named and not known.rows and file.kind in {"csv", "parquet"}:
-        is_csv = file.kind == "csv"
-        named = {
-            *(csv_header(file) if is_csv else parquet_columns(file.data, origin=str(file.path)))
-        }
-    elif not named and not known.rows and file.kind == "jsonl" and not file.single:
-        named = {name for row in first_rows(file, None, ROWS_LOOKED_AT) for name in row}
-    return "score" in named and not named.isdisjoint({"item", "question"})
+    if file.packing and file.kind == "parquet":
+        return True
+    if not known.rows and not file.single:
+        rows = first_rows(file, None, ROWS_LOOKED_AT) if file.marked else ()
+        named |= {name for row in rows for name in row} or {*column_names(file)}
+    has_item = not named.isdisjoint({"item", "question"}) or len(named & IDS_BY_NAME) == 1
+    return "score" in named and has_item
 
 
 def collections_of_model(
@@ -263,26 +274,30 @@ def find_model(
     name, _, label = model.partition("=")
     for table in collections(file, known.rows):
         columns = _named_like(name, table.columns)
+        whose = [path for path, values in table.columns.items() if _is_whose(values, model)]
+        whose = [path for path in whose if path == known.model] or whose
+        if len(whose) == 1 and name not in columns:
+            return known, (whose[0], model)
         if len(columns) == 1 and "score" not in known.columns:
-            spec = f"{columns[0]}={label}" if label else _score_in(file, table, columns[0], beside)
+            score = f"{columns[0]}={label}"
+            spec = score if label else _score_in(file, table, columns[0], known, beside)
             if spec is not None:
                 return known.with_columns(score=spec), None
-        whose = [
-            path
-            for path, values in table.columns.items()
-            if model in values and not _has_lists(values)
-            and len({*map(str, values)}) <= max(MAX_LABELS, len(values) // 5)
-        ]  # fmt: skip
-        whose = [path for path in whose if path == known.model] or whose
-        if len(whose) == 1:
-            return known, (whose[0], model)
     return None
 
 
+def _is_whose(values: Sequence[Any], model: str) -> bool:
+    """Whether a column of few values names the model of each row."""
+    if _has_lists(values) or model not in values:
+        return False
+    return len({*map(str, values)}) <= max(MAX_LABELS, len(values) // 5)
+
+
 def _named_like(model: str, names: Iterable[str]) -> list[str]:
+    """Return the name that is the model's, else those that have it as a whole word."""
     names = list(names)
-    exact = [name for name in names if name == model]
-    return exact or [name for name in names if model in name]
+    word = re.compile(rf"(?<![A-Za-z0-9]){re.escape(model)}(?![A-Za-z0-9])")
+    return [name for name in names if name == model] or [one for one in names if word.search(one)]
 
 
 def _is_below(path: str, name: str) -> bool:
@@ -290,7 +305,7 @@ def _is_below(path: str, name: str) -> bool:
 
 
 def _score_in(
-    file: TableFile, table: Collection, column: str, beside: ComparedWith | None
+    file: TableFile, table: Collection, column: str, known: TableMap, beside: ComparedWith | None
 ) -> str | None:
     """Return the score in a column of one model: a verdict, a share, or an answer to grade.
 
@@ -299,7 +314,7 @@ def _score_in(
     """
     values = table.columns[column]
     kind = _kind(values)
-    if kind in {"verdict", "share"}:
+    if kind in {"verdict", "share"} or (kind == "graded" and known.score_range is not None):
         word = _right_word(values)
         return column if word is None else f"{column}={word}"
     golds = [
@@ -350,7 +365,7 @@ def infer(
     best: tuple[tuple[int, int], Collection, list[Candidate]] | None = None
     for one in collections(file, known.rows):
         table = replace(one, rows=_rows_of_model(one, only)) if only else one
-        found = _candidates(table, known) if table.rows else []
+        found = _candidates(table, known) if table.rows and not _are_averages(table) else []
         if found:
             least = min(candidate.rank for candidate in found)
             key = (int(least >= _UNNAMED), -len(table.rows))
@@ -359,10 +374,37 @@ def infer(
     if best is None:
         return None
     _, table, found = best
+    _refuse_twins(file, table, found, known)
     other = _same_columns(table, others())
     item = known.columns.get("item") or _item(table, other, known)
     score = _choose(file, table, other, item, found, known, beside)
+    if score is None:
+        return None
     return _settled(table, other, item, score, known)
+
+
+def _are_averages(table: Collection) -> bool:
+    """Whether these are a few objects by name with nothing but numbers, such as one per task."""
+    is_named = table.list is not None and not table.list.is_list
+    return is_named and len(table.rows) < MIN_NAMED and all(
+        _kind(values) in {"share", "graded"} for path, values in table.columns.items()
+        if path not in {"item", "task"}
+    )  # fmt: skip
+
+
+def _refuse_twins(
+    file: TableFile, table: Collection, found: Sequence[Candidate], known: TableMap
+) -> None:
+    """Refuse one of several lists that look alike, of which each may be a model."""
+    if table.list is None or known.rows is not None or not found:
+        return
+    parent = table.list.path.rpartition(".")[0]
+    lists = [
+        one for one in find_row_lists(read_document(file))
+        if one.is_list and one.names == table.list.names and one.path.rpartition(".")[0] == parent
+    ]  # fmt: skip
+    if len(lists) > 1 and table.list.is_list:
+        raise several_lists(file.path, lists)
 
 
 def _same_columns(table: Collection, others: Sequence[Collection]) -> Collection | None:
@@ -425,6 +467,9 @@ def _candidates_in(table: Collection, path: str, values: Sequence[Any]) -> Itera
         yield Candidate(path, rank + 1, values)
     elif kind == "graded":
         numbers = [value for value in map(_number, values) if value is not None]
+        if rank == 0 and 2 * sum(value in {0.0, 1.0} for value in numbers) >= len(numbers):
+            yield Candidate(path, rank, values)  # with a fault that is refused with its line
+            return
         if "label" in words and len({*numbers}) <= MAX_LABELS:
             yield from _labels(path, values)
         yield Candidate(path, _ASKED, values, _scale(min(numbers), max(numbers)))
@@ -557,8 +602,8 @@ def _graded(table: Collection, used: Iterable[str | None]) -> Candidate | None:
 def _choose(
     file: TableFile, table: Collection, other: Collection | None, item: str | None,
     found: list[Candidate], known: TableMap, beside: ComparedWith,
-) -> Candidate:  # fmt: skip
-    """Return the only candidate that is left; otherwise raise the error that asks."""
+) -> Candidate | None:  # fmt: skip
+    """Return the only candidate that is left; None if each may be a model; otherwise ask."""
     least = min(one.rank for one in found)
     left = [one for one in found if one.rank == least]
     left = _agreeing(left, table.stated) or left
@@ -568,10 +613,25 @@ def _choose(
     if len(left) > 1 and other is not None:
         left = [one for one in left if _differs(one, table, other, item)] or left
     left = _plainest(left)
+    if _are_models(found, left):
+        return None
+    depth = left[0].spec.count(".")
+    shallower = [one for one in found if one.rank == _ASKED and one.spec.count(".") < depth]
+    left += _plainest(shallower) if shallower and least != _ASKED else []
     is_sure = least != _ASKED or (left[0].spec == known.columns.get("score"))
     if len(left) > 1 or not is_sure:
         raise _unclear(file, table, item, left, beside)
     return left[0]
+
+
+def _are_models(found: Sequence[Candidate], left: Sequence[Candidate]) -> bool:
+    """Whether columns of no telling name, or of one name in several objects, are scores of models."""
+    rivals = [one for one in found if one.rank == left[0].rank]
+    if left[0].rank >= _UNNAMED:
+        return len(rivals) > 1
+    leaf, depth = left[0].spec.rpartition(".")[2], left[0].spec.count(".")
+    alike = [one for one in rivals if one.spec.rpartition(".")[2] == leaf]
+    return depth > 0 and sum(one.spec.count(".") == depth for one in alike) > 1
 
 
 def _agreeing(left: Sequence[Candidate], stated: Mapping[str, float]) -> list[Candidate]:
@@ -680,19 +740,29 @@ def _item(table: Collection, other: Collection | None, known: TableMap) -> str |
         if path not in used and path != known.model and not _has_lists(values)
         and sum(value not in (None, "") for value in values) == len(values)
     ]  # fmt: skip
-    # A number of each row is its place, not what it is about.
+    tasks = [path for path in names if word_of(path) in TASK and _are_few(table.columns[path])]
+
+    def tells_apart(path: str) -> bool:
+        """Whether a column, with the task if there is one, tells all rows apart."""
+        of_task = table.columns[tasks[0]] if tasks else [""] * len(table.rows)
+        return _is_unique([*zip(of_task, table.columns[path], strict=True)])
+
+    if "item" in names:
+        return "item"
     ids = sorted(
         (path for path in names if word_of(path) in ITEM and not _are_random(table.columns[path])),
         key=lambda path: (path.count("."), ITEM.index(word_of(path))),
     )
     texts = [path for path in names if word_of(path) in QUESTION and not path.count(".")]
     shared = [path for path in (*ids, *texts) if _overlaps(path, table, other)]
+    # Numbers of rows are on both sides, too, but with other content.
+    shared = [path for path in shared if _has_same_content(path, table, other)] or texts[:1]
     for path in shared:
-        if _is_unique(table.columns[path]):
+        if tells_apart(path):
             return path
     rest = [
         path for path in names
-        if words_of(path) and path not in shared and _is_unique(table.columns[path])
+        if words_of(path) and path not in shared and tells_apart(path)
         and other is not None and _overlaps(path, table, other)
         and max(map(len, map(str, table.columns[path]))) <= MAX_ID_LENGTH
         and not _are_measurements(table.columns[path])
@@ -700,6 +770,34 @@ def _item(table: Collection, other: Collection | None, known: TableMap) -> str |
     if rest and not shared:
         return rest[0]
     return _settings(shared, names, table, other) if shared else None
+
+
+def _are_few(values: Sequence[Any]) -> bool:
+    return 0 < len({*map(str, values)}) <= max(1, len(values) // 5)
+
+
+def _has_same_content(path: str, table: Collection, other: Collection | None) -> bool:
+    """Whether the rows of an id have the same question or right answer on both sides.
+
+    An id whose rows have another content on the other side is the place of a row.
+    """
+    if other is None:
+        return True
+    about = [
+        name for name, values in table.columns.items()
+        if name != path and name in other.columns and _kind(values) == "text"
+        and (word_of(name) in QUESTION or GOLD & {*words_of(name)} or word_of(name) == "answer")
+    ]  # fmt: skip
+    place = {str(value): row for row, value in enumerate(other.values(path))}
+    pairs = [
+        (row, place[str(value)]) for row, value in enumerate(table.values(path))
+        if str(value) in place
+    ]  # fmt: skip
+    return not about or any(
+        2 * sum(str(table.columns[name][a]) == str(other.columns[name][b]) for a, b in pairs)
+        >= len(pairs)
+        for name in about
+    )
 
 
 def _settings(
@@ -713,14 +811,16 @@ def _settings(
     first = max(shared, key=lambda path: len({*map(str, table.columns[path])}))
     if other is None or len(table.columns[first]) == len({*map(str, table.columns[first])}):
         return first
+    repeats = [[path] for path in names if word_of(path) in REPEAT]
+    if any(_combinations(table, [first, *one]) == count for one in repeats):
+        return first
     sides = (table, other)
     settings = sorted(
         path for path in names
         if path != first and word_of(path) not in REPEAT and _rank(words_of(path)) is None
-        and _is_setting(*({str(value) for value in one.values(path)} for one in sides), count)
+        and _is_setting(*({str(value) for value in one.values(path)} for one in sides))
     )  # fmt: skip
     chosen = [first, *settings[:MAX_SETTINGS]]
-    repeats = [[path] for path in names if word_of(path) in REPEAT]
     full = "+".join(chosen)
     is_item = len(chosen) > 1 and any(
         _combinations(table, [*chosen, *one]) == count for one in ([], *repeats)
@@ -728,9 +828,10 @@ def _settings(
     return full if is_item and _overlaps(full, table, other) else first
 
 
-def _is_setting(ours: set[str], theirs: set[str], count: int) -> bool:
+def _is_setting(ours: set[str], theirs: set[str]) -> bool:
     """Whether two columns have few values, several on some side, that one side shares wholly."""
-    return 1 < max(len(ours), len(theirs)) <= count / 3 and (ours <= theirs or theirs <= ours)
+    is_few = 1 < max(len(ours), len(theirs)) <= MAX_SETTING_VALUES
+    return is_few and (ours <= theirs or theirs <= ours)
 
 
 def _combinations(table: Collection, paths: Sequence[str]) -> int:
@@ -776,7 +877,6 @@ def _settled(
         return None
     columns |= _further(table, other, columns, known)
     columns |= known.columns
-    task = known.task or (None if "task" in columns else known.fallback_task)
     reworded = ""
     if other is not None and "item" in columns and "question" not in columns:
         asked = [
@@ -786,7 +886,7 @@ def _settled(
     left_out = ("question",) if reworded else ()
     if known.model is None and _is_unique(table.values(item or "")):
         left_out += ("model",)  # every item was answered by one of them: these are one run
-    table_map = replace(known, columns=columns, rows=table.path, task=task, left_out=left_out)
+    table_map = replace(known, columns=columns, rows=table.path, left_out=left_out)
     said = f"score = {columns['score']}, item = {columns.get('item', columns.get('question'))}"
     if "==" in score.spec:
         answer, _, gold = score.spec.partition("==")
@@ -823,7 +923,7 @@ def _further(
 ) -> dict[str, str]:
     """Return columns of further fields by their names, where their values fit."""
     fields: dict[str, tuple[Sequence[str], Callable[[Sequence[Any]], bool]]] = {
-        "task": (TASK, lambda values: 0 < len({*map(str, values)}) <= max(1, len(values) // 5)),
+        "task": (TASK, _are_few),
         "category": (CATEGORY, lambda values: len({*map(str, values)}) <= max(2, len(values) // 2)),
         "question": (QUESTION[:4], lambda values: all(isinstance(v, str) for v in values)),
         "response": (RESPONSE, lambda values: any(isinstance(v, str) for v in values)),

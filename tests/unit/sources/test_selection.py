@@ -175,8 +175,10 @@ def test_names_that_others_give(text: str, tmp_path: Path) -> None:
     assert results(run) == [("all", "a", 1.0), ("all", "b", 0.0)]
 
 
-def test_two_columns_that_may_be_meant_are_asked_about(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.csv", "task,id,doc_id,score\nt,a,1,1\n")
-    with pytest.raises(ColumnError, match="'item'") as caught:
-        open_run(path)
-    assert "--columns item=id" in caught.value.hint
+def test_of_two_ids_the_one_with_the_same_content_is_meant(tmp_path: Path) -> None:
+    """A number of each row is on both sides, too, but with another question."""
+    rows = [(f"q{n}", f"What is {n} and {n}?", n % 2) for n in range(6)]
+    for name, order in (("a.csv", rows), ("b.csv", rows[::-1])):
+        lines = [f"{n},{item},{text},{score}\n" for n, (item, text, score) in enumerate(order)]
+        write(tmp_path / name, "".join(["id,key,question,passed\n", *lines]))
+    assert cells(str(tmp_path / "a.csv"), str(tmp_path / "b.csv")) == [(0, 0)] * 3 + [(1, 1)] * 3
