@@ -258,9 +258,9 @@ def read_simpleqa(path: Path, _: str) -> Scores:
 
 
 def read_tau(path: Path, _: str) -> Scores:
-    """One file per task with a list of one run."""
+    """One file per task with a list of one run; a run that ended in an error has no score."""
     return number_repeats(
-        (run["task_id"], as_score(run["reward"]))
+        (run["task_id"], None if "error" in run["info"] else as_score(run["reward"]))
         for file in sorted(path.glob("validation_results_*.json"))
         for run in load_json(file)
     )

@@ -53,7 +53,7 @@ from forgetmap.sources.selection import (
     parse_selection,
     read_selection,
 )
-from forgetmap.sources.sniff import TableFile, readable_file, sniff
+from forgetmap.sources.sniff import TableFile, in_utf8, readable_file, sniff
 from forgetmap.sources.spark import open_with_spark
 from forgetmap.sources.table import read_table
 from forgetmap.sources.table_map import TableMap
@@ -172,9 +172,10 @@ def _as_inferred(
 ) -> Run:
     """Read a table as inferred, with a notice that says how."""
     run = read_table([file], name=name, origin=origin, table_map=inferred.table_map, only=only)
+    encoded = (f"not UTF-8: read as {file.encoding}.",) if file.encoding else ()
     return replace(
         run,
-        notices=(inferred.said, *run.notices),
+        notices=(inferred.said, *encoded, *run.notices),
         contradictions=(*run.contradictions, *inferred.contradictions),
     )
 
@@ -193,7 +194,7 @@ def _other_collections(beside: ComparedWith) -> Sequence[Collection]:
             return ()
         found = find_model(file, model, TableMap()) if model else None
         known, only = found or (TableMap(), None)
-        return collections_of_model(file, known.rows, only)
+        return collections_of_model(in_utf8(file), known.rows, only)
     except InputError:
         return ()
 
@@ -281,6 +282,7 @@ def _open_table(path: Path, name: str | None, table_map: TableMap, beside: Compa
         file = _only_table(path)
         if file is not None and not is_plain(file, table_map):
             others = partial(_other_collections, beside)
+            file = in_utf8(file)
             inferred = infer(file, _with_task(table_map), beside, others)
             if inferred is not None:
                 return _as_inferred(file, inferred, shown, str(path))

@@ -9,10 +9,11 @@ import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
+from forgetmap._cache import temporary_path
 from forgetmap.errors import (
     TRUNCATED_HINT,
     EmptyInputError,
@@ -73,6 +74,7 @@ class TableFile:
         single: whether the file is one JSON object, on one line or several.
         unpacked: path of a temporary copy that is read instead, if there is one.
         flattening: origin of `unpacked`, if it is a flat table.
+        encoding: encoding of the file, if it is not UTF-8.
     """
 
     path: Path
@@ -84,6 +86,7 @@ class TableFile:
     single: bool = False
     unpacked: Path | None = None
     flattening: Flattening | None = None
+    encoding: str = ""
 
     @property
     def data(self) -> Path:
@@ -159,6 +162,25 @@ def not_utf8(path: Path, line: int, error: UnicodeDecodeError) -> UnreadableErro
         line=line,
         hint="convert it first, such as: iconv -f latin1 -t utf-8 IN > OUT.",
     )
+
+
+def in_utf8(file: TableFile) -> TableFile:
+    """Return a CSV file in UTF-8: one in Windows-1252, as spreadsheets write it, is written anew."""
+    if file.kind != "csv":
+        return file
+    with readable_file(file.path), file.open() as stream:
+        data = stream.read()
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        try:
+            text = data.decode("cp1252")
+        except UnicodeDecodeError:
+            return file  # reading the rows reports the line
+        target = temporary_path()
+        target.write_text(text, encoding="utf-8", newline="")
+        return replace(file, unpacked=target, packing=None, encoding="Windows-1252")
+    return file
 
 
 def packing_of(path: Path) -> Packing | None:
