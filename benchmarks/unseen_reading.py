@@ -43,8 +43,7 @@ def sources(files: Path, pair: dict[str, Any]) -> list[str]:
     before = folder / "before" / pair["before"]
     if pair["after"] == pair["before"]:
         return [f"{before}#{model}" for model in pair["models"]]
-    paths = [str(before), str(folder / "after" / pair["after"])]
-    return paths
+    return [str(before), str(folder / "after" / pair["after"])]
 
 
 def typed(words: list[str]) -> tuple[dict[str, Any] | None, str, list[str]]:
@@ -105,7 +104,7 @@ def judge(files: Path, pair: dict[str, Any]) -> tuple[str, str]:
 
 
 def main() -> int:
-    """Print a line for each pair and how many end in which way; the exit code is 1 if any is wrong."""
+    """Print how each pair ends, and how many end so; the exit code is 1 if any is wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=Path, required=True, help="folder of unseen_pairs.py")
     parser.add_argument("--only", help="part of the name of a pair")

@@ -355,8 +355,8 @@ def open_all(
         sources, ["before", *afters], readings, labels, strict=True
     ):
         run_name = None if isinstance(source, str | os.PathLike) else name
-        reading = replace(reading, beside=_compared_with(sources, source))
-        run, without = _open_mapped(source, run_name, dict(column_map or {}), task, reading)
+        compared = replace(reading, beside=_compared_with(sources, source))
+        run, without = _open_mapped(source, run_name, dict(column_map or {}), task, compared)
         runs.append(run if label is None else replace(run, name=label))
         unused.append(without)
     for field, error in unused[0].items():

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from forgetmap.sources.adapter import Adapter, Log, Problems, Sample, Score
     from forgetmap.sources.column_maps import map_file, map_text, save_map
     from forgetmap.sources.files import LogFile
-    from forgetmap.sources.inference import ComparedWith
     from forgetmap.sources.harnesses.captrack import PROVISIONAL_SCORER, captrack_samples
+    from forgetmap.sources.inference import ComparedWith
     from forgetmap.sources.logs import (
         Progress,
         Reading,
@@ -34,8 +34,8 @@ __all__ = [
     "ADAPTERS",
     "PROVISIONAL_SCORER",
     "Adapter",
-    "ComparedWith",
     "ColumnProfile",
+    "ComparedWith",
     "Log",
     "LogFile",
     "MapProposal",

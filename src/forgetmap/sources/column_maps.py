@@ -118,7 +118,8 @@ def _read(path: Path) -> TableMap:
     for name, column in columns.items():
         _check(path, name, column)
     named = {name: _name(path, settings, name) for name in _NAMES}
-    return TableMap(columns, **named, score_range=_range(path, settings.get("range")))
+    scale = _range(path, settings.get("range"))
+    return TableMap(columns, named["task"], named["rows"], named["model"], scale)
 
 
 _NAMES = ("task", "rows", "model")

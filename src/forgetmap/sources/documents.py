@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -80,11 +80,12 @@ def as_rows(value: Any) -> list[Any] | None:
     """Return the rows in a value; None if it has none. A null stands for a result that failed."""
     if isinstance(value, list):
         known = [row for row in value if row is not None]
-        if not known or not isinstance(known[0], dict):
-            return None
-        return [{} if row is None else row for row in value]
-    if not isinstance(value, dict) or not value:
-        return None
+        is_rows = bool(known) and isinstance(known[0], dict)
+        return [{} if row is None else row for row in value] if is_rows else None
+    return _rows_of_members(value) if isinstance(value, dict) and value else None
+
+
+def _rows_of_members(value: Mapping[str, Any]) -> list[Any] | None:
     members = value.values()
     if all(isinstance(member, dict) for member in members):
         if not any(map(_has_cells, members)):
@@ -92,7 +93,7 @@ def as_rows(value: Any) -> list[Any] | None:
         return [{"item": name, **member} for name, member in value.items()]
     if all(isinstance(member, list) for member in members):
         return _rows_by_name(value)
-    if len(value) >= MIN_VERDICTS and all(map(_is_verdict, members)):
+    if len(value) >= MIN_VERDICTS and _are_verdicts(members):
         return [{"item": name, "score": member} for name, member in value.items()]
     return _rows_of_ids(value)
 
@@ -102,8 +103,11 @@ def _has_cells(member: Mapping[str, Any]) -> bool:
     return any(not isinstance(part, dict | list) for part in member.values())
 
 
-def _is_verdict(value: Any) -> bool:
-    return isinstance(value, bool) or (isinstance(value, int) and value in (0, 1))
+def _are_verdicts(values: Collection[Any]) -> bool:
+    """Whether these are truth values, or the numbers 0 and 1, both of them."""
+    if all(isinstance(value, bool) for value in values):
+        return True
+    return all(isinstance(value, int) for value in values) and {*values} == {0, 1}
 
 
 def _rows_by_name(lists: Mapping[str, list[Any]]) -> list[Any] | None:
@@ -153,7 +157,7 @@ def _rows_by_model(value: Mapping[str, Mapping[str, Any]]) -> list[Any] | None:
 
 
 def _rows_of_ids(value: Mapping[str, Any]) -> list[Any] | None:
-    """Return a row for each id in the lists of a report: `{"submitted_ids": [], "resolved": []}`."""
+    """Return a row for each id in the lists of a report: `{"submitted": [], "resolved": []}`."""
     lists = {name: one for name, one in value.items() if _is_ids(one)}
     words = {name: set(_WORDS.findall(name.lower())) for name in lists}
     right = [name for name in lists if words[name] & RIGHT]

@@ -19,15 +19,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from forgetmap.errors import ColumnError
-from forgetmap.records import SYNONYMS, Contradiction, listed
+from forgetmap.errors import ColumnError, UnreadableError
+from forgetmap.records import BY_NAME, SYNONYMS, Contradiction, Outcome, listed
 from forgetmap.sources.cells import cell_of
 from forgetmap.sources.decode import number
 from forgetmap.sources.documents import TOP, RowList, as_rows, find_row_lists, read_document
+from forgetmap.sources.models import several_lists
 from forgetmap.sources.paths import EVERY, MAX_DEPTH, scalar_paths, value_at
 from forgetmap.sources.rows import first_rows
-from forgetmap.sources.sniff import TableFile
-from forgetmap.sources.models import several_lists
+from forgetmap.sources.sniff import TableFile, require_few_columns
 from forgetmap.sources.table import column_names
 from forgetmap.sources.table_map import ScoreRange, TableMap
 
@@ -102,6 +102,13 @@ STATED_ROWS = frozenset({
     "total", "count", "totalquestions", "numquestions", "nquestions", "numexamples", "nexamples",
     "numsamples", "nsamples", "totalsamples", "totalexamples",
 })  # fmt: skip
+WHOLE_FIELDS = frozenset(
+    name for name, field_of in BY_NAME.items() if str(field_of.type) in {"int32", "int64"}
+)
+REAL_FIELDS = frozenset(
+    name for name, field_of in BY_NAME.items() if str(field_of.type) == "double"
+) - {"score"}
+"""Fields with whole and with other numbers."""
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _RATING = re.compile(r"\[\[(-?\d+(?:\.\d+)?)\]\]")
 _RANDOM_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -143,13 +150,13 @@ class Collection:
         path: path of the rows in a document; None if the file is a table.
         rows: the first rows.
         stated: numbers beside the rows, by name.
-        list: where the rows are in a document.
+        place: where the rows are in a document.
     """
 
     path: str | None
     rows: Sequence[Mapping[str, Any]]
     stated: Mapping[str, float] = field(default_factory=dict)
-    list: RowList | None = None
+    place: RowList | None = None
 
     @cached_property
     def columns(self) -> dict[str, list[Any]]:
@@ -205,7 +212,7 @@ def collections(file: TableFile, rows: str | None) -> list[Collection]:
         return [] if found is None else [Collection(None, found[:ROWS_READ])]
     lists = sorted((one for one in find_row_lists(document) if one.count > 1), key=_by_rows)
     return [
-        replace(_collection(document, one.path, _rows_at(document, one)), list=one)
+        replace(_collection(document, one.path, _rows_at(document, one)), place=one)
         for one in lists[:MAX_LISTS]
     ]
 
@@ -363,8 +370,13 @@ def infer(
         ColumnError: several columns may be the score.
     """
     best: tuple[tuple[int, int], Collection, list[Candidate]] | None = None
-    for one in collections(file, known.rows):
+    try:
+        tables = collections(file, known.rows)
+    except UnreadableError:
+        return None  # reading the rows reports the line
+    for one in tables:
         table = replace(one, rows=_rows_of_model(one, only)) if only else one
+        require_few_columns(file.path, len(table.columns))
         found = _candidates(table, known) if table.rows and not _are_averages(table) else []
         if found:
             least = min(candidate.rank for candidate in found)
@@ -378,14 +390,13 @@ def infer(
     other = _same_columns(table, others())
     item = known.columns.get("item") or _item(table, other, known)
     score = _choose(file, table, other, item, found, known, beside)
-    if score is None:
-        return None
-    return _settled(table, other, item, score, known)
+    has_item = item is not None or not known.columns.keys().isdisjoint({"item", "question"})
+    return _settled(table, other, item, score, known) if score and has_item else None
 
 
 def _are_averages(table: Collection) -> bool:
     """Whether these are a few objects by name with nothing but numbers, such as one per task."""
-    is_named = table.list is not None and not table.list.is_list
+    is_named = table.place is not None and not table.place.is_list
     return is_named and len(table.rows) < MIN_NAMED and all(
         _kind(values) in {"share", "graded"} for path, values in table.columns.items()
         if path not in {"item", "task"}
@@ -396,14 +407,14 @@ def _refuse_twins(
     file: TableFile, table: Collection, found: Sequence[Candidate], known: TableMap
 ) -> None:
     """Refuse one of several lists that look alike, of which each may be a model."""
-    if table.list is None or known.rows is not None or not found:
+    if table.place is None or known.rows is not None or not found:
         return
-    parent = table.list.path.rpartition(".")[0]
+    parent = table.place.path.rpartition(".")[0]
     lists = [
         one for one in find_row_lists(read_document(file))
-        if one.is_list and one.names == table.list.names and one.path.rpartition(".")[0] == parent
+        if one.is_list and one.names == table.place.names and one.path.rpartition(".")[0] == parent
     ]  # fmt: skip
-    if len(lists) > 1 and table.list.is_list:
+    if len(lists) > 1 and table.place.is_list:
         raise several_lists(file.path, lists)
 
 
@@ -427,7 +438,7 @@ def _candidates(table: Collection, known: TableMap) -> list[Candidate]:
         one
         for path, values in table.columns.items()
         if path not in used
-        for one in _candidates_in(table, path, values)
+        for one in _candidates_in(path, values)
     ]
     counted = _counted(table)
     if counted is not None:
@@ -448,7 +459,7 @@ _ASKED, _GRADED, _UNNAMED = 3, 4, 5
 """Rank of candidates that the user has to confirm, of own grades, and of verdicts of any name."""
 
 
-def _candidates_in(table: Collection, path: str, values: Sequence[Any]) -> Iterable[Candidate]:
+def _candidates_in(path: str, values: Sequence[Any]) -> Iterable[Candidate]:
     words = words_of(path)
     is_named = bool((CERTAIN | LIKELY).intersection(words))
     if not words or words[-1] in NEVER or (NEVER.intersection(words) and not is_named):
@@ -456,7 +467,7 @@ def _candidates_in(table: Collection, path: str, values: Sequence[Any]) -> Itera
     rank = _rank(words)
     kind = _kind(values)
     if kind == "list":
-        yield from _in_lists(table, path, values)
+        yield from _in_lists(path, values)
     elif kind == "verdict":
         word = _right_word(values)
         spec = path if word is None else f"{path}={word}"
@@ -491,7 +502,7 @@ def _rank(words: Sequence[str]) -> int | None:
     return 1 if LIKELY.intersection(words) else None
 
 
-def _in_lists(table: Collection, path: str, lists: Sequence[Any]) -> Iterable[Candidate]:
+def _in_lists(path: str, lists: Sequence[Any]) -> Iterable[Candidate]:
     """Yield the elements of lists, each of which is one answer to the item."""
     elements = [one for value in lists if isinstance(value, list) for one in value]
     if not elements or not any(value for value in lists):
@@ -502,16 +513,11 @@ def _in_lists(table: Collection, path: str, lists: Sequence[Any]) -> Iterable[Ca
             inner.setdefault(name, []).append(value)
     for name, values in inner.items():
         full = f"{path}.{EVERY}.{name}".rstrip(".")
-        words = words_of(full)
-        rank = _rank(words)
-        rank = rank if rank is not None or name not in {"r", "reward"} else 1
-        if rank is not None and _kind(values) in {"verdict", "share"}:
-            if _right_word(values) is None:
-                yield Candidate(full, rank + 1, [tuple(one or ()) for one in map(_hashable, lists)])
-
-
-def _hashable(value: Any) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list) else ()
+        rank = 1 if name == "r" else _rank(words_of(full))
+        is_score = _kind(values) in {"verdict", "share"} and _right_word(values) is None
+        if rank is not None and is_score:
+            texts = [tuple(map(str, one)) if isinstance(one, list) else () for one in lists]
+            yield Candidate(full, rank + 1, texts)
 
 
 def _kind(values: Sequence[Any]) -> Kind:
@@ -574,7 +580,7 @@ def _counted(table: Collection) -> Candidate | None:
         Candidate(f"{right}/{count}", 0, pairs)
         if fits and any((b or 0) > 1 for _, b in pairs)
         else None
-    )  # noqa: E501
+    )
 
 
 def _graded(table: Collection, used: Iterable[str | None]) -> Candidate | None:
@@ -625,7 +631,7 @@ def _choose(
 
 
 def _are_models(found: Sequence[Candidate], left: Sequence[Candidate]) -> bool:
-    """Whether columns of no telling name, or of one name in several objects, are scores of models."""
+    """Whether columns without a telling name, or of one name in several objects, are of models."""
     rivals = [one for one in found if one.rank == left[0].rank]
     if left[0].rank >= _UNNAMED:
         return len(rivals) > 1
@@ -678,10 +684,10 @@ def _plainest(left: list[Candidate]) -> list[Candidate]:
 
 def _differs(one: Candidate, table: Collection, other: Collection, item: str | None) -> bool:
     """Whether a column has another value on the other side for some item."""
-    theirs = other.values(one.spec.partition("=")[0])
+    theirs = other.values(_column(one.spec))
     if item is None:
         return [*map(str, one.values)] != [*map(str, theirs)]
-    ours = zip(map(str, table.values(item)), table.values(one.spec.partition("=")[0]), strict=True)
+    ours = zip(map(str, table.values(item)), table.values(_column(one.spec)), strict=True)
     known = dict(zip(map(str, other.values(item)), theirs, strict=True))
     return any(name in known and str(known[name]) != str(value) for name, value in ours)
 
@@ -695,9 +701,10 @@ def _unclear(
     commands = [f"`{_command(file, table, item, one, beside)}`" for one in left[:MAX_CHOICES]]
     what = listed(list(dict.fromkeys(shown)))
     single = len(dict.fromkeys(shown)) == 1
-    question = "its scale is not certain" if single and left[0].scale else (
-        "which value counts as right is not certain" if single else "several columns may be the score"
-    )  # fmt: skip
+    question = "several columns may be the score"
+    if single:
+        unsure = "its scale" if left[0].scale else "which value counts as right"
+        question = f"{unsure} is not certain"
     return ColumnError(
         f"{len(table.rows):,} rows, and {question}: {what}",
         file=str(file.path),
@@ -763,13 +770,20 @@ def _item(table: Collection, other: Collection | None, known: TableMap) -> str |
     rest = [
         path for path in names
         if words_of(path) and path not in shared and tells_apart(path)
+        and not NEVER.intersection(words_of(path)) and _rank(words_of(path)) is None
         and other is not None and _overlaps(path, table, other)
         and max(map(len, map(str, table.columns[path]))) <= MAX_ID_LENGTH
         and not _are_measurements(table.columns[path])
     ]  # fmt: skip
     if rest and not shared:
         return rest[0]
-    return _settings(shared, names, table, other) if shared else None
+    several = [path for path in shared if word_of(path) != "task"]
+    several = [path for path in several if not _is_constant(table.columns[path])]
+    return _settings(several, names, table, other) if several else None
+
+
+def _is_constant(values: Sequence[Any]) -> bool:
+    return len({*map(str, values)}) < min(len(values), 2)
 
 
 def _are_few(values: Sequence[Any]) -> bool:
@@ -861,7 +875,7 @@ def _are_random(values: Sequence[Any]) -> bool:
 
 
 def _are_measurements(values: Sequence[Any]) -> bool:
-    return any(isinstance(value, float) and value % 1 for value in values)
+    return any((_number(value) or 0) % 1 for value in values)
 
 
 # ---- the map ----
@@ -869,12 +883,10 @@ def _are_measurements(values: Sequence[Any]) -> bool:
 
 def _settled(
     table: Collection, other: Collection | None, item: str | None, score: Candidate, known: TableMap
-) -> Inferred | None:
+) -> Inferred:
     columns = {"score": score.spec}
     if item is not None:
         columns[_field_of(item, table)] = item
-    if "item" not in columns and "question" not in columns:
-        return None
     columns |= _further(table, other, columns, known)
     columns |= known.columns
     reworded = ""
@@ -883,9 +895,13 @@ def _settled(
             path for path in table.columns if word_of(path) in QUESTION[:4] and "." not in path
         ]
         reworded = next((p for p in asked if _is_reworded(table, other, columns["item"], p)), "")
-    left_out = ("question",) if reworded else ()
+    left_out: tuple[str, ...] = ("question",) if reworded else ()
     if known.model is None and _is_unique(table.values(item or "")):
         left_out += ("model",)  # every item was answered by one of them: these are one run
+    odd = [path for path, values in table.columns.items() if _is_odd(path, values)]
+    left_out += tuple(path for path in odd if path not in columns.values())
+    if _column(score.spec) != score.spec:
+        left_out += (_column(score.spec),)
     table_map = replace(known, columns=columns, rows=table.path, left_out=left_out)
     said = f"score = {columns['score']}, item = {columns.get('item', columns.get('question'))}"
     if "==" in score.spec:
@@ -899,6 +915,20 @@ def _settled(
         said,
         tuple(_contradictions(table, score, known)),
     )
+
+
+def _column(spec: str) -> str:
+    return spec.partition("=")[0]
+
+
+def _is_odd(path: str, values: Sequence[Any]) -> bool:
+    """Whether a column is named like one of our fields, but has other values."""
+    known = [value for value in values if value not in (None, "")]
+    if path == "outcome":
+        return not {str(value) for value in known} <= {*Outcome}
+    if path in WHOLE_FIELDS:
+        return any((number := _number(value)) is None or number % 1 for value in known)
+    return path in REAL_FIELDS and any(_number(value) is None for value in known)
 
 
 def _field_of(item: str, table: Collection) -> str:
@@ -943,11 +973,10 @@ def _further(
             continue
         if name == "task" and known.task is not None:
             continue
-        path = min(paths, key=lambda path: words.index(word_of(path)))  # noqa: B023
-        if name == "question" and other is not None and "item" in chosen:
-            if _is_reworded(table, other, chosen["item"], path):
-                continue
-        further[name] = path
+        path = min(paths, key=lambda path: words.index(word_of(path)))
+        item = chosen.get("item") if name == "question" else None
+        if item is None or other is None or not _is_reworded(table, other, item, path):
+            further[name] = path
     if "repeat" in further and _is_unique(
         table.values(chosen.get("item", chosen.get("question", "")))
     ):

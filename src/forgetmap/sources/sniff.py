@@ -165,7 +165,7 @@ def not_utf8(path: Path, line: int, error: UnicodeDecodeError) -> UnreadableErro
 
 
 def in_utf8(file: TableFile) -> TableFile:
-    """Return a CSV file in UTF-8: one in Windows-1252, as spreadsheets write it, is written anew."""
+    """Return a CSV file in UTF-8; one in Windows-1252, as spreadsheets write, is written anew."""
     if file.kind != "csv":
         return file
     with readable_file(file.path), file.open() as stream:
