@@ -333,7 +333,7 @@ def test_a_folder_of_tables_has_one_map(tmp_path: Path) -> None:
 
 
 def test_a_map_without_a_score_does_not_lead_in_a_circle(tmp_path: Path) -> None:
-    rows = [{"idx": n, "verdict": "right" if n else "wrong"} for n in range(3)]
+    rows = [{"idx": n, "text": f"answer {n}"} for n in range(3)]
     done = call("records", "map", write(tmp_path / "a.json", rows), columns=300)
     assert done.code == 0
     assert "name it with --columns score=COLUMN" in done.out

@@ -119,7 +119,9 @@ def _rows_by_name(lists: Mapping[str, list[Any]]) -> list[Any] | None:
     if not any(rows.values()):
         return None
     filled = {name: one or [{} for _ in lists[name]] for name, one in rows.items()}
-    first = next(one for one in filled.values() if one)
+    first = max((one for one in filled.values() if one), key=lambda one: len(one[0]))
+    if not all(_is_alike(row, first[0]) for one in filled.values() for row in one[:1] if row):
+        return None
     known = next((name for name in IDS if name in first[0]), None)
     ids = [[str(row.get(known)) for row in one] for one in filled.values() if one]
     have_ids = known is not None and all(len({*one}) == len(one) for one in ids)
@@ -128,6 +130,10 @@ def _rows_by_name(lists: Mapping[str, list[Any]]) -> list[Any] | None:
             return None
         return [{"task": name, **row} for name, one in filled.items() for row in one]
     return _numbered([({"item": name}, one) for name, one in filled.items()])
+
+
+def _is_alike(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return 2 * len(row.keys() & other.keys()) >= len(other)
 
 
 def _numbered(answers: Sequence[tuple[Mapping[str, str], list[Any]]]) -> list[Any]:

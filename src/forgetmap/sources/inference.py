@@ -135,11 +135,13 @@ class Inferred:
         table_map: fields and columns.
         said: what was found, in one line.
         contradictions: totals beside the rows that these do not have.
+        guesses: what a user should confirm, if guesses are asked for.
     """
 
     table_map: TableMap
     said: str
     contradictions: tuple[Contradiction, ...] = ()
+    guesses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -356,6 +358,8 @@ def infer(
     beside: ComparedWith,
     others: Callable[[], Sequence[Collection]] = tuple,
     only: tuple[str, str] | None = None,
+    *,
+    guess: bool = False,
 ) -> Inferred | None:
     """Return how a table is read; None if it has no results that could be recognised.
 
@@ -365,6 +369,7 @@ def infer(
         beside: the command that the table is read for.
         others: the collections of the other run.
         only: read only the rows with this value.
+        guess: return the first of several candidates, and say so.
 
     Raises:
         ColumnError: several columns may be the score.
@@ -389,9 +394,24 @@ def infer(
     _refuse_twins(file, table, found, known)
     other = _same_columns(table, others())
     item = known.columns.get("item") or _item(table, other, known)
-    score = _choose(file, table, other, item, found, known, beside)
+    guesses: tuple[str, ...] = ()
+    try:
+        score = _choose(file, table, other, item, found, known, beside)
+    except ColumnError as error:
+        if not guess:
+            raise
+        score, guesses = found[0], (f"{error.message}; {error.hint}",)
+        known = replace(known, score_range=known.score_range or score.scale)
     has_item = item is not None or not known.columns.keys().isdisjoint({"item", "question"})
-    return _settled(table, other, item, score, known) if score and has_item else None
+    if score is None or not has_item:
+        return None
+    return replace(_settled(table, other, item, score, known), guesses=guesses)
+
+
+def items_by_name(known: TableMap, rows: Sequence[Mapping[str, Any]]) -> TableMap:
+    """Return the map with the item of rows whose score is not known."""
+    item = None if "item" in known.columns else _item(Collection(None, rows), None, known)
+    return known if item is None else known.with_columns(item=item)
 
 
 def _are_averages(table: Collection) -> bool:
@@ -551,11 +571,9 @@ def _right_word(values: Sequence[Any]) -> str | None:
 
 
 def _scale(low: float, high: float) -> ScoreRange:
-    best = next((float(end) for end in (2, 5, 10, 100) if high <= end), high)
     if low < 0:
-        return ScoreRange(-max(-low, high), max(-low, high)) if -low > best / 2 else (
-            ScoreRange(min(0.0, low), best)
-        )  # fmt: skip
+        return ScoreRange(-max(-low, high), max(-low, high))
+    best = next((float(end) for end in (2, 5, 10, 100) if high <= end), high)
     return ScoreRange(1.0 if low >= 1 and best in {2.0, 5.0, 10.0} else 0.0, best)
 
 
@@ -757,15 +775,17 @@ def _item(table: Collection, other: Collection | None, known: TableMap) -> str |
     if "item" in names:
         return "item"
     ids = sorted(
-        (path for path in names if word_of(path) in ITEM and not _are_random(table.columns[path])),
-        key=lambda path: (path.count("."), ITEM.index(word_of(path))),
-    )
+        (path for path in names if word_of(path) in ITEM),
+        key=lambda path: (
+            _are_random(table.columns[path]), path.count("."), ITEM.index(word_of(path))
+        ),
+    )  # fmt: skip
     texts = [path for path in names if word_of(path) in QUESTION and not path.count(".")]
     shared = [path for path in (*ids, *texts) if _overlaps(path, table, other)]
     # Numbers of rows are on both sides, too, but with other content.
     shared = [path for path in shared if _has_same_content(path, table, other)] or texts[:1]
     for path in shared:
-        if tells_apart(path):
+        if tells_apart(path) and not (len(shared) > 1 and _are_random(table.columns[path])):
             return path
     rest = [
         path for path in names
@@ -778,6 +798,7 @@ def _item(table: Collection, other: Collection | None, known: TableMap) -> str |
     if rest and not shared:
         return rest[0]
     several = [path for path in shared if word_of(path) != "task"]
+    several = [path for path in several if not _are_random(table.columns[path])] or several
     several = [path for path in several if not _is_constant(table.columns[path])]
     return _settings(several, names, table, other) if several else None
 
@@ -896,7 +917,7 @@ def _settled(
         ]
         reworded = next((p for p in asked if _is_reworded(table, other, columns["item"], p)), "")
     left_out: tuple[str, ...] = ("question",) if reworded else ()
-    if known.model is None and _is_unique(table.values(item or "")):
+    if known.model is None and "model" in table.columns and _is_unique(table.values(item or "")):
         left_out += ("model",)  # every item was answered by one of them: these are one run
     odd = [path for path, values in table.columns.items() if _is_odd(path, values)]
     left_out += tuple(path for path in odd if path not in columns.values())
