@@ -373,7 +373,7 @@ def _is_whole(file: Path, entry: _Entry) -> bool:
 
 
 def _get_from_hub(system: Any, parts: Mapping[_Entry, Path], progress: _FetchProgress) -> None:
-    """Fetch files each by one request, which goes on where a connection breaks.
+    """Fetch files each by one request, which continues after a broken connection.
 
     The file system of the hub does so only for callbacks with a bar; `snapshot_download` lists the
     whole repository, and keeps no more of a call that was stopped.
