@@ -178,15 +178,6 @@ class Claim:
         """One-sided error of the drop among the lower limits."""
         return self._errors.get("drop", self.settings.alpha)
 
-    def falls(self, part: float) -> bool:
-        """Return whether the drop in accuracy, of all items or over tasks, is above 0."""
-        names: tuple[BoundName, ...] = ("drop", "tasks")
-        return any(
-            self.bounds[name].lower(part * self._errors[name]) > 0
-            for name in names
-            if name in self.bounds
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -424,9 +415,10 @@ def _words(claim: Claim, loss: LossLimits | None, cells: Cells, part: float) -> 
     }
     if loss is None or loss.low <= 0:
         return words
-    if not claim.falls(part):
-        flips_alone = loss.carried_by in ("repeats", "confirmed") and not np.isinf(kinds.k).all()
-        return words | {"unlucky": "guesses_count" if flips_alone else None}
+    if loss.carried_by not in ("drop", "tasks"):
+        # These count guesses that changed for good, so the guards on the drop say nothing of them.
+        guessed = loss.carried_by != "stated" and not np.isinf(kinds.k).all()
+        return words | {"unlucky": "guesses_count" if guessed else None}
     a, luck = part * claim.lower_alpha, np.where(np.isinf(kinds.k), 0.0, 1 / kinds.k)
     scores = claim.answers.change + luck * (nones[0] - nones[1])
     if claim.answers.sample.lower(scores, a) <= 0:
