@@ -69,7 +69,8 @@ UNDECIDED: dict[Undecided, str] = {
     "nothing_paired": "no item is scored on both sides",
     "nothing_right": "no answer was right before, so nothing could be lost",
     "contradicted": "a log contradicts itself",
-    "selected": "the model before helped to choose these items, so what it has right is lucky",
+    "selected": "the run before helped (or may have helped) to choose these items, so what it has "
+    "right is lucky",
     "all_right": "the model before has all {items} right, as if it had helped to choose them",
 }
 UNLUCKY: dict[Unlucky, str] = {

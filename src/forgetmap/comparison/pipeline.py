@@ -159,7 +159,7 @@ def compare_sides(
         *seed_warnings(seeds),
         *sanity_warnings(evidence.total(), by_task, failures),
     ]
-    settings = make_settings(rule, total, extra, is_contradicted=bool(against))
+    settings = make_settings(rule, total, (before, after), extra, is_contradicted=bool(against))
     paired = _pairing(coverage, warnings, against)
     result = _result(before.run, after.run, rule, evidence, paired, settings)
     warnings = [*floor_warnings(result.total, rule.noise_floor), *warnings]
@@ -200,7 +200,7 @@ def gather_grounds(
         )
     evidence = GroupedEvidence(with_lone_results(counts[0]), kinds, {}, {})
     total = Cells.total(counts[0].values())
-    settings = make_settings(rule, total, Extra(), is_contradicted=bool(against))
+    settings = make_settings(rule, total, (before, after), Extra(), is_contradicted=bool(against))
     return Grounds(evidence, settings, _shared_repeats(before, after)), against
 
 
@@ -327,11 +327,13 @@ def has_shared_content(side: Side) -> bool:
 
 
 def make_settings(
-    rule: Rule, total: Cells, extra: Extra, *, is_contradicted: bool = False
+    rule: Rule, total: Cells, sides: Sequence[Side], extra: Extra, *, is_contradicted: bool = False
 ) -> VerdictSettings:
     """Return how the verdicts of a comparison are reached."""
-    selected: Literal["selected", "all_right"] | None = "selected" if rule.selected else None
-    if rule.selected is None and total.items >= MIN_SELECTED and not total.n01 + total.n00:
+    selected: Literal["selected", "all_right"] | None = None
+    if rule.selected or (rule.selected is None and _may_have_chosen(*sides)):
+        selected = "selected"
+    elif rule.selected is None and total.items >= MIN_SELECTED and not total.n01 + total.n00:
         selected = "all_right"
     return VerdictSettings(
         margin=rule.margin,
@@ -345,6 +347,15 @@ def make_settings(
         asked_later=not extra.planned,
         undecided="contradicted" if is_contradicted else None,
     )
+
+
+def _may_have_chosen(before: Side, after: Side) -> bool:
+    """Return whether the model before was right in the items because these were chosen so."""
+    own = before.run.info
+    if own.chosen_by:  # asked after the choice, unless the items were chosen again
+        return own.run_id in own.chosen_by and own.run_id is not None
+    chosen_by = after.run.info.chosen_by
+    return bool(chosen_by) and (own.run_id in chosen_by or None in (own.run_id, *chosen_by))
 
 
 Sides = tuple[Mapping[Label, SideCounts], Mapping[Label, SideCounts]]

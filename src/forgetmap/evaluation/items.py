@@ -85,6 +85,8 @@ class Suite:
             length.
         source: name or path with which `load_suite` loads it; None if it was made otherwise.
         columns: column map of its file, if one was given.
+        chosen_by: ids of the runs by whose answers its items were chosen, None for a run without
+            an id; empty if they were not chosen so.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Suite:
     left_out: Mapping[str, int] = field(default_factory=dict)
     source: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+    chosen_by: tuple[str | None, ...] = ()
 
 
 def insert_gold(gold: str, wrong: Sequence[str], index: int) -> tuple[str, ...]:

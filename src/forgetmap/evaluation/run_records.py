@@ -198,6 +198,7 @@ def run_info(
         metrics=_ranges(suite),
         fingerprint=fingerprint,
         left_out=dict(suite.left_out),
+        chosen_by=list(suite.chosen_by),
         notes=list(settings.notes),
     )
 

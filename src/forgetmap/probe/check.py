@@ -96,7 +96,7 @@ class ItemDesign:
     known: int
     by: By
     lead: float
-    chosen_by: tuple[str, ...]
+    chosen_by: tuple[str | None, ...]
 
 
 def read_design(path: Path) -> list[ItemDesign]:
@@ -191,7 +191,7 @@ def _compare(
 ) -> dict[str, GroupResult]:
     """Compare two runs on the items of a probe; its groups are the categories."""
     chosen_by = {name for designs in groups.values() for name in designs[0].chosen_by}
-    if before.info.run_id in chosen_by:
+    if before.info.run_id is not None and before.info.run_id in chosen_by:
         raise UsageError(
             f"{before.name} helped to choose the items, so its answers to them are lucky",
             hint="run the model before again, with the probe as --suite, and pass that run.",

@@ -101,7 +101,7 @@ def choose_probe(
             f"--detect {detect:g} is out of range", hint="give a share such as --detect 0.05."
         )
     opened = [open_run(source) for source in runs]
-    names = [run.info.run_id for run in opened if run.info.run_id]
+    names = [run.info.run_id for run in opened]
     run = join_repeats(opened)
     known = known_stably(run, lead=lead, metric=metric)
     members: dict[str, list[AnsweredItem]] = {}

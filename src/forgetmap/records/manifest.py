@@ -153,6 +153,10 @@ class RunInfo(_Part):
         default_factory=dict,
         description="Number of items per task left out because they exceed the context length.",
     )
+    chosen_by: list[str | None] = Field(
+        default_factory=list,
+        description="run_id of each run by whose answers the items were chosen; null if unknown.",
+    )
     notes: list[str] = Field(
         default_factory=list,
         description="Cautions about how the model was evaluated.",
@@ -180,7 +184,7 @@ def write_manifest(path: Path, info: RunInfo) -> None:
     """Write a manifest that ends in a checksum of itself."""
     # Left out if empty, as in manifests of older versions.
     optional = (
-        "asked", "cache", "left_out", "notes", "training", "contradictions", "files",
+        "asked", "cache", "left_out", "chosen_by", "notes", "training", "contradictions", "files",
     )  # fmt: skip
     empty = {name for name in optional if not getattr(info, name)}
     try:

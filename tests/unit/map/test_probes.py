@@ -93,6 +93,31 @@ def test_answers_that_chose_the_items_prove_nothing(asked: Path, tmp_path: Path)
     assert "helped to choose" in same.err
 
 
+def test_compare_knows_which_run_chose_the_items(asked: Path, tmp_path: Path) -> None:
+    """The items of a probe are those that its run had right, so that run proves no loss of them."""
+    out = tmp_path / "probe.jsonl"
+    chosen = call("probe", asked / "run-base", "--suite", asked / "items.jsonl", "--out", out)
+    assert chosen.code == 0, chosen.err
+    for name in ("base", "tuned"):
+        ran = call("run", asked / name, "--suite", out, "--out", tmp_path / name)
+        assert ran.code == 0, ran.err
+
+    def compared(before: Path, *more: str) -> tuple[str, str | None]:
+        pair = (before, tmp_path / "tuned", "--min-paired", "0.1")
+        total = json.loads(call("compare", *pair, *more, "--json").out)["total"]
+        return total["verdict"], total["undecided"]
+
+    assert compared(asked / "run-base") == ("cannot_tell", "selected")
+    assert compared(asked / "run-base", "--not-selected") == ("lost", None)
+    assert compared(tmp_path / "base") == ("lost", None)
+    assert compared(asked / "run-tuned")[1] != "selected"  # it has none of them right
+    rows = probe_rows(out)
+    write(out, [row | {"probe": row["probe"] | {"chosen_by": []}} for row in rows])
+    call("run", asked / "tuned", "--suite", out, "--out", tmp_path / "tuned", "--overwrite")
+    assert compared(asked / "run-base") == ("cannot_tell", "selected")
+    assert compared(tmp_path / "base") == ("lost", None)
+
+
 def test_later_checks_are_stricter(tmp_path: Path) -> None:
     base = table(tmp_path / "base.jsonl", lambda i, _: i % 4 > 0, repeats=2)
     again = table(tmp_path / "again.jsonl", lambda i, _: i % 4 > 0, repeats=1)

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from forgetmap._plugins import Registry
 from forgetmap.errors import FieldError, ForgetmapError, UsageError
@@ -77,6 +78,7 @@ def load_suite(
         tasks=tuple(_with_limit(task, limit) for task in _select_tasks(suite, only)),
         source=str(name_or_path),
         columns=dict(column_map or {}),
+        chosen_by=_chosen_by(_first_mark(Path(name_or_path))),
     )
 
 
@@ -152,16 +154,27 @@ def _limited_items(task: Task, limit: int | None) -> tuple[Item, ...]:
 
 def _suite_of_probe(path: Path) -> str | None:
     """Return the suite that the items of a file belong to; None if there is none."""
-    if path.suffix != ".jsonl" or not path.is_file():
+    suite = _first_mark(path).get("suite")
+    if not isinstance(suite, str):
         return None
-    for _, row in table_rows(path):
-        mark = row.get(PROBE_COLUMN)
-        suite = mark.get("suite") if isinstance(mark, Mapping) else None
-        if not isinstance(suite, str):
-            return None
-        beside = path.parent / suite
-        return str(beside) if beside.is_file() else suite
-    return None
+    beside = path.parent / suite
+    return str(beside) if beside.is_file() else suite
+
+
+def _first_mark(path: Path) -> Mapping[str, Any]:
+    """Return how the first item of a file was chosen; empty if the file does not say."""
+    if path.suffix != ".jsonl" or not path.is_file():
+        return {}
+    mark = next((row.get(PROBE_COLUMN) for _, row in table_rows(path)), None)
+    return mark if isinstance(mark, Mapping) else {}
+
+
+def _chosen_by(mark: Mapping[str, Any]) -> tuple[str | None, ...]:
+    """Return the runs that chose the items; of a run without an id, only that there was one."""
+    names = mark.get("chosen_by")
+    if not isinstance(names, list):
+        return ()
+    return tuple(name if isinstance(name, str) else None for name in names) or (None,)
 
 
 def _part_of(suite: Suite, path: Path) -> Suite:
