@@ -31,7 +31,7 @@ from forgetmap.pairing import (
 from forgetmap.records import Frame, Run, reading
 from forgetmap.results import Notice
 from forgetmap.stats import PairedAnswers, ScoreBound
-from forgetmap.text import listed
+from forgetmap.text import counted, listed
 
 MIN_OTHERS = 20
 """Items that did not flip, from which on equal results of all items are those of a copy."""
@@ -65,6 +65,7 @@ def fresh_answers(
     repeats_exactly = _is_one_setup([side.run for side in (*sides, *fresh)])
     rows = flips.select(*item, "item_before", "item_after", "flip")
     notices = []
+    is_copied = False
     for name, side, rerun in zip(SIDES, sides, fresh, strict=True):
         _refuse_cached(side.run, rerun.run)
         answers = _answers(pairs, side, rerun, rule, name)
@@ -72,11 +73,15 @@ def fresh_answers(
         if _is_copied(side, rerun, flips.select("task", item=own)):
             if not repeats_exactly:
                 notices.append(Notice("copies", copied_rerun(side.run, rerun.run)))
-                answers = answers.filter(nw.col(f"asked_{name}") < 0)
+                is_copied = True
             elif not notices:
                 notices.append(Notice("repeats_exactly", EXACTLY))
         rows = rows.join(answers, left_on=["task", own], right_on=["task", "item"], how="left")
         notices += _other_conditions(side, rerun)
+    if is_copied:
+        return rows.select(*item, "flip", **dict.fromkeys(FRESH[1:], nw.lit(0))), notices
+    rows = rows.with_columns(**_zero_if_not_asked())
+    notices = [*_missing(rows, [rerun.run for rerun in fresh]), *notices]
     return rows.select(*item, "flip", **_counts()), notices
 
 
@@ -93,20 +98,49 @@ def _is_copied(side: Side, rerun: Side, flips: Frame) -> bool:
     return int(others) >= MIN_OTHERS and is_copy(side, rerun)
 
 
-def _counts() -> dict[str, nw.Expr]:
-    """Return the fresh answers of an item that was asked again.
+def _zero_if_not_asked() -> dict[str, nw.Expr]:
+    names = (*FRESH[1:], *(f"asked_{side}" for side in SIDES))
+    return {name: nw.coalesce(nw.col(name), nw.lit(0)) for name in names}
 
-    An answer that failed says nothing, but its item was asked: it counts as one that did not
-    change, for those that failed are not a random part of the flips.
+
+def _given(side: str) -> nw.Expr:
+    """Return the number of answers that a side should have to each item: 0 if it was not asked.
+
+    One that is in either rerun was asked: answers that failed may have no row.
     """
-    known = {
-        name: nw.coalesce(nw.col(name), nw.lit(0))
-        for name in (*FRESH[1:], *(f"asked_{side}" for side in SIDES))
-    }
-    asked = (known["asked_before"] > 0) & (known["asked_after"] > 0)
-    failed = asked & ((known["fresh_before"] == 0) | (known["fresh_after"] == 0))
-    instead = {name: nw.lit(int(name in ("fresh_before", "fresh_after"))) for name in FRESH[1:]}
-    return {name: nw.when(failed).then(instead[name]).otherwise(known[name]) for name in FRESH[1:]}
+    asked = (nw.col("asked_before") > 0) | (nw.col("asked_after") > 0)
+    most = nw.col(f"asked_{side}").max().over("task")
+    return nw.when(asked).then(nw.when(most > 0).then(most).otherwise(1)).otherwise(0)
+
+
+def _counts() -> dict[str, nw.Expr]:
+    """Return the fresh answers of the items that were asked again.
+
+    Those that are missing are no random part, so they count against the flip: of one that was lost,
+    as wrong before and as right after, so that the limit stays a lower one.
+    """
+    counts = {}
+    for side, flip in zip(SIDES, (-1, 1), strict=True):
+        given, right = _given(side), nw.col(f"fresh_right_{side}")
+        missing = nw.when(nw.col("flip") == flip).then(given - nw.col(f"fresh_{side}"))
+        counts |= {f"fresh_right_{side}": right + missing.otherwise(0), f"fresh_{side}": given}
+    return counts
+
+
+def _missing(rows: Frame, reruns: Sequence[Run]) -> list[Notice]:
+    """Say how many fresh answers are missing, absent or failed."""
+    missing = {side: (_given(side) - nw.col(f"fresh_{side}")).alias(side) for side in SIDES}
+    counts = rows.select(*missing.values()).select(nw.col(*SIDES).sum()).collect()
+    found = [(int(counts[side][0] or 0), run) for side, run in zip(SIDES, reruns, strict=True)]
+    return [
+        Notice(
+            "fresh_missing",
+            f"{counted(count, 'answer')} of {run.name} {'is' if count == 1 else 'are'} "
+            "missing or failed, and counted against a loss or gain.",
+        )
+        for count, run in found
+        if count
+    ]
 
 
 def first_flips(pairs: Pairs) -> Frame:

@@ -171,7 +171,7 @@ def test_repeats_are_chosen_by_their_first_answer(tmp_path: Path) -> None:
 
 
 def test_a_part_is_weighed_as_the_whole(files: tuple[str, ...], tmp_path: Path) -> None:
-    """Half of the flips asked, twice the weight; an answer that failed proves nothing.
+    """Half of the flips asked, twice the weight; an answer that failed counts against the loss.
 
     It was asked: those that fail are not a random part of the flips.
     """
@@ -194,9 +194,36 @@ def test_a_part_is_weighed_as_the_whole(files: tuple[str, ...], tmp_path: Path) 
     change = np.zeros(ITEMS)
     for item in lost & kept - {flips[0]}:
         change[int(item)] = len(lost) / asked * (again[0][item] - again[1][item])
+    change[int(flips[0])] = -len(lost) / asked  # wrong before, right after
     bound = ScoreBound(ItemSample(np.ones(ITEMS)), change, len(lost) / asked)
     assert total.loss.carried_by == "confirmed"
     assert total.loss.low == pytest.approx(bound.lower(0.025 / 4))
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+@pytest.mark.parametrize("way", ["absent", "unscored"])
+def test_missing_fresh_answers_do_not_make_a_loss(way: str, repeats: int, tmp_path: Path) -> None:
+    """Nothing changed; half of the wrong fresh answers of BEFORE failed."""
+    lost = 0
+    for seed in range(0, 24, 6):
+        runs = [answers(base(), seed + place) for place in range(2)]
+        again, later = (answers(base(), seed + place, repeats) for place in (2, 3))
+        random = np.random.default_rng(seed)
+        failed = [not row["score"] and random.random() < 0.5 for row in again]
+        if way == "absent":
+            again = [row for row, gone in zip(again, failed, strict=True) if not gone]
+        else:
+            again = [row | ({"score": None} if gone else {})
+                     for row, gone in zip(again, failed, strict=True)]  # fmt: skip
+        paths = [
+            write(tmp_path / f"{seed + place}.jsonl", rows)
+            for place, rows in enumerate((*runs, again, later))
+        ]
+        result = compared(paths[:2], paths[2:])
+        lost += result.total.verdict in ("lost", "small_loss")
+        (said,) = [one for one in result.pairing.warnings if one.code == "fresh_missing"]
+        assert " answers of fresh before are missing or failed" in said.message
+    assert lost == 0
 
 
 def test_a_rerun_without_questions_is_joined_by_its_ids(tmp_path: Path) -> None:
