@@ -56,13 +56,17 @@ class Cells:
         paired: pairs of results.
         only_before: results without a counterpart after.
         only_after: results without a counterpart before.
+        further_before: of these, further answers to items that are scored after too; they count.
+        further_after: the same after.
         unscored: pairs without a score on at least one side.
-        items: distinct items among the scored pairs.
+        items: distinct items that are scored on both sides.
+        items_before: distinct items that are scored before, paired or not.
+        items_after: the same after.
         n11: right before and after.
         n00: wrong before and after.
         n10: right before, wrong after: forgotten.
         n01: wrong before, right after: gained.
-        scored_before: results before with a score, paired or not.
+        scored_before: results before with a score, paired or not, without the further ones.
         right_before: of these, right.
         scored_after: results after with a score.
         right_after: of these, right.
@@ -77,8 +81,12 @@ class Cells:
     paired: int = 0
     only_before: int = 0
     only_after: int = 0
+    further_before: int = 0
+    further_after: int = 0
     unscored: int = 0
     items: int = 0
+    items_before: int = 0
+    items_after: int = 0
     n11: int = 0
     n10: int = 0
     n01: int = 0
@@ -98,6 +106,11 @@ class Cells:
     def n(self) -> int:
         """Scored pairs."""
         return self.n11 + self.n10 + self.n01 + self.n00
+
+    @property
+    def missing(self) -> tuple[int, int]:
+        """Results whose item is missing after, and before."""
+        return self.only_before - self.further_before, self.only_after - self.further_after
 
     @classmethod
     def total(cls, parts: Iterable[Self]) -> Self:
@@ -120,20 +133,16 @@ Counted = tuple[dict[Label, Cells], list[dict[str, Any]]]
 """Counts by label, and the counted rows of the scored pairs, for `plain_kinds`."""
 
 
-def count_cells(pairs: Pairs, repeats: int | None = None) -> dict[Label, Cells]:
+def count_cells(pairs: Pairs) -> dict[Label, Cells]:
     """Count everything by task, category and tags; see `count_pairs`."""
-    return count_pairs(pairs, repeats)[0]
+    return count_pairs(pairs)[0]
 
 
-def count_pairs(
-    pairs: Pairs, repeats: int | None = None, more: Mapping[str, nw.Expr] | None = None
-) -> Counted:
+def count_pairs(pairs: Pairs, more: Mapping[str, nw.Expr] | None = None) -> Counted:
     """Count everything by task, category and tags.
 
     Args:
         pairs: both sides.
-        repeats: answers per item that can have a counterpart; all by default. Further answers of
-            one model do not count as missing on the other side.
         more: further columns to count scored pairs by.
     """
     labels = label_columns(pairs)
@@ -141,9 +150,10 @@ def count_pairs(
     marks = {**_marks(pairs), **{
         name: nw.when(scored_pair()).then(value) for name, value in (more or {}).items()
     }}  # fmt: skip
-    states, scored = _states(), _scored(repeats)
+    states, scored = _states(), _scored()
     counted = (
-        pairs.frame.with_columns(**labels, **states, **marks, **scored, lone_key=_lone_key(pairs))
+        _with_further(pairs)
+        .with_columns(**labels, **states, **marks, **scored, lone_key=_lone_key(pairs))
         .group_by(*by, *states, *marks)
         .agg(
             nw.len().alias("n"),
@@ -158,7 +168,7 @@ def count_pairs(
     totals = {label: Cells.total(cells) for label, cells in parts.items()}
     if pairs.repeats:
         items = _count_items(pairs, by, labels)
-        totals = {label: replace(sums, items=items.get(label, 0)) for label, sums in totals.items()}
+        totals = {label: replace(sums, **items.get(label, {})) for label, sums in totals.items()}
     return totals, [row for row in rows if _is_scored(row)]
 
 
@@ -168,7 +178,7 @@ def _is_scored(row: Mapping[str, Any]) -> bool:
 
 
 def count_scored_before(
-    pairs: Pairs, name: Literal["category", "tags"], repeats: int | None = None
+    pairs: Pairs, name: Literal["category", "tags"]
 ) -> tuple[dict[str, int], int]:
     """Count results scored before, paired or not, by category or list of tags.
 
@@ -180,14 +190,13 @@ def count_scored_before(
     Args:
         pairs: both sides.
         name: the label to count by.
-        repeats: as in `count_cells`.
     """
     own = f"{name}_before"
-    rows = pairs.frame.select(
+    rows = _with_further(pairs).select(
         label=side_value(name, pairs.columns),
         lone=~is_in("after"),
         is_own=~nw.col(own).is_null() if own in pairs.columns else nw.lit(value=False),
-        scored=_scored(repeats)["scored_before"],
+        scored=_scored()["scored_before"],
     )
     counted = rows.group_by("label", "lone", "is_own").agg(nw.col("scored").sum()).collect()
     counts: dict[str, int] = {}
@@ -221,17 +230,36 @@ def _states() -> dict[str, nw.Expr]:
     }
 
 
-def _scored(repeats: int | None) -> dict[str, nw.Expr]:
-    """Return 1 or 0 for "has a score" and "is right" on each side, to be summed."""
+def _with_further(pairs: Pairs) -> Frame:
+    """Mark answers without a counterpart to items that the other side answered less often.
+
+    Their items are compared, so they are neither missing there nor left out here.
+    """
+    zero, one = nw.lit(0, dtype=nw.Int64), nw.lit(1, dtype=nw.Int64)
+    if not pairs.repeats:
+        return pairs.frame.with_columns(**{f"further_{side}": zero for side in SIDES})
+    item, further = ("task", *pairs.item_columns), {}
+    for side, other in (SIDES, SIDES[::-1]):
+        known = is_in(other) & (nw.col(f"state_{other}") != UNSCORED)
+        answers = nw.when(known).then(one).otherwise(zero).sum().over(*item)
+        is_further = is_in(side) & ~is_in(other) & (answers > 0)
+        further[f"further_{side}"] = nw.when(is_further).then(one).otherwise(zero)
+    return pairs.frame.with_columns(**further)
+
+
+def _scored() -> dict[str, nw.Expr]:
+    """Return 1 or 0 for "has a score" and "is right" on each side, to be summed.
+
+    Further answers are a sum of their own.
+    """
     one, zero = nw.lit(1, dtype=nw.Int64), nw.lit(0, dtype=nw.Int64)
     scored = {}
     for side in SIDES:
         state = nw.col(f"state_{side}")
-        known = ~state.is_null() & (state != UNSCORED)
-        if repeats is not None:
-            known = known & (nw.col("repeat") < repeats)
+        known = ~state.is_null() & (state != UNSCORED) & (nw.col(f"further_{side}") == 0)
         scored[f"scored_{side}"] = nw.when(known).then(one).otherwise(zero)
         scored[f"right_{side}"] = nw.when(known & (state == RIGHT)).then(one).otherwise(zero)
+        scored[f"further_{side}"] = nw.col(f"further_{side}")
     return scored
 
 
@@ -267,11 +295,12 @@ def _cells(row: dict[str, Any]) -> Cells:
     """Return the counts of rows in the same state."""
     sides: dict[str, Any] = {
         f"{name}_{side}": int(row[f"{name}_{side}"])
-        for name in ("scored", "right")
+        for name in ("scored", "right", "further")
         for side in SIDES
     }
     before, after, n = row["state_before"], row["state_after"], int(row["n"])
     before, after = (None if is_none(state) else int(state) for state in (before, after))
+    sides |= {f"items_{side}": sides[f"scored_{side}"] for side in SIDES}
     if after is None:
         keys = int(row["lone_key"])
         return Cells(only_before=n, lone_before_keys=keys, twins=_twins(row, n), **sides)
@@ -285,8 +314,7 @@ def _cells(row: dict[str, Any]) -> Cells:
         return Cells(**counts, unscored=n)
     cell = CELL_NAMES[before, after]
     reasons = {reason_of(row.get("reason")): n} if cell == "n10" else {}
-    counts |= {cell: n, "items": n}
-    return Cells(**counts, reasons=reasons)
+    return Cells(**counts, **{cell: n}, items=n, reasons=reasons)
 
 
 def reason_of(outcome: Any) -> str:
@@ -306,13 +334,22 @@ def _is_true(value: object) -> bool:
 
 def _count_items(
     pairs: Pairs, by: Sequence[str], labels: Mapping[str, nw.Expr]
-) -> dict[Label, int]:
-    """Count distinct items among the scored pairs: with repeats, fewer than pairs."""
+) -> dict[Label, dict[str, int]]:
+    """Count distinct items that are scored on either side and on both: fewer than answers."""
+    zero, one = nw.lit(0, dtype=nw.Int64), nw.lit(1, dtype=nw.Int64)
+    known = {}
+    for side in SIDES:
+        scored = is_in(side) & (nw.col(f"state_{side}") != UNSCORED)
+        known[f"items_{side}"] = nw.when(scored).then(one).otherwise(zero)
     per_item: Frame = (
-        pairs.frame.filter(scored_pair())
-        .select("task", *pairs.item_columns, **labels)
-        .group_by(*by, *pairs.item_columns)
-        .agg(nw.len().alias("n"))
+        pairs.frame.select("task", *pairs.item_columns, **labels, **known)
+        .group_by("task", *pairs.item_columns)
+        # An answer without a counterpart may have no label of its own.
+        .agg(*(nw.col(name).max() for name in (*known, *labels)))
+        .with_columns(items=nw.col("items_before") * nw.col("items_after"))
     )
-    counts = per_item.group_by(*by).agg(nw.len().alias("items")).collect()
-    return {label_of(row): int(row["items"]) for row in counts.rows(named=True)}
+    names = ("items", *known)
+    counts = per_item.group_by(*by).agg(*(nw.col(name).sum() for name in names)).collect()
+    return {
+        label_of(row): {name: int(row[name]) for name in names} for row in counts.rows(named=True)
+    }

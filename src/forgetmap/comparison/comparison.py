@@ -27,12 +27,10 @@ class Grounds:
     Attributes:
         evidence: all counts.
         settings: how the verdicts are reached.
-        repeats: answers per item that can have a counterpart; None if all can.
     """
 
     evidence: GroupedEvidence
     settings: VerdictSettings
-    repeats: int | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -125,7 +123,7 @@ def measure_group_coverage(
     if not any(f"{level}_{side}" in pairs.columns for side in SIDES):
         return {}
     with reading(comparison.before, comparison.after):
-        counts, unknown = count_scored_before(pairs, level, comparison.grounds.repeats)
+        counts, unknown = count_scored_before(pairs, level)
     scored: dict[str, int] = {}
     for label, count in counts.items():
         for name in names_at(level, Label("", label, label)):

@@ -20,7 +20,8 @@ from forgetmap.text import listed
 class PairingCoverage:
     """Coverage of each side by its counterpart.
 
-    `rows_before = paired + only_before + conflicts`, and the same after.
+    `rows_before = paired + only_before + conflicts`, and the same after, but for further answers to
+    items that the other side answered less often.
 
     Attributes:
         rows_before: results before.
@@ -33,8 +34,8 @@ class PairingCoverage:
         conflicts: results with the same task and id on both sides but different content; not
             paired.
         unscored: pairs without a score on at least one side; not counted as wrong.
-        scored_before: share of the results scored before that are paired and scored after; None if
-            there are none.
+        scored_before: share of the items scored before that are scored after too; None if there
+            are none.
         scored_after: the same in the other direction.
     """
 
@@ -86,15 +87,15 @@ def measure_coverage(
     after: Side,
 ) -> PairingCoverage:
     """Compute the coverage from the counts; conflicts take another query, if they are possible."""
-    possible = pairs.keys.use_content and cells.only_before and cells.only_after
+    possible = pairs.keys.use_content and all(cells.missing)
     conflicts = _count_conflicts(pairs) if possible else 0
     return PairingCoverage(
         rows_before=before.rows,
         rows_after=after.rows,
         paired=cells.paired,
         items=cells.items,
-        only_before=cells.only_before - conflicts,
-        only_after=cells.only_after - conflicts,
+        only_before=cells.missing[0] - conflicts,
+        only_after=cells.missing[1] - conflicts,
         duplicates=cells.twins,
         conflicts=conflicts,
         unscored=cells.unscored,
@@ -103,12 +104,11 @@ def measure_coverage(
 
 
 def _scored_shares(cells: Cells) -> dict[str, float | None]:
-    """Return the share of the scored results of each side that are in a scored pair."""
-    shares: dict[str, float | None] = {}
-    for name in ("scored_before", "scored_after"):
-        scored = getattr(cells, name)
-        shares[name] = min(cells.n / scored, 1.0) if scored else None
-    return shares
+    """Return the share of the scored items of each side that are scored on both."""
+    return {
+        "scored_before": cells.items / cells.items_before if cells.items_before else None,
+        "scored_after": cells.items / cells.items_after if cells.items_after else None,
+    }
 
 
 def missing_items(cells: Cells) -> tuple[int, int] | None:

@@ -78,7 +78,9 @@ def _added(parts: Iterable[ChangeSums]) -> ChangeSums | None:
     return reduce(add, sums) if sums else None
 
 
-LONE_COUNTS = ("scored_before", "right_before", "scored_after", "right_after")
+LONE_COUNTS = (
+    "scored_before", "right_before", "items_before", "scored_after", "right_after", "items_after",
+)  # fmt: skip
 
 
 def with_lone_results(cells: Mapping[Label, Cells]) -> dict[Label, Cells]:

@@ -371,7 +371,7 @@ def _result(
         mcnemar_p=float(mcnemar_p(cells.n10, cells.n01)) if cells.n else None,
         detectable=_detectable(claim),
         coverage=CoverageResult(
-            before=_covered(cells, cells.scored_before), after=_covered(cells, cells.scored_after)
+            before=_covered(cells, cells.items_before), after=_covered(cells, cells.items_after)
         ),
         worst_case=_worst_case(cells, loss),
         **_changes(evidence, claim),
@@ -526,8 +526,8 @@ def _worst_case(cells: Cells, loss: LossLimits | None) -> float | None:
 
 
 def _covered(cells: Cells, scored: int) -> float | None:
-    """Return the share of the scored results of a side that are in a scored pair."""
-    return min(cells.n / scored, 1.0) if scored else None
+    """Return the share of the scored items of a side that are scored on both."""
+    return min(cells.items / scored, 1.0) if scored else None
 
 
 def _changes(evidence: Evidence, claim: Claim) -> dict[str, Any]:

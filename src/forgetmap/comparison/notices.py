@@ -306,8 +306,8 @@ def identical_warnings(total: Evidence) -> list[Notice]:
 def _thin_tasks(groups: Mapping[Label, Cells], min_paired: float) -> list[Notice]:
     thin = []
     for task, cells in by_task(groups).items():
-        larger = cells.paired + max(cells.only_before, cells.only_after)
-        on_one_side = not cells.paired and not (cells.only_before and cells.only_after)
+        larger = cells.paired + max(cells.missing)
+        on_one_side = not cells.paired and not all(cells.missing)
         if larger and not on_one_side and cells.paired / larger < min_paired:
             thin.append(f"{task} ({cells.paired:,} of {larger:,})")
     if not thin:

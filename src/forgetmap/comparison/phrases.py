@@ -294,16 +294,7 @@ def points(value: float) -> str:
 
 
 def _accuracy(group: GroupResult) -> str:
-    """Return the accuracy of the answers that are counted.
-
-    That of all answers differs if a repeat of one model has no counterpart.
-    """
-    before, after = _counted_accuracy(group)
-    return f"{percent(before)} -> {percent(after)}"
-
-
-def _counted_accuracy(group: GroupResult) -> tuple[float, float]:
-    return (group.n11 + group.n10) / group.n, (group.n11 + group.n01) / group.n
+    return f"{percent(group.acc_before)} -> {percent(group.acc_after)}"
 
 
 # ---------------------------------------------------------------------- counts
@@ -313,11 +304,10 @@ def counts_sentence(group: GroupResult) -> str:
     """Return the counts in one line."""
     if not group.n:
         return "No item is scored on both sides."
-    before, after = _counted_accuracy(group)
     noun = "item" if group.items == group.n else "answer"
     return (
         f"{group.forgotten:,} forgotten, {group.gained:,} gained of {counted(group.n, noun)}; "
-        f"accuracy {_accuracy(group)} ({signed_percent(after - before)})."
+        f"accuracy {_accuracy(group)} ({accuracy_change(group)})."
     )
 
 

@@ -170,8 +170,7 @@ def compare_sides(
         "pairing": replace(paired, warnings=[*warnings, *worst]),
     }
     result = replace(result, **added)
-    repeats = _shared_repeats(before, after)
-    return Comparison(result, before.run, after.run, pairs, Grounds(evidence, settings, repeats))
+    return Comparison(result, before.run, after.run, pairs, Grounds(evidence, settings))
 
 
 def gather_grounds(
@@ -201,7 +200,7 @@ def gather_grounds(
     evidence = GroupedEvidence(with_lone_results(counts[0]), kinds, {}, {})
     total = Cells.total(counts[0].values())
     settings = make_settings(rule, total, (before, after), Extra(), is_contradicted=bool(against))
-    return Grounds(evidence, settings, _shared_repeats(before, after)), against
+    return Grounds(evidence, settings), against
 
 
 def judge_tasks(before: Side, after: Side, rule: Rule) -> tuple[list[GroupResult], list[Notice]]:
@@ -418,7 +417,7 @@ def pair_and_count_rows(
         gold = None if pairs.repeats else gold_position(pairs)
         if gold is not None:
             more["gold"] = gold
-        return count_pairs(counted_pairs, _shared_repeats(before, after), more)
+        return count_pairs(counted_pairs, more)
 
     pairs = match(before, after, correct_at=rule.correct_at, pair_by=rule.pair_by)
     pairs = with_task_table(pairs, rule.task_table)
@@ -461,11 +460,6 @@ def _is_counted_again(pairs: Pairs, before: Side, after: Side, rule: Rule) -> bo
 def _are_graded(*sides: Side) -> bool:
     """Return whether some score is neither 0 nor 1."""
     return any(task["graded"] for side in sides for task in side.measured.recorded.values())
-
-
-def _shared_repeats(before: Side, after: Side) -> int | None:
-    """Return the answers per item that can have a counterpart; None if all can."""
-    return None if before.repeats == after.repeats else min(before.repeats, after.repeats)
 
 
 def pair_noise(before: Side, noise: Side, pairs: Pairs, rule: Rule) -> Pairs:

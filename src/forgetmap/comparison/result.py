@@ -198,7 +198,10 @@ class GroupResult(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairingResult(Plain):
-    """Paired and unpaired results. rows = paired + only + conflicts, on each side."""
+    """Paired and unpaired results. rows = paired + only + conflicts, on each side.
+
+    Further answers to items that the other side answered less often are in rows alone.
+    """
 
     rows_before: int
     rows_after: int

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
 
 import forgetmap as fm
+from forgetmap.comparison import phrases
 from forgetmap.errors import TaskVersionError, TooFewPairedError
 from small_runs import codes, message, run, table
 
@@ -202,3 +204,49 @@ def test_full_coverage_has_no_worst_case() -> None:
     )
     assert "worst_case" not in codes(compared)
     assert compared.result.total.worst_case is None
+
+
+def answered(times: Sequence[int], right: Sequence[float], name: str = "t") -> pa.Table:
+    """Return answers to items, each as often as said."""
+    rows = [(n, repeat) for n, count in enumerate(times) for repeat in range(count)]
+    return pa.table({
+        "task": [name] * len(rows), "item": [str(n) for n, _ in rows],
+        "repeat": [repeat for _, repeat in rows],
+        "score": [float(repeat < right[n]) for n, repeat in rows],
+    })  # fmt: skip
+
+
+def test_items_are_counted_and_not_their_repeats() -> None:
+    """Each item is on both sides, answered once to three times; nothing is missing."""
+    size = 120
+    before = answered([1 + n % 3 for n in range(size)], [n % 2 for n in range(size)])
+    after = answered([1 + n // 3 % 3 for n in range(size)], [n % 2 for n in range(size)])
+    result = fm.compare(before, after).result
+    assert (result.total.items, result.total.coverage.before) == (size, 1.0)
+    pairing = result.pairing
+    assert (pairing.only_before, pairing.only_after, pairing.scored_before) == (0, 0, 1.0)
+    assert not {notice.code for notice in pairing.warnings} & {"one_sided", "thin_task"}
+
+
+def test_further_repeats_are_used_and_said_to_be() -> None:
+    """Three answers before and two after: the third counts in the accuracy, and is not missing."""
+    size = 90
+    comparison = fm.compare(
+        answered([3] * size, [n % 4 for n in range(size)]),
+        answered([2] * size, [n % 3 for n in range(size)]),
+    )
+    total = comparison.result.total
+    assert total.acc_before == pytest.approx(sum(n % 4 for n in range(size)) / (3 * size))
+    said = phrases.counts_sentence(total)
+    assert f"accuracy {total.acc_before:.1%} -> {total.acc_after:.1%}" in said
+    assert "one_sided" not in codes(comparison)
+    assert total.worst_case is None
+
+
+def test_an_item_that_one_side_never_answered_is_missing() -> None:
+    """Further answers are those to items that the other side answered too."""
+    before = answered([3] * 40, [2] * 40)
+    after = answered([2] * 30, [1] * 30)
+    result = fm.compare(before, after, min_paired=0.5).result
+    assert result.pairing.only_before == 30
+    assert result.total.coverage.before == pytest.approx(30 / 40)

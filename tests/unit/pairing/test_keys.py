@@ -124,7 +124,7 @@ def test_repeats_on_one_side_only_pair_with_the_first() -> None:
     after = table(*(item(name, 0.0, repeat=seed, response=f"{seed}")
                     for name in "ab" for seed in (11, 42, 7)))  # fmt: skip
     pairing = compare(before, after).result.pairing
-    assert (pairing.paired, pairing.only_after) == (2, 4)
+    assert (pairing.paired, pairing.only_after, pairing.rows_after) == (2, 0, 6)
 
 
 def test_the_same_tag_twice_counts_once() -> None:
