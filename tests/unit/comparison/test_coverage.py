@@ -243,6 +243,27 @@ def test_further_repeats_are_used_and_said_to_be() -> None:
     assert total.worst_case is None
 
 
+def test_copies_left_out_on_one_side_are_not_missing_on_the_other() -> None:
+    """Two of the three repeats before are equal; none after is."""
+    size = 60
+    rows = [(n, repeat) for n in range(size) for repeat in range(3)]
+
+    def side(texts: Sequence[int]) -> pa.Table:
+        return pa.table({
+            "task": ["t"] * len(rows), "item": [str(n) for n, _ in rows],
+            "repeat": [repeat for _, repeat in rows],
+            "score": [float((n + texts[repeat]) % 3 > 0) for n, repeat in rows],
+            "response": [f"a long answer {n} {texts[repeat]}" for n, repeat in rows],
+        })  # fmt: skip
+
+    comparison = fm.compare(side([0, 0, 1]), side([0, 1, 2]))
+    found = codes(comparison)
+    assert "copies" in found
+    assert not {*found} & {"one_sided", "thin_task"}
+    total = comparison.result.total
+    assert f"{total.acc_before:.1%} -> {total.acc_after:.1%}" in phrases.counts_sentence(total)
+
+
 def test_an_item_that_one_side_never_answered_is_missing() -> None:
     """Further answers are those to items that the other side answered too."""
     before = answered([3] * 40, [2] * 40)
