@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         with_texts,
     )
     from forgetmap.comparison.frames import flat_table
-    from forgetmap.comparison.fresh import asking_again, first_flips
+    from forgetmap.comparison.fresh import MIN_FLIPS, asking_again, first_flips, provable_loss
     from forgetmap.comparison.judge import (
         Claim,
         VerdictSettings,
@@ -113,6 +113,7 @@ __all__ = [
     "KINDS",
     "LEVEL",
     "MARGIN",
+    "MIN_FLIPS",
     "MIN_PAIRED",
     "NO_COMMANDS",
     "PLANNED_NOISE",
@@ -198,6 +199,7 @@ __all__ = [
     "open_all",
     "plain_name",
     "print_comparison",
+    "provable_loss",
     "reason_of",
     "refuse_other_model",
     "roll_up",

@@ -75,6 +75,7 @@ class Cells:
         lone_after_keys: the same for `only_after`.
         twins: results with the same content as another item.
         ordered_twins: pairs of them that only their order distinguishes.
+        first_flips: n10 of the first answers, which choose what is asked again.
         reasons: n10 by outcome after.
     """
 
@@ -100,6 +101,7 @@ class Cells:
     lone_after_keys: int = 0
     twins: int = 0
     ordered_twins: int = 0
+    first_flips: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -260,6 +262,7 @@ def _scored() -> dict[str, nw.Expr]:
         scored[f"scored_{side}"] = nw.when(known).then(one).otherwise(zero)
         scored[f"right_{side}"] = nw.when(known & (state == RIGHT)).then(one).otherwise(zero)
         scored[f"further_{side}"] = nw.col(f"further_{side}")
+    scored["first"] = nw.when(nw.col("repeat") == 0).then(one).otherwise(zero)
     return scored
 
 
@@ -313,7 +316,10 @@ def _cells(row: dict[str, Any]) -> Cells:
     if UNSCORED in (before, after):
         return Cells(**counts, unscored=n)
     cell = CELL_NAMES[before, after]
-    reasons = {reason_of(row.get("reason")): n} if cell == "n10" else {}
+    reasons = {}
+    if cell == "n10":
+        reasons[reason_of(row.get("reason"))] = n
+        counts["first_flips"] = int(row["first"])
     return Cells(**counts, **{cell: n}, items=n, reasons=reasons)
 
 

@@ -7,9 +7,11 @@ the choice.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import narwhals as nw
+import numpy as np
 
 from forgetmap.comparison.copies import copied_rerun, is_copy
 from forgetmap.comparison.kinds import FRESH
@@ -30,11 +32,13 @@ from forgetmap.pairing import (
 )
 from forgetmap.records import Frame, Run, reading
 from forgetmap.results import Notice
-from forgetmap.stats import PairedAnswers, ScoreBound
+from forgetmap.stats import ItemSample, PairedAnswers
 from forgetmap.text import counted, listed
 
 MIN_OTHERS = 20
 """Items that did not flip, from which on equal results of all items are those of a copy."""
+MIN_FLIPS = 2
+"""One item has no spread, so it proves nothing."""
 EXACTLY = (
     "this setup repeats exactly, also in other batches: no flip is noise, and all count as "
     "confirmed in this setup."
@@ -190,22 +194,35 @@ def _other_conditions(side: Side, rerun: Side) -> list[Notice]:
     return [Notice("confirmed_differently", message)]
 
 
-def asking_again(answers: PairedAnswers, alpha: float) -> DecidesResult:
+def asking_again(answers: PairedAnswers, flips: int, alpha: float) -> DecidesResult:
     """Return how many answers it takes to ask the flips again, and what that could prove.
 
     Args:
         answers: all items.
-        alpha: one-sided error of the other lower limits; confirmed flips get a quarter of it.
+        flips: number of items whose first answers went from right to wrong.
+        alpha: one-sided error of the other lower limits.
     """
-    flips = round(answers.flips[0])
-    held = ScoreBound(answers.sample, answers.x * (1 - answers.y))
-    provable = held.lower(alpha / 4)
-    return DecidesResult(
-        items=None,
-        flips=flips,
-        answers=2 * flips,
-        provable=provable if provable > 0 else None,
-    )
+    provable = provable_loss(answers, flips, flips, alpha)
+    return DecidesResult(items=None, flips=flips, answers=2 * flips, provable=provable)
+
+
+def provable_loss(answers: PairedAnswers, flips: int, asked: int, alpha: float) -> float | None:
+    """Return the lower limit if every flip that is asked again holds; None if it is not above 0.
+
+    Args:
+        answers: all items, whose clusters widen it.
+        flips: number of items whose first answers went from right to wrong.
+        asked: number of them that are asked again.
+        alpha: one-sided error of the other lower limits; asked later, flips get a quarter of it.
+    """
+    if asked < MIN_FLIPS:
+        return None
+    scale, n = flips / asked, answers.sample.n
+    sample, scores = ItemSample(np.array([asked, n - asked])), np.array([scale, 0.0])
+    mean = sample.mean(scores)
+    effect = answers.sample.design_effect(answers.x * (1 - answers.y))
+    limit = mean - math.sqrt(effect) * (mean - sample.lower(scores, alpha / 4, scale))
+    return limit if limit > 0 else None
 
 
 def _answers(pairs: Pairs, side: Side, rerun: Side, rule: Rule, name: str) -> Frame:

@@ -361,7 +361,7 @@ def _result(
         margin=settings.margin,
         undecided=undecided,
         family=family,
-        decides=_decides(claim, verdict, undecided)
+        decides=_decides(claim, cells.first_flips, verdict, undecided)
         if verdict not in (*LOSSES, "no_material_loss")
         else None,
         exchange=judged.exchange,
@@ -464,7 +464,9 @@ def _at_equal_positions(claim: Claim, scores: Reals, a: float) -> float:
     return estimate - normal_quantile(1 - 2 * a) * math.sqrt(variance * effect)
 
 
-def _decides(claim: Claim, verdict: Verdict, undecided: Undecided | None) -> DecidesResult | None:
+def _decides(
+    claim: Claim, flips: int, verdict: Verdict, undecided: Undecided | None
+) -> DecidesResult | None:
     """Return what would decide: items, or the flips asked again.
 
     Once accuracy has held, more items only show again that it held: fresh answers decide.
@@ -475,7 +477,7 @@ def _decides(claim: Claim, verdict: Verdict, undecided: Undecided | None) -> Dec
     items = None
     if undecided is None and verdict == "cannot_tell":
         items = items_to_decide(answers, settings.margin, claim.lower_alpha)
-    return replace(asking_again(answers, settings.alpha), items=items)
+    return replace(asking_again(answers, flips, settings.alpha), items=items)
 
 
 def _held_here(claim: Claim) -> bool:

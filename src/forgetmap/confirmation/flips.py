@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-import numpy as np
-
-from forgetmap.comparison import Comparison, first_flips
+from forgetmap.comparison import MIN_FLIPS, Comparison, first_flips, provable_loss
 from forgetmap.errors import UsageError
 from forgetmap.records import reading
-from forgetmap.stats import ItemSample
 from forgetmap.text import counted
 
-MIN_FLIPS = 2
-"""One item has no spread, so it proves nothing."""
 Side = str
 """`before` or `after`."""
 
@@ -120,13 +114,15 @@ def choose_flips(
             if len(gained) >= MIN_FLIPS and not gains
             else "compare more items.",
         )
+    grounds = comparison.grounds
+    answers = grounds.evidence.total().kinds.answers()
     return FlipPlan(
         items=(*asked, *more),
         forgotten=len(lost),
         gained=len(gained),
         repeats=repeats,
         seed=seed,
-        provable=_provable(comparison, len(lost), len(asked)),
+        provable=provable_loss(answers, len(lost), len(asked), grounds.settings.alpha),
     )
 
 
@@ -137,19 +133,3 @@ def _ordered(flips: Iterable[Flip], seed: int) -> list[Flip]:
         return sha256(f"{seed}\x1f{flip.task}\x1f{flip.before}".encode()).digest()
 
     return sorted(flips, key=place)
-
-
-def _provable(comparison: Comparison, flips: int, asked: int) -> float | None:
-    """Return the lower limit if every flip that is asked holds; clusters widen it."""
-    grounds = comparison.grounds
-    answers = grounds.evidence.total().kinds.answers()
-    if asked < MIN_FLIPS:
-        return None
-    scale, n = flips / asked, answers.sample.n
-    sample = ItemSample(np.array([asked, n - asked]))
-    scores = np.array([scale, 0.0])
-    # Asked after an undecided comparison, confirmed flips get a quarter of the error.
-    low, mean = sample.lower(scores, grounds.settings.alpha / 4, scale), sample.mean(scores)
-    effect = answers.sample.design_effect(answers.x * (1 - answers.y))
-    limit = mean - math.sqrt(effect) * (mean - low)
-    return limit if limit > 0 else None

@@ -280,7 +280,7 @@ def _decides(
     if undecided not in (None, "selected", "all_right"):
         return None
     answers, margin, numbers = part.kinds.answers(), settings.margin, []
-    asked = asking_again(answers, settings.alpha)
+    asked = asking_again(answers, part.cells.first_flips, settings.alpha)
     if undecided:
         return asked
     sample, change = answers.sample, answers.change

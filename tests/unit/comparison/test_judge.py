@@ -435,8 +435,8 @@ def test_an_open_verdict_says_what_would_decide(name: str) -> None:
         assert (group.decides is not None) == (open_ and group.undecided != "nothing_right")
         if group.decides is None:
             continue
-        given = oracle.as_decided(items if group is result.total else own[group.name],
-                                  halves=halves)  # fmt: skip
+        among = items if group is result.total else own[group.name]
+        given = oracle.as_decided(among, halves=halves)
         net = sum(given.d) / given.size
         v = sum(d * d for d in given.d) / given.size - net**2
         design = 1.0
@@ -445,9 +445,11 @@ def test_an_open_verdict_says_what_would_decide(name: str) -> None:
         a = 0.025 / len(decide_oracle.offered(given))
         needed = decide_oracle.items_needed(net, v, a, 0.02, design)
         assert group.decides.items == math.ceil(needed - 1e-6)
-        flips = sum(x * (1 - y) for x, y in zip(given.x, given.y, strict=True))
-        assert (group.decides.flips, group.decides.answers) == (round(flips), 2 * round(flips))
-        held = [x * (1 - y) for x, y in zip(given.x, given.y, strict=True)]
+        # Answer number 1 of each model chooses what is asked again.
+        first = [[side[0]["score"] for side in (item.before, item.after)] for item in among]
+        held = [float(right == 1 and wrong == 0) for right, wrong in first]
+        flips = round(sum(held))
+        assert (group.decides.flips, group.decides.answers) == (flips, 2 * flips)
         provable = decide_oracle.lower_t(given, held, 0.025 / 4)
         assert (group.decides.provable or 0.0) == pytest.approx(max(provable, 0.0), abs=1e-9)
         seen += 1

@@ -78,6 +78,23 @@ def test_what_could_be_proven_is_the_limit_if_all_hold(
         assert decides.answers == plan.answers
 
 
+def test_what_next_promises_what_confirm_asks(tmp_path: Path) -> None:
+    """Also with repeats: answer number 1 of each model chooses the items."""
+    rng = np.random.default_rng(3)
+    paths = [
+        write(tmp_path / f"{side}.jsonl",
+              [{"task": "t", "item": f"i{item}", "repeat": repeat,
+                "score": int(rng.random() < 0.7)}
+               for item in range(300) for repeat in range(3)])
+        for side in (0, 1)
+    ]  # fmt: skip
+    first = fm.compare(paths[0], paths[1])
+    plan, decides = choose_flips(first), first.result.total.decides
+    assert decides is not None
+    assert (decides.flips, decides.answers) == (len(plan.items), plan.answers)
+    assert decides.provable == plan.provable
+
+
 def test_passages_make_less_provable(tmp_path: Path) -> None:
     rows = [{"task": "t", "item": f"i{place}", "cluster": f"c{place // 4}"} for place in range(400)]
     scores = [[1] * 200 + [0] * 200, [0] * 40 + [1] * 160 + [0] * 200]
