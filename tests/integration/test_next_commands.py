@@ -372,7 +372,7 @@ def test_next_steps_have_the_inputs_and_options_that_were_typed(
     after = write_scores(tmp_path / "after.csv", [0] * 30 + [1] * 69 + [0])
     options = ["--columns", "item=q,score=ok", "--task", "my task", "--range", "0:1"]
     out = call("compare", before.name, after.name, *options, columns=1000).out
-    report, replay, _ = re.findall(r"^- .+? \(`(.+?)`\) *$", out, re.MULTILINE)
+    report, replay = re.findall(r"^- .+? \(`(.+?)`\) *$", out, re.MULTILINE)
     assert shlex.split(report) == ["forgetmap", "report", before.name, after.name, *options]
     assert shlex.split(replay)[-4:] == ["--pool", "POOL", "--out", "FILE"]
     assert type_next(f"`{report}`").out.startswith("Report: report.html")
@@ -418,7 +418,23 @@ def test_next_steps_of_the_gate_can_be_typed(tmp_path: Path) -> None:
     # Other commands cannot read a baseline, and a backtick would end the command too early.
     odd = after.rename(tmp_path / "a`b.csv")
     out = call("gate", "check", before, odd, *options, columns=1000).out
-    assert "`forgetmap report BEFORE AFTER`" in out
+    assert "(command: report)" in out
+    assert "`forgetmap" not in out
+
+
+def test_plan_has_complete_commands_and_not_itself(tmp_path: Path) -> None:
+    flipped = [[1] * 60 + [0] * 40, [0] * 10 + [1] * 60 + [0] * 30]
+    pair = [write_scores(tmp_path / f"{n}.csv", scores) for n, scores in enumerate(flipped)]
+    options = ["--columns", "item=q,score=ok", "--task", "t"]
+    done = call("plan", *pair, *options, columns=1000)
+    assert done.out.startswith("1 group open"), done.err
+    (step,) = re.findall(r"`(.+)`", done.out.partition("Next:")[2])
+    assert shlex.split(step)[:4] == ["forgetmap", "confirm", *map(str, pair)]
+    made = call("compare", *pair, *options, "--out", tmp_path / "out", columns=1000)
+    assert made.code == 0, made.err
+    read = call("plan", tmp_path / "out", columns=1000).out
+    assert "(command: confirm)" in read
+    assert "`" not in read
 
 
 def steps(*args: object) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forgetmap.cli.next_commands import is_typable
+from forgetmap.cli.next_commands import REPLAY_OPTIONS, is_typable
 from forgetmap.cli.options import overwrite_option
 from forgetmap.cli.options.compare import (
     VERDICT_NAMES,
@@ -174,6 +174,9 @@ def _next_commands(runs: Sequence[str]) -> dict[str, str]:
     """Return the commands that follow a comparison of two runs."""
     lines = {
         "confirm": ["forgetmap", "confirm", *runs],
+        "report": ["forgetmap", "report", *runs],
+        "plan": ["forgetmap", "plan", *runs],
+        "export replay": ["forgetmap", "export", "replay", *runs, *REPLAY_OPTIONS],
         "compare --not-selected": ["forgetmap", "compare", *runs, "--not-selected"],
     }
     return {name: shlex.join(words) for name, words in lines.items() if all(map(is_typable, words))}

@@ -18,6 +18,8 @@ _OF_COMPARISON = frozenset({
     "metric", "correct_at", "pair_by", "estimator", "noise", "rollup", "task_table",
 })  # fmt: skip
 """Options that decide how they are compared. A command must have all that were typed."""
+REPLAY_OPTIONS = ("--pool", "POOL", "--out", "FILE")
+"""Only the user knows these two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +100,10 @@ def _can_follow(sources: Sequence[str]) -> bool:
 def _after_pair(sources: Sequence[str], place: int) -> dict[str, NextCommand]:
     """Return the commands that follow a comparison of BEFORE and one AFTER, by its place."""
     pair, places = (sources[0], sources[place]), (0, place) if len(sources) > 2 else None
-    replay_options = ("--pool", "POOL", "--out", "FILE")
     return {
         "plan": NextCommand(find_command("plan"), pair, places=places),
         "export replay": NextCommand(
-            find_command("export replay"), pair, replay_options, places=places
+            find_command("export replay"), pair, REPLAY_OPTIONS, places=places
         ),
         "confirm": NextCommand(find_command("confirm"), pair, places=places),
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from forgetmap.cli.next_commands import next_commands
 from forgetmap.cli.options import json_option
 from forgetmap.cli.options.compare import (
     by_option,
@@ -94,7 +95,8 @@ def command(runs: tuple[str, ...], **options: Any) -> None:
         settings = {name: options[name] for name in options.keys() - _OF_PLAN}
         settings = {name: value for name, value in settings.items() if value is not None}
         comparison = _read(runs, **settings)
-        result = advise(comparison, by=options["by"], loss=options["loss"])
+        commands = next_commands(runs) if len(runs) == 2 and not options["as_json"] else {}
+        result = advise(comparison, by=options["by"], loss=options["loss"], commands=commands)
     else:
         names = ("loss", "gain", "margin", "level")
         wish = PlanInput(**{name: options[name] for name in names}, noise=options["noise_share"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import click
 from forgetmap.cli.groups import CommandGroup
 from forgetmap.cli.options import json_option, overwrite_option
 from forgetmap.cli.options.evaluate import data_root_option, item_columns_option
+from forgetmap.cli.typed_options import typed_words
 from forgetmap.comparison import LEVEL
 
 if TYPE_CHECKING:
@@ -121,6 +123,7 @@ def _suite_name(name: str, out: Path) -> str:
 
 
 def _print_probe(probe: Probe, out: Path) -> None:
+    """Show what was chosen, and how to evaluate it: as the suite was read."""
     from rich.console import Console
     from rich.table import Table
 
@@ -153,10 +156,11 @@ def _print_probe(probe: Probe, out: Path) -> None:
             f"Some groups have too few reliable items to detect {percent(probe.detect)}; all of "
             "theirs are included."
         )
+    words = ["--suite", str(out), *typed_words({"column_map", "data_root"})]
     click.echo(
         printable(
             f"Written to {out}. Evaluate the model before again and the model after, both with "
-            f"--suite {out}: answers that helped to choose the items prove nothing."
+            f"{shlex.join(words)}: answers that helped to choose the items prove nothing."
         )
     )
 

@@ -340,7 +340,7 @@ def _is_true(value: object) -> bool:
 
 def _count_items(
     pairs: Pairs, by: Sequence[str], labels: Mapping[str, nw.Expr]
-) -> dict[Label, dict[str, int]]:
+) -> dict[Label, dict[str, Any]]:
     """Count distinct items that are scored on either side and on both: fewer than answers."""
     zero, one = nw.lit(0, dtype=nw.Int64), nw.lit(1, dtype=nw.Int64)
     known = {}

@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 
 import narwhals as nw
-import numpy as np
 
 from forgetmap.comparison.copies import copied_rerun, is_copy
 from forgetmap.comparison.kinds import FRESH
@@ -32,7 +31,7 @@ from forgetmap.pairing import (
 )
 from forgetmap.records import Frame, Run, reading
 from forgetmap.results import Notice
-from forgetmap.stats import ItemSample, PairedAnswers
+from forgetmap.stats import PairedAnswers
 from forgetmap.text import counted, listed
 
 MIN_OTHERS = 20
@@ -123,7 +122,7 @@ def _counts() -> dict[str, nw.Expr]:
     Those that are missing are no random part, so they count against the flip: of one that was lost,
     as wrong before and as right after, so that the limit stays a lower one.
     """
-    counts = {}
+    counts: dict[str, nw.Expr] = {}
     for side, flip in zip(SIDES, (-1, 1), strict=True):
         given, right = _given(side), nw.col(f"fresh_right_{side}")
         missing = nw.when(nw.col("flip") == flip).then(given - nw.col(f"fresh_{side}"))
@@ -217,11 +216,16 @@ def provable_loss(answers: PairedAnswers, flips: int, asked: int, alpha: float) 
     """
     if asked < MIN_FLIPS:
         return None
-    scale, n = flips / asked, answers.sample.n
-    sample, scores = ItemSample(np.array([asked, n - asked])), np.array([scale, 0.0])
+    sample, scores, scale = answers.sample, answers.x * (1 - answers.y), flips / asked
+
+    def squares(total: float, of_squares: float, largest: float) -> float:
+        return of_squares - total**2 / sample.n + largest**2
+
+    # Of repeats, counts do not say which items flipped in the first answers, only how many.
+    known = squares(answers.flips[0], float(sample.count @ scores**2), 1.0)
+    wider = math.sqrt(squares(flips, flips * scale, scale) / known)
     mean = sample.mean(scores)
-    effect = answers.sample.design_effect(answers.x * (1 - answers.y))
-    limit = mean - math.sqrt(effect) * (mean - sample.lower(scores, alpha / 4, scale))
+    limit = mean * flips / answers.flips[0] - wider * (mean - sample.lower(scores, alpha / 4))
     return limit if limit > 0 else None
 
 

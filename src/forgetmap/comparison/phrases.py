@@ -428,7 +428,7 @@ def as_sentence(words: str) -> str:
 Commands = Mapping[str, str]
 """Complete commands by their short names."""
 NO_COMMANDS: Commands = MappingProxyType({})
-"""Next steps show short names of commands."""
+"""Next steps name commands in words: what does not work as it stands is not to be pasted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,10 +444,11 @@ class NextStep:
     command: str = ""
 
     def text(self, commands: Commands = NO_COMMANDS) -> str:
-        """Return the step with its command in backticks, complete if it is known."""
+        """Return the step with its command: in backticks if it is complete, else in words."""
         if not self.command:
             return self.words
-        return f"{self.words} (`{commands.get(self.command, f'forgetmap {self.command}')}`)"
+        line = commands.get(self.command)
+        return f"{self.words} ({f'command: {self.command}' if line is None else f'`{line}`'})"
 
 
 def next_steps(result: ComparisonResult) -> list[NextStep]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from forgetmap.comparison.api import make_rule
 from forgetmap.comparison.choices import REPEAT_COUNTS, PlanInput
-from forgetmap.comparison.phrases import sentence, step_texts
+from forgetmap.comparison.phrases import NO_COMMANDS, Commands, next_steps, sentence
 from forgetmap.comparison.result import ComparisonResult, GroupResult
 from forgetmap.errors import UsageError
 from forgetmap.results import Plain
@@ -230,17 +230,21 @@ def _smallest(is_enough: Callable[[float], bool]) -> int | None:
     return high
 
 
-def advise(result: ComparisonResult, *, by: str = "category", loss: float = 0.02) -> AdviceResult:
+def advise(
+    result: ComparisonResult, *, by: str = "category", loss: float = 0.02,
+    commands: Commands = NO_COMMANDS,
+) -> AdviceResult:  # fmt: skip
     """Compute what would decide the undecided groups, and what to do next."""
     _check_loss(loss)
     groups = {"category": result.categories, "task": result.tasks, "tag": result.tags}[by]
-    groups = [result.total, *(groups or result.tasks)]
+    groups = groups or result.tasks
+    groups = [result.total, *(groups if len(groups) > 1 else [])]
     undecided = [group for group in groups if group.verdict in ("cannot_tell", "no_net_loss")]
     return AdviceResult(
         loss=loss,
         decided=len(groups) - len(undecided),
         open=[_advice(group, loss) for group in undecided],
-        next=step_texts(result),
+        next=[step.text(commands) for step in next_steps(result) if step.command != "plan"],
     )
 
 

@@ -9,10 +9,9 @@ from forgetmap._lazy import load_on_use
 if TYPE_CHECKING:
     from forgetmap.confirmation.api import Confirmation, confirm
     from forgetmap.confirmation.choices import ItemFormat
-    from forgetmap.confirmation.flips import MIN_FLIPS, Flip, FlipPlan, choose_flips
+    from forgetmap.confirmation.flips import Flip, FlipPlan, choose_flips
 
 __all__ = [
-    "MIN_FLIPS",
     "Confirmation",
     "Flip",
     "FlipPlan",

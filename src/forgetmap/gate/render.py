@@ -39,15 +39,6 @@ HISTORY_HEADS = ("release", "day", "against", "status", "largest loss", "of marg
 HISTORY_SPARE = ("against", "day")
 MAX_CHECKS = 40
 TONES: dict[Status, Tone] = {"PASS": "good", "FAIL": "bad", "INCONCLUSIVE": "open"}
-_COMMANDS: Commands = {
-    "confirm": "forgetmap confirm BEFORE AFTER",
-    "report": "forgetmap report BEFORE AFTER",
-    "compare": "forgetmap compare BEFORE AFTER",
-    "gate --not-selected": "forgetmap gate BEFORE AFTER --not-selected",
-    "plan": "forgetmap plan BEFORE AFTER",
-    "export replay": "forgetmap export replay BEFORE AFTER",
-    "gate accept": "forgetmap gate accept AFTER --as main",
-}
 _ACCEPTED: dict[Accept, str] = {"items": "", "net": ", or the accuracy drop,"}
 
 
@@ -76,7 +67,7 @@ def tell_gate(
         blocks.append(Line(f"and {hidden:,} more checks; use --json to list all of them.", "faint"))
     if explain:
         blocks += [Line(), *(_explain(check) for check in _sorted(result.checks))]
-    steps = [step.text({**_COMMANDS, **commands}) for step in next_steps(result)]
+    steps = [step.text(commands) for step in next_steps(result)]
     blocks += [Line(), *next_lines(steps, as_list=bool(commands))]
     return [*blocks, *(Line(notice.message, "warning", lead="!") for notice in result.warnings)]
 

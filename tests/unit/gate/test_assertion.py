@@ -59,7 +59,7 @@ def test_what_is_open_fails_or_is_skipped(word: str, error: type[Exception]) -> 
 def test_it_says_what_would_decide() -> None:
     text = explain(make_result(make_check("INCONCLUSIVE"), status="INCONCLUSIVE"))
     assert "to decide: confirm the 31 flips: 62 answers" in text
-    assert "`forgetmap confirm`" in text
+    assert "(command: confirm)" in text
 
 
 def test_what_passes_can_be_chosen() -> None:

@@ -24,10 +24,10 @@ def test_what_to_type_next_depends_on_the_status() -> None:
     for cells, command in (
         (GOOD, "gate accept"),
         (BAD, "export replay"),
-        (CLOSE, "forgetmap plan"),
-        (Cells(kept=1000, lost=200, gained=400, never=400), "forgetmap confirm"),
-        (Cells(kept=900, lost=50, gained=50, never=100), "forgetmap run --repeats 3"),
-        (Cells(kept=1400), "`forgetmap gate BEFORE AFTER --not-selected`"),
+        (CLOSE, "(command: plan)"),
+        (Cells(kept=1000, lost=200, gained=400, never=400), "(command: confirm)"),
+        (Cells(kept=900, lost=50, gained=50, never=100), "(command: run --repeats 3)"),
+        (Cells(kept=1400), "(command: gate --not-selected)"),
     ):
         assert command in " ".join(text(run_gate(*one_task(cells))).split())
 

@@ -79,7 +79,7 @@ function nextSteps(steps) {
 
 /** A step with its command; what this page itself shows is a link to it. */
 function stepWords({ words, command }) {
-  return command === "report" ? forgottenLink(words) : [words, command && [" ", make("code", {}, `forgetmap ${command}`)]];
+  return command === "report" ? forgottenLink(words) : [words, command && ` (command: ${command})`];
 }
 
 function forgottenLink(words) {
