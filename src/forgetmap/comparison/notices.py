@@ -328,7 +328,6 @@ def sanity_warnings(
     return [
         *_tiny(total),
         *(notice for side in SIDES for notice in _below_chance(tasks, side)),
-        *_ceiling(tasks),
         *_failures_differ(failures),
     ]
 
@@ -388,13 +387,15 @@ def _below_chance(tasks: Mapping[str, Evidence], side: str) -> list[Notice]:
     return [Notice("below_chance", message)]
 
 
-def _ceiling(tasks: Mapping[str, Evidence]) -> list[Notice]:
-    """Report tasks so easy for the model before that nothing is left to gain."""
-    high = []
-    for task, evidence in tasks.items():
-        cells = evidence.cells
-        if cells.items >= MIN_ITEMS and cells.n11 + cells.n10 >= CEILING * cells.n:
-            high.append(f"{task} ({percent((cells.n11 + cells.n10) / cells.n)})")
+def ceiling_warnings(total: GroupResult, tasks: Sequence[GroupResult]) -> list[Notice]:
+    """Report tasks so easy for the model before that nothing is left to gain; not beside a gain."""
+    if any((group.gain.low or 0.0) > 0 for group in (total, *tasks)):
+        return []
+    high = [
+        f"{task.name} ({percent((task.n11 + task.n10) / task.n)})"
+        for task in tasks
+        if task.items >= MIN_ITEMS and task.n11 + task.n10 >= CEILING * task.n
+    ]
     if not high:
         return []
     message = f"nearly all right before in {listed(high, 'tasks')}: gains cannot show there."

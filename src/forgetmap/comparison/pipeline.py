@@ -38,6 +38,7 @@ from forgetmap.comparison.kinds import (
 )
 from forgetmap.comparison.labels import Label, label_of
 from forgetmap.comparison.notices import (
+    ceiling_warnings,
     count_failures,
     coverage_warnings,
     floor_warnings,
@@ -162,7 +163,11 @@ def compare_sides(
     settings = make_settings(rule, total, (before, after), extra, is_contradicted=bool(against))
     paired = _pairing(coverage, warnings, against)
     result = _result(before.run, after.run, rule, evidence, paired, settings)
-    warnings = [*floor_warnings(result.total, rule.noise_floor), *warnings]
+    warnings = [
+        *floor_warnings(result.total, rule.noise_floor),
+        *warnings,
+        *ceiling_warnings(result.total, result.tasks),
+    ]
     worst = worst_case_warnings(result.total, warnings, strict=rule.strict)
     added: dict[str, Any] = {
         **rolled_up,

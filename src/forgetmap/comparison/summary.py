@@ -72,7 +72,7 @@ class Summary(Plain):
     counts: str
     """Forgotten, gained, and accuracy before and after."""
     gained: str
-    """What is proven to be gained by flips that were asked again; empty if nothing is."""
+    """What is proven to be gained; empty if nothing is."""
     confirmed: str
     """How many flips held when they were asked again; empty if none were."""
     tasks: str
@@ -97,7 +97,7 @@ def summarize(result: ComparisonResult) -> Summary:
     facts = _facts(result)
     # A loss of all items says it already; only flips that were asked again were asked for.
     tasks = "" if total.verdict == "lost" else facts.pop("tasks")
-    gained = facts.pop("gained") if total.gain.carried_by == "confirmed" else ""
+    gained = facts.pop("gained")
     warnings = sorted(result.pairing.warnings, key=lambda notice: notice.code not in URGENT)
     return Summary(
         badge=phrases.badge(total),

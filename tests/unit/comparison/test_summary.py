@@ -55,12 +55,12 @@ def test_the_interval_is_said_once() -> None:
     assert "margin" not in summary.sentence
 
 
-def test_a_gain_is_behind_the_details() -> None:
+def test_a_gain_is_told_like_a_loss() -> None:
     held = [float(n % 2) for n in range(4000)]
     rose = [1.0 if n < 400 else score for n, score in enumerate(held)]
     summary = summarize(fm.compare(table(held), table(rose)).result)
-    assert summary.gained == ""
-    assert fact(summary, "gained").startswith("Gained at least ")
+    assert summary.gained.startswith("Gained at least ")
+    assert "gained" not in [each.label for each in summary.facts]
 
 
 def test_every_estimate_is_listed_with_its_formula() -> None:
@@ -82,3 +82,16 @@ def test_clusters_are_counted_in_what_it_rests_on() -> None:
     passages = [f"passage {number // 5}" for number in range(100)]
     summary = first_screen(("only", 100, 30), cluster=passages)
     assert summary.facts[0].words.startswith("100 items in 20 clusters")
+
+
+def test_a_proven_gain_is_told_on_the_first_screen() -> None:
+    """By whatever limit; and beside it, nobody says that gains cannot show."""
+    before, after = [1.0] * 1960 + [0.0] * 40, [1.0] * 2000
+    result = fm.compare(table(before), table(after)).result
+    assert (result.total.gain.low or 0) > 0
+    assert result.total.gain.carried_by == "drop"
+    assert summarize(result).gained.startswith("Gained at least ")
+    assert "ceiling" not in [notice.code for notice in result.pairing.warnings]
+    same = fm.compare(table(before), table(before)).result
+    assert "ceiling" in [notice.code for notice in same.pairing.warnings]
+    assert summarize(same).gained == ""
