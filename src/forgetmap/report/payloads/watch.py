@@ -10,7 +10,7 @@ MAX_ROWS = 16
 """Maximum number of rows of a table on a screen: the first, the last, and some between."""
 WATCH_LEGEND = {
     "forgotten": "right at the start, wrong now; share of all items",
-    "at least": "lower bound minus the noise floor, valid for all looks together",
+    "at least": "proven to be lost since the start, valid for all looks together",
     "gained": "wrong at the start, right now; share of all items",
     "KL": "KL(now || start), nats per token of the right answers",
 }
