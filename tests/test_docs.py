@@ -12,6 +12,7 @@ import pytest
 from forgetmap import errors
 from forgetmap.cli.main import COMMANDS
 from forgetmap.errors import ForgetmapError
+from forgetmap.train.reports import SHOWN
 from generate_docs import NOTE, SCHEMAS
 from page_links import faults_of, outside_links, pages
 
@@ -24,6 +25,18 @@ def test_generated_pages_are_current() -> None:
         [sys.executable, script, "--check"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_the_page_about_watching_has_the_names_that_are_logged() -> None:
+    text = (ROOT / "docs" / "watch.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\| `(\w+)/\.\.\.`", text, re.MULTILINE)
+    assert sorted(named) == sorted(SHOWN)
+
+
+def test_no_column_of_the_estimators_is_there_twice() -> None:
+    text = (ROOT / "docs" / "estimators.md").read_text(encoding="utf-8")
+    heads = [line.split("|") for line in text.splitlines() if line.startswith("| what happened")]
+    assert [len(set(names) - {""}) for names in heads] == [len(names) - 2 for names in heads]
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))

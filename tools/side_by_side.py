@@ -53,7 +53,6 @@ def side_by_side_page() -> str:
         "what happened",
         "truth: lost",
         *(row.name for row in all_estimators()),
-        "published",
         "noise floor",
     )
     table = [
@@ -70,8 +69,7 @@ def _row(scene: Scene) -> tuple[list[str], str]:
     total = fm.compare(simulation.before, simulation.after).result.total
     classes = simulation.truth["class"].to_pylist()
     lost = classes.count("lost") / len(classes)
-    names = [*(row.name for row in all_estimators()), "published"]
-    shown = [_shown(total.estimators[name].forgetting) for name in names]
+    shown = [_shown(total.estimators[row.name].forgetting) for row in all_estimators()]
     floor = percent(total.noise_floor.value)
     return [scene.title, percent(lost), *shown, floor], sentence(total)
 
