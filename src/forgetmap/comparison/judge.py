@@ -415,18 +415,21 @@ def _words(claim: Claim, loss: LossLimits | None, cells: Cells, part: float) -> 
     }
     if loss is None or loss.low <= 0:
         return words
+    guessed = not np.isinf(kinds.k).all()
     if loss.carried_by not in ("drop", "tasks"):
         # These count guesses that changed for good, so the guards on the drop say nothing of them.
-        guessed = loss.carried_by != "stated" and not np.isinf(kinds.k).all()
-        return words | {"unlucky": "guesses_count" if guessed else None}
+        by_flips = guessed and loss.carried_by != "stated"
+        return words | {"unlucky": "guesses_count" if by_flips else None}
     a, luck = part * claim.lower_alpha, np.where(np.isinf(kinds.k), 0.0, 1 / kinds.k)
     scores = claim.answers.change + luck * (nones[0] - nones[1])
     if claim.answers.sample.lower(scores, a) <= 0:
-        explained: Unlucky | None = "unanswered" if (unanswered or 0.0) > 0 else None
-        return words | {"unlucky": explained}
+        explained: Unlucky | None = "too_small" if guessed else None
+        return words | {"unlucky": "unanswered" if (unanswered or 0.0) > 0 else explained}
     if not np.isnan(kinds.gold).all() and _at_equal_positions(claim, scores, a) <= 0:
         return words | {"unlucky": "letters_moved"}
-    return words | {"is_knowledge": not cells.reasons.get("unknown")}
+    if cells.reasons.get("unknown"):
+        return words | {"unlucky": "not_recorded" if guessed else None}
+    return words | {"is_knowledge": True}
 
 
 def _readable_drop(answers: PairedAnswers, nones: Sequence[Reals]) -> float | None:

@@ -75,7 +75,9 @@ UNDECIDED: dict[Undecided, str] = {
 }
 UNLUCKY: dict[Unlucky, str] = {
     "unanswered": "that may be lost luck: {unanswered} are no longer answered",
-    "letters_moved": "that may be lost luck: its answer letters moved",
+    "letters_moved": "that may be lost luck: it does not hold when answers are weighed by position",
+    "too_small": "that may be lost luck: the drop of all items is too small to tell",
+    "not_recorded": "that may be lost luck: which answers were not given is not recorded",
     "guesses_count": "guesses that changed for good count here: {gained} became right",
 }
 STATES = {"lost": "lost", "small_loss": "small loss", "cannot_tell": "cannot tell"}

@@ -16,7 +16,7 @@ RESULT_VERSION = 3
 PathKind = Literal["kept", "forgotten", "regained", "gained", "never", "unstable"]
 Undecided = Literal["nothing_paired", "nothing_right", "contradicted", "selected", "all_right"]
 """Why nothing can be concluded whatever the numbers are."""
-Unlucky = Literal["unanswered", "letters_moved", "guesses_count"]
+Unlucky = Literal["unanswered", "letters_moved", "too_small", "not_recorded", "guesses_count"]
 """Why a loss of right answers need not be one of knowledge."""
 
 

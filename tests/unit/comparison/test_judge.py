@@ -255,6 +255,29 @@ def test_answers_that_are_no_longer_given_are_not_lost_knowledge() -> None:
     assert total.unanswered == 1.0
 
 
+@pytest.mark.parametrize("k", [4, None])
+@pytest.mark.parametrize("way", ["apart", "silent"])
+def test_a_loss_without_knowledge_says_why(way: str, k: int | None) -> None:
+    """What some tasks lost others gained, so the whole drop is 0; or no outcome is recorded."""
+    runs: list[list[pa.Table]] = [[], []]
+    for task in range(10):
+        before = [1.0] * 40 + [0.0] * 20
+        fell, rose = [0.0] * 12 + before[12:], before[:-12] + [1.0] * 12
+        after = rose if way == "apart" and task % 2 else fell
+        for side, scores in zip(runs, (before, after), strict=True):
+            outcomes = {"outcome": ["correct" if score else "incorrect" for score in scores]}
+            side.append(
+                table(scores, task=f"t{task}", k=pa.array([k] * 60, pa.int64()),
+                      **(outcomes if way == "apart" else {}))
+            )  # fmt: skip
+    total = fm.compare(*map(pa.concat_tables, runs)).result.total
+    assert (total.loss.low or 0) > 0
+    reason = {"apart": ("tasks", "too_small"), "silent": ("drop", "not_recorded")}[way]
+    found = (total.loss.carried_by, total.unlucky)
+    assert found == (reason if k else (reason[0], None))
+    assert not total.is_knowledge
+
+
 # ---------------------------------------------------------------------------- stated, selected
 
 
