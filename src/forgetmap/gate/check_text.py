@@ -151,4 +151,5 @@ def _to_decide(result: GateResult) -> list[NextStep]:
             *steps,
             NextStep("answer each item more than once with each model", "run --repeats 3"),
         ]
-    return [*steps, NextStep(f"evaluate about {counted(max(numbers), 'item')}", "plan")]
+    about = counted(max(numbers), "item")
+    return [*steps, NextStep(f"evaluate about {about}, to see on which side of the margin it is")]

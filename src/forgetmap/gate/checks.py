@@ -28,7 +28,7 @@ from forgetmap.gate.check_text import UNKNOWN_GROUP, effect, with_suggestion
 from forgetmap.gate.policy import Condition, GatePolicy, GateRule
 from forgetmap.gate.result import NO_LIMITS, Accept, CheckResult
 from forgetmap.results import Estimate, Notice
-from forgetmap.stats import LEVEL, LossLimits, Verdict, decide, normal_quantile
+from forgetmap.stats import LEVEL, LossLimits, Verdict, decide, items_to_decide, normal_quantile
 from forgetmap.text import counted, limit, percent
 
 CONDITION_CODES: dict[Condition, tuple[str, ...]] = {
@@ -40,8 +40,6 @@ CONDITION_CODES: dict[Condition, tuple[str, ...]] = {
 }
 """Notices of a comparison that show a change of each condition."""
 FAMILIES = {"total": "totals", "task": "tasks", "category": "categories", "tag": "tags"}
-POWER = normal_quantile(0.6)
-"""Quantile that is exceeded in 80 % of all cases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,23 +277,16 @@ def _decides(
     """
     if undecided not in (None, "selected", "all_right"):
         return None
-    answers, margin, numbers = part.kinds.answers(), settings.margin, []
+    answers, margin = part.kinds.answers(), settings.margin
     asked = asking_again(answers, part.cells.first_flips, settings.alpha)
     if undecided:
         return asked
-    sample, change = answers.sample, answers.change
-    fall = change if is_net else np.maximum(change, 0.0)
-    mean, drop = sample.mean(fall), sample.mean(change)
-    if mean < margin:
-        z, room = normal_quantile(1 - 2 * settings.high_alpha), margin - mean
-        variance = sample.mean(fall**2) - mean**2
-        spread = z * math.sqrt(max(margin + variance + mean**2 - mean, 0.0))
-        numbers.append(((spread + POWER * math.sqrt(variance)) / room) ** 2 + 2 / room)
-    if drop > margin:
-        z, variance = normal_quantile(1 - 2 * settings.alpha), sample.mean(change**2) - drop**2
-        numbers.append((z + POWER) ** 2 * variance / (drop - margin) ** 2)
-    items = math.ceil(min(numbers, default=0.0) * sample.design_effect(change))
-    return replace(asked, items=items if items > sample.n else None)
+    items = items_to_decide(
+        answers, margin, settings.alpha, above=margin,
+        high_z=normal_quantile(1 - 2 * settings.high_alpha),
+        fall=None if is_net else np.maximum(answers.change, 0.0),
+    )  # fmt: skip
+    return replace(asked, items=items if items and items > answers.sample.n else None)
 
 
 # --- drift ----------------------------------------------------------------------------------------

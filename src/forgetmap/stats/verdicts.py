@@ -252,26 +252,32 @@ def detectable_drop(answers: PairedAnswers, a: float) -> float:
     return (3 + math.sqrt(9 + 4 * n * spread)) / (2 * n)
 
 
-def items_to_decide(answers: PairedAnswers, margin: float, a: float) -> int | None:
+def items_to_decide(
+    answers: PairedAnswers, margin: float, a: float, *,
+    high_z: float = 1.96, above: float = 0.0, fall: Reals | None = None,
+) -> int | None:  # fmt: skip
     """Return about how many items would decide with 80 %, if the observed rates are true.
 
     Args:
         answers: the items so far.
         margin: largest acceptable loss.
         a: one-sided error of a lower limit.
+        high_z: normal quantile of the one-sided error of an upper limit.
+        above: the lower limit decides if it is above this: 0, or for a gate the margin.
+        fall: what must be shown to be below the margin; by default the drop in accuracy.
     """
     change, sample = answers.change, answers.sample
-    net = sample.mean(change)
-    v = sample.mean_square(change) - net**2
+    fall = change if fall is None else fall
     numbers = []
-    if net > 0:
-        numbers.append((normal_quantile_above(a) + POWER_QUANTILE) ** 2 * v / net**2 + 3 / net)
-    if net < margin:
-        room = margin - net
-        spread = 1.96 * math.sqrt(max(margin + v + net**2 - net, 0.0)) + POWER_QUANTILE * math.sqrt(
-            v
-        )
-        numbers.append((spread / room) ** 2 + 2 / room)
+    if (beyond := sample.mean(change) - above) > 0:
+        v = sample.mean_square(change) - sample.mean(change) ** 2
+        z = normal_quantile_above(a) + POWER_QUANTILE
+        numbers.append(z**2 * v / beyond**2 + 3 / beyond)
+    if (room := margin - sample.mean(fall)) > 0:
+        mean = sample.mean(fall)
+        v = sample.mean_square(fall) - mean**2
+        spread = high_z * math.sqrt(max(margin + v + mean**2 - mean, 0.0))
+        numbers.append(((spread + POWER_QUANTILE * math.sqrt(v)) / room) ** 2 + 2 / room)
     if not numbers:
         return None
     return math.ceil(min(numbers) * sample.design_effect(change))

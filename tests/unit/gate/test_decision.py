@@ -16,6 +16,7 @@ from forgetmap.gate import GatePolicy, GateResult, GateRule, Waiver, run_gate
 from forgetmap.gate.check_text import next_steps
 from forgetmap.gate.policy import CompareSection
 from forgetmap.records import HarnessInfo, TaskInfo
+from forgetmap.stats import items_to_decide
 from releases import BAD, CLOSE, GOOD, Cells, one_task, release
 
 
@@ -76,6 +77,20 @@ def test_what_cannot_be_decided_says_how_many_items_would() -> None:
     assert check.decides.items is not None
     assert check.decides.items > check.items
     assert f"{check.decides.items:,} items would decide" in check.sentence
+
+
+def test_the_number_of_items_is_that_of_compare_but_beyond_the_margin() -> None:
+    """A drop is proven sooner than that it is within the margin, which a gate needs to know."""
+    sides = one_task(Cells(kept=1480, lost=60, gained=40, never=420))
+    (check,) = run_gate(*sides, accept="net").of_tier("blocking")
+    first = fm.compare(*sides)
+    answers = first.grounds.evidence.total().kinds.answers()
+    assert check.decides is not None
+    assert check.decides.items == items_to_decide(answers, 0.02, 0.025, above=0.02)
+    decides = first.result.total.decides
+    assert decides is not None
+    assert decides.items == items_to_decide(answers, 0.02, 0.025)
+    assert decides.items < (check.decides.items or 0)
 
 
 def test_a_margin_of_its_own_decides_a_rule() -> None:

@@ -24,7 +24,7 @@ def test_what_to_type_next_depends_on_the_status() -> None:
     for cells, command in (
         (GOOD, "gate accept"),
         (BAD, "export replay"),
-        (CLOSE, "(command: plan)"),
+        (CLOSE, "items, to see on which side of the margin it is"),
         (Cells(kept=1000, lost=200, gained=400, never=400), "(command: confirm)"),
         (Cells(kept=900, lost=50, gained=50, never=100), "(command: run --repeats 3)"),
         (Cells(kept=1400), "(command: gate --not-selected)"),
