@@ -99,6 +99,7 @@ class Options(TypedDict, total=False):
 
 
 RANGES: dict[int | str, str] = {
+    "min_paired": "give a share of the items above 0 and up to 1, such as 0.8.",
     "margin": "give a share of all items between 0 and 1, such as 0.02.",
     "noise_floor": "give a share of all answers from 0 to 0.5, such as 0.02.",
     "level": "give a confidence level above 0.5 and up to 0.9999, such as 0.95.",
@@ -255,7 +256,7 @@ def make_rule(options: Options) -> Rule:
         first = error.errors()[0]
         name = "--" + str(first["loc"][0]).replace("_", "-")
         raise UsageError(
-            f"{name} is {first['input']!r}: {first['msg']}",
+            f"{name} is {first['input']!r}, which is out of range or no such value",
             hint=RANGES.get(first["loc"][0], OTHER_RANGES),
         ) from None
     check_estimator(rule.estimator)

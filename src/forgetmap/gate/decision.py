@@ -190,7 +190,8 @@ class _Trial:
             result, total = found.result, found.result.total
             checks = decide_checks(found, self.policy, look.level)
             notices = [*result.pairing.warnings, *_graded_notices(total, self.policy)]
-            facts = {"before": result.before, "after": result.after, "compared": total.n}
+            facts = {"before": result.before, "after": result.after}
+            facts |= {"compared": total.n, "items": total.items}
             facts |= {"forgotten": total.forgotten, "gained": total.gained}
             facts |= {"confirmed": total.confirmed}
         checks = apply_waivers(checks, self.waivers, self.today)

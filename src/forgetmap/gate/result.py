@@ -111,6 +111,7 @@ class GateResult(Value):
     checks: list[CheckResult]
     missing_tasks: list[str] = Field(description="Tasks required by the policy that are missing.")
     compared: int | None = Field(default=None, description="Number of compared pairs of answers.")
+    items: int | None = Field(default=None, description="Number of compared items.")
     forgotten: int | None = Field(default=None, description=FORGOTTEN)
     gained: int | None = Field(default=None, description=GAINED)
     confirmed: ConfirmedResult | None = Field(default=None, description="Flips asked again.")
@@ -129,7 +130,9 @@ class GateResult(Value):
         held, again = self.confirmed, ""
         if held is not None:
             again = f"; of {held.asked:,} asked again, {held.held:,.0f} held"
-        return f"{self.forgotten:,} forgotten, {self.gained:,} gained of {self.compared:,}{again}."
+        noun = "" if self.items in (None, self.compared) else " answers"
+        counts = f"{self.forgotten:,} forgotten, {self.gained:,} gained of {self.compared:,}"
+        return f"{counts}{noun}{again}."
 
     def of_tier(self, tier: Tier) -> list[CheckResult]:
         """Return the checks of one tier."""

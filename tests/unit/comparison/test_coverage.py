@@ -10,7 +10,7 @@ import pytest
 
 import forgetmap as fm
 from forgetmap.comparison import phrases
-from forgetmap.errors import TaskVersionError, TooFewPairedError
+from forgetmap.errors import TaskVersionError, TooFewPairedError, UsageError
 from small_runs import codes, message, run, table
 
 
@@ -271,3 +271,10 @@ def test_an_item_that_one_side_never_answered_is_missing() -> None:
     result = fm.compare(before, after, min_paired=0.5).result
     assert result.pairing.only_before == 30
     assert result.total.coverage.before == pytest.approx(30 / 40)
+
+
+def test_a_share_out_of_range_is_refused_in_words() -> None:
+    with pytest.raises(UsageError) as caught:
+        fm.compare(ids("a"), ids("a"), min_paired=0)
+    assert str(caught.value).startswith("--min-paired is 0, which is out of range")
+    assert "above 0 and up to 1" in caught.value.hint

@@ -270,7 +270,8 @@ def test_a_loss_without_knowledge_says_why(way: str, k: int | None) -> None:
                 table(scores, task=f"t{task}", k=pa.array([k] * 60, pa.int64()),
                       **(outcomes if way == "apart" else {}))
             )  # fmt: skip
-    total = fm.compare(*map(pa.concat_tables, runs)).result.total
+    before_all, after_all = map(pa.concat_tables, runs)
+    total = fm.compare(before_all, after_all).result.total
     assert (total.loss.low or 0) > 0
     reason = {"apart": ("tasks", "too_small"), "silent": ("drop", "not_recorded")}[way]
     found = (total.loss.carried_by, total.unlucky)

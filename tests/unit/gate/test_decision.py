@@ -90,7 +90,7 @@ def test_the_number_of_items_is_that_of_compare_but_beyond_the_margin() -> None:
     decides = first.result.total.decides
     assert decides is not None
     assert decides.items == items_to_decide(answers, 0.02, 0.025)
-    assert decides.items < (check.decides.items or 0)
+    assert (decides.items or 0) < (check.decides.items or 0)
 
 
 def test_a_margin_of_its_own_decides_a_rule() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from forgetmap.gate import GatePolicy, GateRule, HistoryResult, run_gate, tell_history, tell_policy
 from forgetmap.gate.render import tell_gate
 from forgetmap.gate.result import GateResult
 from forgetmap.text import blocks_to_text
 from releases import BAD, CLOSE, GOOD, Cells, one_task, release
+from small_runs import table
 
 
 def text(result: GateResult, *, explain: bool = False) -> str:
@@ -18,6 +21,19 @@ def test_the_status_comes_first_and_the_sentence_next() -> None:
     assert first.strip() == "FAIL  before -> after"
     assert second.startswith("Loss: lost at least 8.7%, at most 11.4% of all items, more than the")
     assert counts == "200 forgotten, 0 gained of 2,000."
+
+
+def test_counts_of_repeats_are_those_of_answers() -> None:
+    before, after = (
+        pa.concat_tables(
+            [
+                table(scores, repeat=[n] * 400, response=[f"drawn {n} {m}" for m in range(400)])
+                for n in range(3)
+            ]
+        )
+        for scores in ([1.0] * 300 + [0.0] * 100, [0.0] * 30 + [1.0] * 270 + [0.0] * 100)
+    )
+    assert run_gate(before, after).counts == "90 forgotten, 0 gained of 1,200 answers."
 
 
 def test_what_to_type_next_depends_on_the_status() -> None:
