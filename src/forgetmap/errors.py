@@ -145,7 +145,13 @@ class EmptyInputError(InputError):
 
 
 class ColumnError(InputError, KeyError):
-    """A column is missing, duplicated, or of the wrong kind."""
+    """A column is missing, duplicated, or of the wrong kind.
+
+    Attributes:
+        missing: required fields for which no column was found.
+    """
+
+    missing: tuple[str, ...] = ()
 
 
 class FieldError(InputError):

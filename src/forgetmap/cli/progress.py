@@ -131,7 +131,7 @@ class StudyProgress(JobProgress):
         self._remove(update.model)
         if update.error is not None:
             self._failed += 1
-            reason = str(update.error).partition("\nHint: ")[0]
+            reason = getattr(update.error, "located", str(update.error))
             self._print(f"{update.model} failed: {reason}")
         elif update.effort is not None:
             self._done += 1

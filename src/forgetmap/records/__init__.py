@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         canonical_run,
         listed,
         match_columns,
+        missing_columns,
         needs_content,
         run_from_frame,
     )
@@ -183,6 +184,7 @@ __all__ = [
     "literal",
     "locate_error",
     "match_columns",
+    "missing_columns",
     "name_only_task",
     "needs_content",
     "normalise",

@@ -157,15 +157,20 @@ def match_columns(
     if "item" not in chosen and "question" not in chosen:
         missing.append("item")
     if missing:
-        raise ColumnError(
-            f"missing column{'s' if len(missing) > 1 else ''} "
-            f"{', '.join(repr(name) for name in missing)}; the columns are "
-            f"{listed(present)}",
+        error = ColumnError(
+            f"{missing_columns(missing)}; the columns are {listed(present)}",
             file=origin,
             field=missing[0],
             hint=_missing_hint(missing, present),
         )
+        error.missing = tuple(missing)
+        raise error
     return chosen
+
+
+def missing_columns(names: Sequence[str]) -> str:
+    """Return that these columns are missing."""
+    return f"missing column{'s' if len(names) > 1 else ''} {', '.join(map(repr, names))}"
 
 
 def by_synonyms(present: Sequence[str], chosen: ColumnMap) -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from forgetmap.errors import ColumnError
-from forgetmap.records import BY_NAME, SYNONYMS, listed
+from forgetmap.records import BY_NAME, SYNONYMS, listed, missing_columns
 from forgetmap.sources.decode import number
 from forgetmap.sources.documents import RowList
 from forgetmap.sources.paths import scalar_paths
@@ -87,7 +87,7 @@ def explain_columns(file: TableFile, error: ColumnError) -> ColumnError:
     """Extend the error for a missing column by the columns that the table has."""
     path, source = file.path, file.flattening.source if file.flattening else file
     rows = _looked_at(source, file.flattening.rows if file.flattening else None)
-    missing_scores = error.field == "score" or "'score'" in error.message.partition(";")[0]
+    missing_scores = "score" in error.missing
     names = score_columns(rows) if missing_scores else []
     if len(names) > 1:
         return ColumnError(
@@ -98,17 +98,19 @@ def explain_columns(file: TableFile, error: ColumnError) -> ColumnError:
             hint=_choices(path, names),
         )
     known = {name for row in rows for name in row}
-    if error.field == "task" and not missing_scores and "'item'" not in error.message:
+    if error.missing in ((), ("task",)):
         return error
-    facts = f"{error.message.partition(';')[0]}; the columns are {listed(sorted(known))}"
+    facts = f"{missing_columns(error.missing)}; the columns are {listed(sorted(known))}"
     if source.kind in {"json", "jsonl"}:
         facts = f"unknown format: {SHAPES[source.kind]}; {facts}; {nearest_formats(known)}"
-    return ColumnError(
+    explained = ColumnError(
         facts,
         file=str(path),
         field=error.field,
         hint=f"{map_command(path)} proposes a mapping; or {error.hint}",
     )
+    explained.missing = error.missing
+    return explained
 
 
 def score_columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:

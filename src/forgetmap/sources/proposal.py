@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from forgetmap.errors import InputError, UnknownFormatError
+from forgetmap.errors import ColumnError, InputError, UnknownFormatError
 from forgetmap.records import Run, check_run
 from forgetmap.sources.column_maps import is_map
 from forgetmap.sources.documents import read_document
@@ -161,9 +161,9 @@ def _tried(file: TableFile, proposal: MapProposal) -> MapProposal:
             run = read_table([file], name=name, origin=str(path), table_map=table_map)
         check_run(run, unique=True)
     except InputError as error:
-        leads_here = "records map" in error.hint
-        problem = str(error).partition("\nHint: ")[0] if leads_here else str(error)
-        return replace(proposal, problem=problem)
+        # Its hint is to propose a mapping, which is what this is.
+        is_unmapped = isinstance(error, ColumnError) and error.missing
+        return replace(proposal, problem=error.located if is_unmapped else str(error))
     return replace(proposal, run=run, notes=(*proposal.notes, *run.notices))
 
 
