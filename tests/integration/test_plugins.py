@@ -71,6 +71,16 @@ def test_a_log_format(results: dict[str, dict[str, Any]]) -> None:
     assert results["log_format"] == {"n11": 1, "n10": 1, "n01": 0, "n00": 1}
 
 
+def test_a_declared_format(results: dict[str, dict[str, Any]]) -> None:
+    assert results["declared_format"] == {
+        "model": "bee",
+        "records": [
+            ["riddles", f"r{n}", "stars", score] for n, score in enumerate([0.0, 0.75, 1.0, None])
+        ],
+        "problems": ["4: expected stars from 1 to 5, not 6"],
+    }
+
+
 def test_a_scorer(results: dict[str, dict[str, Any]]) -> None:
     assert results["scorer"] == {"metric": "brevity.chat", "before": 1.0, "after": 0.75}
 

@@ -52,6 +52,22 @@ def use_log_format(folder: Path) -> dict[str, Any]:
     return {name: total[name] for name in ("n11", "n10", "n01", "n00")}
 
 
+def use_declared_format(folder: Path) -> dict[str, Any]:
+    """Return the records of a log in the format that the plugin declares."""
+    from forgetmap.sources import open_run
+
+    rows = [
+        {"riddle": f"r{n}", "stars": stars, "solver": {"model": "bee"}, "solution": "an echo"}
+        for n, stars in enumerate([1, 4, 5, 6])
+    ]
+    path = folder / "riddles.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = open_run(path)
+    found = run.scores.collect().select("task", "item", "metric", "score").rows()
+    problems = [f"{problem.line}: {problem.message}" for problem in run.problems]
+    return {"model": run.info.model.name, "records": found, "problems": problems}
+
+
 def use_scorer(folder: Path) -> dict[str, Any]:
     """Return the drift of a metric that uses the plugin's scorer."""
     import forgetmap as fm
@@ -160,6 +176,7 @@ def use_figure(folder: Path) -> dict[str, Any]:
 
 USES: dict[str, Callable[[Path], dict[str, Any]]] = {
     "log_format": use_log_format,
+    "declared_format": use_declared_format,
     "scorer": use_scorer,
     "merge_method": use_merge_method,
     "estimator": use_estimator,

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from forgetmap.sources.adapter import Adapter, Log, Problems, Sample, Score
     from forgetmap.sources.column_maps import map_file, map_text, save_map
     from forgetmap.sources.files import LogFile
+    from forgetmap.sources.formats.engine import Companion, Format, Measure
     from forgetmap.sources.harnesses.captrack import PROVISIONAL_SCORER, captrack_samples
     from forgetmap.sources.inference import ComparedWith
     from forgetmap.sources.logs import (
@@ -35,10 +36,13 @@ __all__ = [
     "PROVISIONAL_SCORER",
     "Adapter",
     "ColumnProfile",
+    "Companion",
+    "Format",
     "ComparedWith",
     "Log",
     "LogFile",
     "MapProposal",
+    "Measure",
     "Problems",
     "Progress",
     "Reading",

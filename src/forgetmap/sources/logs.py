@@ -30,7 +30,7 @@ from forgetmap.sources.files import LogFile, find_files
 from forgetmap.sources.gather import RunWriter, samples_of, without_collection
 from forgetmap.sources.inference import ComparedWith
 from forgetmap.sources.parts import PartOptions, read_parts, share_out, whole
-from forgetmap.sources.registry import adapter, adapters
+from forgetmap.sources.registry import adapter, hint_of, sniff_all
 from forgetmap.sources.run_info import describe
 from forgetmap.sources.table_map import ScoreRange
 from forgetmap.sources.totals import compare_totals, graded_notices, total_notices
@@ -85,12 +85,11 @@ def recognise(path: Path) -> list[Log]:
     left = find_files(path)
     _refuse_pickles(path, left)
     known: list[Log] = []
-    for reader in adapters():
-        logs = reader.sniff(left)
+    for logs in sniff_all(left):
         known += logs
         claimed = {file.name for log in logs for file in log.files}
         archives = {file.path for log in logs for file in log.files if file.member is None}
-        left = [file for file in left if not _is_taken(file, claimed, archives)]
+        left[:] = [file for file in left if not _is_taken(file, claimed, archives)]
         if not left:
             break
     return known
@@ -204,14 +203,6 @@ def _read(
     problems.kept.sort(key=lambda problem: (problem.file, problem.line or 0))
 
 
-LOGGING = {"lm-eval": "--log_samples", "lighteval": "--save-details"}
-"""Harness -> the option that makes it log samples."""
-HALVES = {
-    "bfcl": "keep its folders result/MODEL and score/MODEL side by side, and give either of them."
-}
-"""Hints for harnesses that write scores and answers to different folders."""
-
-
 def _empty_error(path: Path, logs: Sequence[Log], problems: Problems) -> EmptyInputError:
     first = f"; the first problem: {problems.kept[0]}" if problems.kept else ""
     return EmptyInputError(
@@ -223,11 +214,7 @@ def _empty_error(path: Path, logs: Sequence[Log], problems: Problems) -> EmptyIn
 
 def _what_is_missing(log: Log) -> str:
     """Return a hint how to get results of single items from this harness."""
-    if log.adapter in LOGGING:
-        return f"evaluate again with {LOGGING[log.adapter]} of {log.adapter}, and let it finish."
-    if log.adapter in HALVES:
-        return HALVES[log.adapter]
-    return (
+    return hint_of(log.adapter) or (
         f"let {log.adapter} finish the evaluation; if its rows already contain scores, "
         f"{map_command(log.files[0].path)} proposes a mapping to read them as a table."
     )

@@ -1,52 +1,153 @@
 """The registry of adapters: built-in ones, and those of installed packages by entry point.
 
-A package adds one with an entry point in the group `forgetmap.adapters` that names a class as
-described in adapter.py. Built-in adapters come first, so that no package changes how a known log is
-read.
+Most are declarations (formats/engine.py), some are code (harnesses). A package adds one with an
+entry point in the group `forgetmap.adapters` that names a `Format` or a class as described in
+adapter.py. Built-in adapters come first, so that no package changes how a known log is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import cast
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple, cast
 
 from forgetmap._plugins import Registry
-from forgetmap.sources.adapter import Adapter
+from forgetmap.sources.adapter import Adapter, Log
+from forgetmap.sources.files import LogFile
 
-# The order matters: the most specific formats come first.
-_BUILT_IN = {
-    "inspect": "inspect.adapter:InspectAI",
-    "evalchemy": "evalchemy:Evalchemy",
-    "lm-eval": "lm_eval.adapter:LmEval",
-    "lm-eval-0.3": "lm_eval.legacy:LmEvalLegacy",
-    "lighteval": "lighteval.adapter:Lighteval",
-    "helm": "helm:Helm",
-    "evalscope": "evalscope.adapter:EvalScope",
-    "opencompass": "opencompass:OpenCompass",
-    "olmes": "olmes:Olmes",
-    "verifiers": "verifiers:Verifiers",
-    "mmlu-pro": "mmlu_pro:MmluPro",
-    "nemo-evaluator": "nemo_evaluator:NemoEvaluator",
-    "captrack": "captrack:CapTrack",
-    "every-eval-ever": "every_eval_ever:EveryEvalEver",
-    "bfcl": "bfcl:Bfcl",
-    "evalplus": "evalplus:EvalPlus",
-    "tau-bench": "tau_bench:TauBench",
-    "tau2-bench": "tau_bench:Tau2Bench",
-    "promptfoo": "promptfoo:Promptfoo",
-    "swe-bench": "swe_bench:SweBench",
-    "mt-bench": "mt_bench:MtBench",
-    "alpaca-eval": "alpaca_eval:AlpacaEval",
-    "openai-evals": "openai_evals:OpenAIEvals",
-    "livebench": "livebench:LiveBench",
-    "verl": "rollouts:Verl",
-    "trl": "rollouts:Trl",
-    "openrlhf": "rollouts:OpenRlhf",
+
+class Code(NamedTuple):
+    """An adapter that is code, described without importing it.
+
+    Attributes:
+        home: `module:class` in the folder of these adapters.
+        title: display name of the format.
+        fields: its typical fields, for messages.
+        needs: a file of this format has all fields of one of these, or its kind is one of `kinds`.
+        hint: what to do if there are no results of single items.
+    """
+
+    home: str
+    title: str
+    fields: tuple[str, ...]
+    needs: tuple[tuple[str, ...], ...] = ((),)
+    kinds: tuple[str, ...] = ()
+    hint: str = ""
+
+
+_AGAIN = "evaluate again with {} and let it finish."
+_CODE = {
+    "inspect": Code(
+        "inspect.adapter:InspectAI",
+        "Inspect",
+        ("version", "status", "eval", "plan", "results", "samples"),
+        needs=(("eval",), ("samples",)),
+        kinds=("zip",),
+    ),
+    "lm-eval": Code(
+        "lm_eval.adapter:LmEval",
+        "lm-eval samples",
+        ("doc_id", "doc", "target", "arguments", "resps"),
+        needs=(("doc_id",),),
+        hint=_AGAIN.format("--log_samples of lm-eval,"),
+    ),
+    "lm-eval-0.3": Code(
+        "lm_eval.legacy:LmEvalLegacy",
+        "lm-eval 0.3 write-out",
+        ("doc_id", "prompt_0", "logit_0", "truth"),
+        needs=(("doc_id", "prompt_0"),),
+    ),
+    "lighteval": Code(
+        "lighteval.adapter:Lighteval",
+        "lighteval details",
+        ("doc", "metric", "model_response"),
+        needs=(),
+        kinds=("parquet",),
+        hint=_AGAIN.format("--save-details of lighteval,"),
+    ),
+    "helm": Code(
+        "helm:Helm",
+        "HELM",
+        ("adapter_spec", "request_states"),
+        needs=(("instance_id", "stats"), ("instance_id", "predicted_text")),
+    ),
+    "captrack": Code(
+        "captrack:CapTrack",
+        "CapTrack answers",
+        ("outputs", "gold", "id", "family", "formatted_prompt"),
+        needs=(("outputs", "gold"),),
+        kinds=("other",),
+    ),
+    "bfcl": Code(
+        "bfcl:Bfcl",
+        "BFCL scores",
+        ("id", "test_category", "valid", "error", "model_result"),
+        needs=(("result",), ("valid", "error"), ("accuracy", "correct_count", "total_count")),
+        hint="keep its folders result/MODEL and score/MODEL side by side, and give either of them.",
+    ),
+    "tau-bench": Code(
+        "tau_bench:TauBench",
+        "tau-bench",
+        ("task_id", "reward", "info", "traj", "trial"),
+        needs=(("task_id", "reward", "info", "traj"),),
+    ),
+    "tau2-bench": Code(
+        "tau_bench:Tau2Bench",
+        "tau2-bench",
+        ("timestamp", "info", "tasks", "simulations"),
+        needs=(("info",),),
+    ),
+    "swe-bench": Code(
+        "swe_bench:SweBench",
+        "SWE-bench report",
+        ("resolved_ids", "submitted_ids", "completed_ids"),
+    ),
 }
+"""Adapters as code: a log is no table there, or they know more than a file says."""
+# The order matters: the most specific formats come first.
+_ORDER = {
+    "inspect": "",
+    "evalchemy": "benchmarks:EVALCHEMY",
+    "lm-eval": "",
+    "lm-eval-0.3": "",
+    "lighteval": "",
+    "helm": "",
+    "evalscope": "evalscope:EVALSCOPE",
+    "evalscope-0.x": "evalscope:EVALSCOPE_0X",
+    "opencompass": "opencompass:OPENCOMPASS",
+    "olmes": "olmes:OLMES",
+    "verifiers": "rollouts:VERIFIERS",
+    "verifiers-v1": "rollouts:VERIFIERS_V1",
+    "mmlu-pro": "benchmarks:MMLU_PRO",
+    "nemo-evaluator": "benchmarks:NEMO_EVALUATOR",
+    "captrack": "",
+    "every-eval-ever": "frameworks:EVERY_EVAL_EVER",
+    "bfcl": "",
+    "evalplus": "benchmarks:EVALPLUS",
+    "tau-bench": "",
+    "tau2-bench": "",
+    "promptfoo": "frameworks:PROMPTFOO",
+    "swe-bench": "",
+    "mt-bench": "judgments:MT_BENCH",
+    "alpaca-eval": "judgments:ALPACA_EVAL",
+    "openai-evals": "frameworks:OPENAI_EVALS",
+    "livebench": "judgments:LIVEBENCH",
+    "verl": "rollouts:VERL",
+    "trl": "rollouts:TRL",
+    "openrlhf": "rollouts:OPENRLHF",
+}
+"""Name -> place of the declaration; empty for adapters that are code."""
+_BUILT_IN = {
+    name: f"forgetmap.sources.{'formats' if place else 'harnesses'}.{place or _CODE[name].home}"
+    for name, place in _ORDER.items()
+}
+MIN_FIELDS = 3
+"""Fields that tell a format in a message; fewer are in many files."""
 
 
-def _make_adapter(adapter_class: object) -> Adapter:
-    instance = cast("Callable[[], object]", adapter_class)()
+def _make_adapter(declared: object) -> Adapter:
+    """Return an adapter: a `Format`, or an instance of a class."""
+    instance = cast("Callable[[], object]", declared)() if isinstance(declared, type) else declared
     if not all(hasattr(instance, part) for part in ("name", "preferred", "sniff", "read")):
         raise TypeError("it lacks name, preferred, sniff or read (see docs/logs.md)")
     return cast("Adapter", instance)
@@ -55,7 +156,7 @@ def _make_adapter(adapter_class: object) -> Adapter:
 ADAPTERS = Registry(
     "forgetmap.adapters",
     "adapter",
-    {name: f"forgetmap.sources.harnesses.{home}" for name, home in _BUILT_IN.items()},
+    _BUILT_IN,
     _make_adapter,
 )
 """Built-in adapters, then those of other packages, in the order in which they are tried."""
@@ -68,4 +169,35 @@ def adapters() -> Sequence[Adapter]:
 
 def adapter(name: str) -> Adapter:
     """Return the adapter with this `name`, which may differ from that of its entry point."""
+    if name in _BUILT_IN:
+        return ADAPTERS.get(name)
     return next(adapter for adapter in adapters() if adapter.name == name)
+
+
+def sniff_all(files: Sequence[LogFile]) -> Iterator[Sequence[Log]]:
+    """Yield the logs that each adapter recognises among files; files may be removed meanwhile.
+
+    Code is imported only if a file may be of its format.
+    """
+    for name in ADAPTERS.names():
+        if name not in _CODE or any(map(partial(_may_be, _CODE[name]), files)):
+            yield ADAPTERS.get(name).sniff(files)
+
+
+def _may_be(code: Code, file: LogFile) -> bool:
+    return file.kind in code.kinds or any(file.peek.has(*names) for names in code.needs)
+
+
+def known_fields() -> dict[str, frozenset[str]]:
+    """Return the display names of the formats, each with the field names that identify it."""
+    known = {code.title: frozenset(code.fields) for code in _CODE.values()}
+    for one in adapters():
+        for names in getattr(one, "fields", ()):
+            if len(names) >= MIN_FIELDS:
+                known.setdefault(getattr(one, "title", one.name), frozenset(names))
+    return known
+
+
+def hint_of(name: str) -> str:
+    """Return what to do if a log has no results of single items; empty if nothing is known."""
+    return _CODE[name].hint if name in _CODE else getattr(adapter(name), "hint", "")

@@ -5,39 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from forgetmap.errors import InputError, UnknownFormatError
 from forgetmap.records import listed
 from forgetmap.sources.files import find_files
-from forgetmap.sources.registry import ADAPTERS
+from forgetmap.sources.registry import ADAPTERS, known_fields
 
-FORMATS: Final[Mapping[str, frozenset[str]]] = {
-    "lm-eval samples": frozenset({"doc_id", "doc", "target", "arguments", "resps"}),
-    "lm-eval 0.3 write-out": frozenset({"doc_id", "prompt_0", "logit_0", "truth"}),
-    "Inspect": frozenset({"version", "status", "eval", "plan", "results", "samples"}),
-    "HELM": frozenset({"adapter_spec", "request_states"}),
-    "EvalScope reviews": frozenset({"index", "target", "messages", "sample_score"}),
-    "OpenCompass results": frozenset({"accuracy", "details"}),
-    "OLMES predictions": frozenset({"doc_id", "native_id", "metrics", "model_output", "label"}),
-    "MMLU-Pro": frozenset({"question_id", "question", "options", "answer", "pred"}),
-    "verifiers": frozenset({"example_id", "prompt", "completion", "reward"}),
-    "NeMo Evaluator": frozenset({"problem_idx", "reward", "model_response"}),
-    "every_eval_ever": frozenset(
-        {"schema_version", "evaluation_id", "evaluation_name", "sample_id", "input"}
-    ),
-    "AlpacaEval": frozenset({"instruction", "output_1", "output_2", "preference"}),
-    "BFCL scores": frozenset({"id", "test_category", "valid", "error", "model_result"}),
-    "EvalPlus": frozenset({"date", "hash", "eval"}),
-    "MT-Bench judgments": frozenset({"question_id", "model", "judge", "score", "turn"}),
-    "LiveBench judgments": frozenset({"question_id", "task", "model", "score", "category"}),
-    "OpenAI evals": frozenset({"run_id", "event_id", "sample_id", "type", "data"}),
-    "promptfoo": frozenset({"evalId", "results", "config"}),
-    "SWE-bench report": frozenset({"resolved_ids", "submitted_ids", "completed_ids"}),
-    "tau-bench": frozenset({"task_id", "reward", "info", "traj", "trial"}),
-    "a table": frozenset({"task", "item", "score"}),
-}
-"""Field names that identify a format."""
 MIN_SHARED = 0.5
 MAX_NEAREST = 2
 ACCEPTED = (
@@ -55,16 +29,17 @@ def map_command(path: Path) -> str:
 
 def nearest_formats(names: Collection[str]) -> str:
     """Describe the known formats that share most field names with these, and what is missing."""
+    formats = known_fields() | {"a table": frozenset({"task", "item", "score"})}
     shares = {
-        form: len(fields.intersection(names)) / len(fields) for form, fields in FORMATS.items()
+        form: len(fields.intersection(names)) / len(fields) for form, fields in formats.items()
     }
     nearest = sorted(
         (form for form in shares if shares[form] >= MIN_SHARED), key=shares.__getitem__
     )
     if not nearest:
-        return f"it is similar to none of the {len(FORMATS)} known formats"
+        return f"it is similar to none of the {len(formats)} known formats"
     descriptions = [
-        f"{form} (here without {', '.join(sorted(FORMATS[form].difference(names))) or 'nothing'})"
+        f"{form} (here without {', '.join(sorted(formats[form].difference(names))) or 'nothing'})"
         for form in nearest[::-1][:MAX_NEAREST]
     ]
     return f"nearest: {' and '.join(descriptions)}"
