@@ -11,7 +11,8 @@
 
 A `Format` is an adapter (adapter.py). Its values are dotted paths of fields, lists of paths of
 which the first with a value counts, functions of the row, or whole numbers. A field of the wrong
-type is reported and counts as absent. Names with `@` are those that `rows` adds to a row.
+type is reported and counts as absent. Names with `@` are those that `rows` adds to a row; a value
+that is not declared is taken from there: `@gold` is the gold.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ class Row(Fields):
 
     Attributes:
         reading: the log that is read.
+        reported: problems of this row, with their fields.
+        added: names of the values that `rows` added.
     """
 
     reading: Reading
@@ -73,6 +76,7 @@ class Row(Fields):
     ) -> None:
         super().__init__(values, file, line, problems)
         self.reported: set[tuple[str, str | None]] = set()
+        self.added: frozenset[str] = frozenset()
 
     def __getitem__(self, path: str) -> Any:
         """Return the value at a dotted path, of any type; None if there is none."""
@@ -87,22 +91,19 @@ class Row(Fields):
             self.reported.add((message, field))
             super().report_problem(message, field)
 
-    def within(self, values: Mapping[str, Any], **extra: Any) -> Row:
-        """Return an object inside this one, with further values under `@NAME`."""
-        row = Row(
-            {**values, **{f"@{k}": v for k, v in extra.items()}} if extra else values,
-            self.file,
-            self.line,
-            self._problems,
-        )
-        row.reported = self.reported
+    def within(self, values: Mapping[str, Any]) -> Row:
+        """Return an object inside this one."""
+        row = Row(values, self.file, self.line, self._problems)
+        row.reported, row.added = self.reported, self.added
         if hasattr(self, "reading"):
             row.reading = self.reading
         return row
 
     def adding(self, **extra: Any) -> Row:
         """Return this row with further values under `@NAME`."""
-        return self.within(self.values, **extra)
+        row = self.within({**self.values, **{f"@{name}": v for name, v in extra.items()}})
+        row.added = self.added.union(extra)
+        return row
 
     def part(self, name: str) -> Row:
         """Return a field that is itself an object, by its dotted path; empty if it is absent."""
@@ -120,16 +121,15 @@ class Row(Fields):
 
     def find(self, value: Value, kind: str) -> Any:
         """Return a declared value, checked by the method `kind` of `Fields`."""
+        if isinstance(value, str):
+            home, dot, name = value.rpartition(".")
+            return getattr(self.part(home) if dot else self, kind)(name)
         if callable(value):
             return value(self)
         if value is None or isinstance(value, int):
             return value
-        for path in (value,) if isinstance(value, str) else value:
-            home, _, name = path.rpartition(".")
-            found = getattr(self.part(home) if home else self, kind)(name)
-            if found is not None:
-                return found
-        return None
+        found = (self.find(path, kind) for path in value)
+        return next((one for one in found if one is not None), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,7 +245,6 @@ class Format:
         name: str,
         title: str,
         fields: Names,
-        item: Value,
         scores: str | Callable[[Row], list[Score]],
         accepts: Callable[[LogFile], bool] | None = None,
         beside: Mapping[str, Companion] | None = None,
@@ -255,8 +254,9 @@ class Format:
         preferred: Sequence[str] = (),
         hint: str = "",
         about: str | Callable[[Head], Mapping[str, Any]] = "",
-        task: Value = None,
-        failure: Value = None,
+        item: Value = "@item",
+        task: Value = "@task",
+        failure: Value = "@failure",
         finish: Callable[[Row, Sample], None] | None = None,
         totals: Callable[[Reading], None] | None = None,
         **values: Value,
@@ -270,7 +270,8 @@ class Format:
         self.apart, self.apart_is = apart, apart_is
         self.preferred, self.hint, self.about, self.task = preferred, hint, about, task
         self.failure, self.finish, self.totals, self.values = failure, finish, totals, values
-        self.columns = [(n, values[n], kind) for n, kind in _KINDS.items() if n in values]
+        self.columns = [(name, values[name]) for name in values if name in _KINDS]
+        self.undeclared = frozenset(_KINDS.keys() - values.keys())
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
         """Return the logs among these files, recognised by their first rows."""
@@ -342,12 +343,9 @@ class Format:
 
     def _sample(self, row: Row, *, texts: bool) -> Sample | None:
         """Return the sample of a row; None, and a problem, if it has no id or no task."""
-        item, task, tasks = (
-            row.find(self.item, "name"),
-            row.find(self.task, "text"),
-            row.reading.log.tasks,
-        )
-        if not task and len(tasks) == 1 and (self.task is None or callable(self.task)):
+        item, task = row.find(self.item, "name"), row.find(self.task, "text")
+        tasks = row.reading.log.tasks
+        if not task and len(tasks) == 1 and (callable(self.task) or self.task == "@task"):
             (task,) = tasks
         if not item or not task:
             missing = self.task if item else self.item
@@ -357,9 +355,10 @@ class Format:
             return None
         scores = self.scores(row)
         sample = Sample(task, item, scores, repeat=None, file=row.file.name, line=row.line)
-        for name, value, kind in self.columns:
+        columns = [*self.columns, *((n, f"@{n}") for n in row.added & self.undeclared)]
+        for name, value in columns:
             if texts or name not in _TEXTS:
-                setattr(sample, name, row.find(value, kind))
+                setattr(sample, name, row.find(value, _KINDS[name]))
         failure = row.find(self.failure, "json_text")
         if failure is not None:
             sample.error = failure

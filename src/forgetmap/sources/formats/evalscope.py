@@ -213,7 +213,7 @@ def _prepared(row: Row) -> Row | None:
     # Without the ids of messages, which differ in every run.
     turns = [{name: m.get(name) for name in ("role", "content")} for m in before]
     said = as_text(score["prediction"])
-    answer = as_text(score["extracted_prediction"])
+    answer, used = as_text(score["extracted_prediction"]), as_mapping(last.get("perf_metrics"))
     return row.adding(
         item=item,
         index=index,
@@ -223,7 +223,8 @@ def _prepared(row: Row) -> Row | None:
         prompt=turns or query,
         answer=answer,
         choice=answer if options else None,
-        used=as_mapping(last.get("perf_metrics")),
+        tokens_in=as_count(used.get("input_tokens")),
+        tokens_out=as_count(used.get("output_tokens")),
         response=_text(last) if said is None else said,
     )
 
@@ -274,8 +275,6 @@ _RUN: dict[str, Any] = {
     "tasks": lambda head: _task(head.file),
     "main": _main,
     "totals": _state_means,
-    "item": "@item",
-    "repeat": "@repeat",
 }
 
 EVALSCOPE = Format(
@@ -286,17 +285,7 @@ EVALSCOPE = Format(
     rows=_reviews,
     task=_data_set,
     scores=_scores,
-    question="@question",
-    options="@options",
-    gold="@gold",
-    choice="@choice",
-    answer="@answer",
-    tokens_in=lambda row: as_count(row["@used"].get("input_tokens")),
-    tokens_out=lambda row: as_count(row["@used"].get("output_tokens")),
-    prompt="@prompt",
-    response="@response",
     error=_error,
-    failure="@failure",
     **_RUN,
 )
 
@@ -312,12 +301,12 @@ def _choices(reading: Reading) -> Iterator[Row]:
         # Versions before 0.8 log no index.
         item = digest(json.dumps(raw, sort_keys=True)) if index is None else str(index)
         for repeat, choice in enumerate(map(as_mapping, choices)):
-            yield row.adding(item=item, repeat=repeat, choice=choice)
+            yield row.adding(item=item, repeat=repeat, one=choice)
 
 
 def _results(row: Row) -> list[Score]:
     """Return scores from a mapping, or from a number, which belongs to the first metric."""
-    result = row["@choice.review.result"]
+    result = row["@one.review.result"]
     if isinstance(result, dict):
         values = {name: v for name, v in result.items() if not isinstance(v, list | dict)}
         return [Score(replace_surrogates(name), number(value)) for name, value in values.items()]
@@ -333,7 +322,7 @@ def _set_item(row: Row, sample: Sample) -> None:
     raw = row["raw_input"]
     item = as_item(raw)
     sample.question, sample.options = item.question, item.options
-    sample.gold = (row.plain("@choice.review.gold") or item.gold) if item.has_gold else None
+    sample.gold = (row.plain("@one.review.gold") or item.gold) if item.has_gold else None
     lettered = takewhile(
         lambda text: text is not None, (as_text(raw.get(x)) for x in ascii_uppercase)
     )
@@ -351,10 +340,10 @@ EVALSCOPE_0X = Format(
     beside=_companions(("choices", "raw_input", "answer_id")),
     rows=_choices,
     scores=_results,
-    answer=plain("@choice.review.pred"),
-    finish_reason=plain("@choice.finish_reason"),
+    answer=plain("@one.review.pred"),
+    finish_reason=plain("@one.finish_reason"),
     prompt=lambda row: as_text(first_of(row["origin_prompt.data"])),
-    response=lambda row: _text(as_mapping(row["@choice.message"])),
+    response=lambda row: _text(as_mapping(row["@one.message"])),
     finish=_set_item,
     **_RUN,
 )

@@ -76,14 +76,18 @@ def _joined(reading: Reading) -> Iterator[Row]:
             values = (
                 {"match": match, "metrics": further} if match is not None else {"metrics": further}
             )
-            yield events[0].within(
-                values,
-                item=item,
-                repeat=repeat,
-                prompt=answer.get("prompt"),
-                # A list with one text is that text.
-                said=first_of(said) if isinstance(said, list) and len(said) == 1 else said,
-                error=as_json_text(error) or "error" if errors else None,
+            yield (
+                events[0]
+                .within(values)
+                .adding(
+                    item=item,
+                    repeat=repeat,
+                    prompt=answer.get("prompt"),
+                    response=as_json_text(
+                        said[0] if isinstance(said, list) and len(said) == 1 else said
+                    ),
+                    error=as_json_text(error) or "error" if errors else None,
+                )
             )
 
 
@@ -111,14 +115,10 @@ OPENAI_EVALS = Format(
     created="created_at",
     tasks=_base_task,
     task=lambda row: _task_of(row["@item"]),
-    item="@item",
-    repeat="@repeat",
     scores=_verdict,
     question=lambda row: last_question(row["@prompt"]),
     gold=lambda row: as_json_text(first_of(row["match.expected"])),
     answer=lambda row: as_json_text(row["match.picked"]),
-    prompt="@prompt",
-    response=lambda row: as_json_text(row["@said"]),
     error=_unanswered,
     totals=lambda r: r.state("final_report.accuracy", r.own.get("report"), "accuracy"),
 )
@@ -228,13 +228,10 @@ PROMPTFOO = Format(
     about="document",
     run_id=plain("evalId"),
     created=lambda head: as_text(_of_results(head.values, "timestamp")),
-    task="@task",
-    item="@item",
     scores=_assertions,
     question=lambda row: as_json_text(row["vars"] or None) or row["@prompt"],
     tokens_in="response.tokenUsage.prompt",
     tokens_out="response.tokenUsage.completion",
-    prompt="@prompt",
     response=lambda row: as_json_text(row["response.output"]),
     failure=_broken,
     totals=_state_successes,
@@ -305,6 +302,7 @@ def _instances(reading: Reading) -> Iterator[Row]:
         golds = asked.text("reference") if isinstance(reference, str) else asked.texts("reference")
         yield row.adding(
             task=task,
+            item=row.name("sample_id") if task else None,
             scorer=scorer,
             metadata=metadata,
             # The converter of lm-eval writes the rendered prompt as the input.
@@ -432,19 +430,13 @@ EVERY_EVAL_EVER = Format(
     decoding=_generation,
     tasks=_stated_tasks,
     metrics=lambda head: {name: info for _, name, info in _metrics(head)},
-    task="@task",
-    item="sample_id",
     scores=_instance_scores,
     question=lambda row: None if row["@rendered"] else row.part("input").text("raw") or None,
-    options="@options",
-    gold="@gold",
     choice=_chosen,
-    answer="@answer",
     tokens_in="token_usage.input_tokens",
     tokens_out="token_usage.output_tokens",
     finish_reason=lambda row: row["@metadata"].text("stop_reason") or None,
     prompt=lambda row: row.part("input").text("raw" if row["@rendered"] else "formatted"),
-    response="@response",
     error="error",
     finish=_restore,
 )

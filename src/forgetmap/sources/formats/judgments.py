@@ -69,11 +69,8 @@ LIVEBENCH = Format(
     task="task",
     item="question_id",
     scores="score",
-    question="@question",
-    gold="@gold",
     category="category",
     tags="subtask",
-    response="@response",
 )
 """`ground_truth_judgment.jsonl`, with questions and answers of the same task if they exist."""
 
@@ -122,7 +119,7 @@ def _turns(reading: Reading) -> Iterator[Row]:
         yield row.adding(
             task=f"mt_bench{against}",
             item=question if question is None or turn is None else f"{question}/{turn}",
-            turn=None if turn is None else f"turn {turn}",
+            category=None if turn is None else f"turn {turn}",
             material=as_json_text(texts) if texts else None,
         )
 
@@ -137,13 +134,9 @@ MT_BENCH = Format(
     form=lambda head: f", {'pairs' if _is_pair(head) else 'single answers'}",
     tasks=lambda head: () if _is_pair(head) else "mt_bench",
     main=lambda head: None if _is_pair(head) else "rating",
-    task="@task",
-    item="@item",
     repeat=0,
     scores=_rating_or_win,
-    category="@turn",
     cluster="question_id",
-    material="@material",
 )
 """FastChat's llm_judge: ratings from 1 to 10 (-1 if the judge failed), or winners of two games."""
 
@@ -168,7 +161,6 @@ ALPACA_EVAL = Format(
     preferred=["preference"],
     tasks="alpaca_eval",
     main="preference",
-    item="@item",
     repeat=0,
     # From 1 (the reference) to 2 (the model); the first releases wrote 0 for a tie.
     scores=Measure(metric="preference", scorer="annotator", low=1, high=2, labels={0.0: 0.5}),

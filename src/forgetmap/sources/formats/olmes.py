@@ -166,12 +166,12 @@ def _rows(reading: Reading) -> Iterator[Row]:
         first, metrics = outputs[0] if outputs else {}, _metrics(row.values)
         extracted = metrics.get("extracted_answer", first.get("extracted_answer"))
         yield row.adding(
-            name=name,
+            item=name,
             doc=as_mapping(request["doc"]),
             prompt=as_json_text(request["request.context"]),
             outputs=outputs,
             answer=as_text(extracted),
-            tokens=as_count(first.get("num_tokens")),
+            tokens_out=as_count(first.get("num_tokens")),
             response=as_text(first.get("continuation", first.get("text"))),
         )
 
@@ -312,7 +312,6 @@ OLMES = Format(
     model=_model,
     revision=plain("setup.revision"),
     created=_created,
-    form=lambda head: " (olmo-eval)" if head.file.peek.has("instance_metrics") else "",
     decoding=_decoding,
     tasks=_task,
     task_version=plain("config.version"),
@@ -321,13 +320,8 @@ OLMES = Format(
     metrics=lambda head: {
         name: MetricInfo(higher_is_better=False) for name in _LOWER_IS_BETTER if head.values
     },
-    item="@name",
     repeat=0,
     scores=_scores,
-    answer="@answer",
-    tokens_out="@tokens",
-    prompt="@prompt",
-    response="@response",
     finish=_finish,
     totals=_state_means,
 )

@@ -29,7 +29,6 @@ from forgetmap.sources.files import LogFile, run_folder
 from forgetmap.sources.formats.engine import (
     Companion,
     Format,
-    Head,
     Reading,
     Row,
     last_stamp,
@@ -123,15 +122,17 @@ def _rows(reading: Reading) -> Iterator[Row]:
         )
         answer, gold = _plain(_first(content, _ANSWERS)), _plain(_first(content, _GOLDS))
         response = origin if isinstance(origin, str) else predicted.get("prediction")
+        prompt = next(filter(None, asked), None)
         yield reading.row(content).adding(
             item=item,
             repeat=repeat,
-            prompt=next(filter(None, asked), None),
+            question=_question(prompt),
+            prompt=prompt,
             gold=_plain(predicted.get("gold")) if gold is None else gold,
             answer=answer,
             choice=answer if labels else None,
             k=len(labels) or None,
-            tokens=predicted.get("res_length"),
+            tokens_out=as_count(predicted.get("res_length")),
             response=None if labels else as_text(response),
         )
 
@@ -224,9 +225,8 @@ def _plain(value: object) -> str | None:
     return str(value) if isinstance(value, bool) else as_text(value)
 
 
-def _question(row: Row) -> str | None:
+def _question(prompt: object) -> str | None:
     """Return the last turn of the user in a chat; a plain prompt as it is."""
-    prompt = row["@prompt"]
     if not isinstance(prompt, list):
         return as_text(prompt)
     turns = [t for t in as_objects(prompt) if str(t.get("role")).upper() in ("HUMAN", "USER")]
@@ -243,10 +243,6 @@ def _state_accuracy(reading: Reading) -> None:
             reading.state(name, stated, "accuracy", scale=100.0, may_be_percent=is_small)
 
 
-def _form(head: Head) -> str:
-    return ", listed" if isinstance(head.first["details"], list) else ", numbered"
-
-
 OPENCOMPASS = Format(
     name="opencompass",
     title="OpenCompass details",
@@ -259,18 +255,7 @@ OPENCOMPASS = Format(
     preferred=["accuracy", "score"],
     model=lambda head: head.folders[-1] if head.folders[-2] == "results" else None,
     stamp=last_stamp,
-    form=_form,
     tasks=lambda head: _data_set(head.file),
-    item="@item",
-    repeat="@repeat",
     scores=_scores,
-    question=_question,
-    gold="@gold",
-    answer="@answer",
-    choice="@choice",
-    k="@k",
-    tokens_out=lambda row: as_count(row["@tokens"]),
-    prompt="@prompt",
-    response="@response",
     totals=_state_accuracy,
 )

@@ -207,7 +207,7 @@ def _episodes(reading: Reading) -> Iterator[Row]:
             env=row.part("env").text("id"),
             traces=traces,
             error=next((as_json_text(errors[-1]) for errors in failed if errors), None),
-            finish=traces[0].text("stop_condition") if traces else None,
+            finish_reason=traces[0].text("stop_condition") if traces else None,
             response=texts_of_role(said, "assistant") if traces else None,
         )
 
@@ -247,9 +247,6 @@ VERIFIERS_V1 = Format(
     task=lambda row: row["@env"],
     item=_item,
     scores=_agent_scores,
-    finish_reason="@finish",
-    response="@response",
-    error="@error",
     **_RUN,
 )
 """traces.jsonl: one episode per line, with a trace of each agent."""
