@@ -1,4 +1,4 @@
-"""Writes the generated pages: records, commands, estimators, schemas, layers.
+"""Writes the generated pages: records, commands, estimators, schemas, layers, log formats.
 
 With --check nothing is written; the exit code is 1 if a page is out of date.
 """
@@ -29,6 +29,7 @@ from forgetmap.overlap.result import OverlapResult
 from forgetmap.records.manifest import RunInfo
 from forgetmap.records.schema import SCHEMA_VERSION, json_schema, markdown_table
 from forgetmap.report.payloads.schema import Payload
+from forgetmap.sources.registry import known_fields
 from forgetmap.study import PublishedFindings, StudyResult
 from forgetmap.sweep.result import SweepResult
 from forgetmap.train import WatchHistory
@@ -143,6 +144,7 @@ def pages() -> dict[Path, str]:
     }
     return written | {
         DOCS / "records.md": records_page(),
+        DOCS / "formats.md": formats_page(),
         DOCS / "cli.md": commands_page(),
         DOCS / "schemas.md": schemas_page(),
         DOCS / "benchmarks.md": benchmarks_page(),
@@ -213,6 +215,17 @@ def _help(command: click.Command, context: click.Context) -> str:
 
 def _root() -> click.Context:
     return _context(cli, "forgetmap", None)
+
+
+def formats_page() -> str:
+    """Return the page with the fields by which formats are recognised."""
+    rows = [
+        f"| {title} | {', '.join(f'`{name}`' for name in sorted(fields))} |"
+        for title, fields in known_fields(least=1).items()
+    ]
+    text = "Logs are recognised by the names of fields, never by file names ([logs](logs.md))."
+    table = "\n".join(["| format | typical fields |", "|---|---|", *rows])
+    return f"{NOTE}# How formats are recognised\n\n{text}\n\n{table}\n"
 
 
 def architecture_page() -> str:

@@ -7,7 +7,8 @@
         def sniff(self, files): ...        # the logs of this harness among these files
         def read(self, log, problems): ... # the samples of one of them, one by one
 
-A package adds one by an entry point in the group `forgetmap.adapters` that names such a class.
+A package adds one by an entry point in the group `forgetmap.adapters` that names such a class. If a
+log is rows in a file, a declaration is enough: a `Format` (formats/engine.py) is an adapter, too.
 """
 
 from __future__ import annotations

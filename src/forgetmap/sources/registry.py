@@ -142,7 +142,6 @@ _BUILT_IN = {
     for name, place in _ORDER.items()
 }
 MIN_FIELDS = 3
-"""Fields that tell a format in a message; fewer are in many files."""
 
 
 def _make_adapter(declared: object) -> Adapter:
@@ -188,12 +187,16 @@ def _may_be(code: Code, file: LogFile) -> bool:
     return file.kind in code.kinds or any(file.peek.has(*names) for names in code.needs)
 
 
-def known_fields() -> dict[str, frozenset[str]]:
-    """Return the display names of the formats, each with the field names that identify it."""
+def known_fields(least: int = MIN_FIELDS) -> dict[str, frozenset[str]]:
+    """Return the display names of formats, each with the field names that identify it.
+
+    Args:
+        least: least number of fields; few are in many files and say little in a message.
+    """
     known = {code.title: frozenset(code.fields) for code in _CODE.values()}
     for one in adapters():
         for names in getattr(one, "fields", ()):
-            if len(names) >= MIN_FIELDS:
+            if len(names) >= least:
                 known.setdefault(getattr(one, "title", one.name), frozenset(names))
     return known
 

@@ -241,7 +241,7 @@ def _weighted(trace: Row, *, alone: bool) -> list[Score]:
 
 VERIFIERS_V1 = Format(
     name="verifiers-v1",
-    title="verifiers",
+    title="verifiers traces",
     fields=[("env", "task", "traces", "ok")],
     rows=_episodes,
     task=lambda row: row["@env"],
