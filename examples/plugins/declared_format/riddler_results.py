@@ -1,6 +1,6 @@
 """A log format of your own, declared: lines such as `{"riddle": "r1", "stars": 4, ...}`."""
 
-from forgetmap.sources import Format, Measure
+from forgetmap.sources import Format, RowScore
 
 RIDDLER = Format(
     name="riddler",
@@ -9,7 +9,7 @@ RIDDLER = Format(
     model="solver.model",
     tasks="riddles",
     item="riddle",
-    scores=Measure(metric="stars", low=1, high=5),
+    scores=RowScore(metric="stars", low=1, high=5),
     question="text",
     gold="solution",
     response="said",

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from forgetmap.sources.adapter import Adapter, Log, Problems, Sample, Score
     from forgetmap.sources.column_maps import map_file, map_text, save_map
     from forgetmap.sources.files import LogFile
-    from forgetmap.sources.formats.engine import Companion, Format, Measure
+    from forgetmap.sources.formats.engine import Companion, Format, RowScore
     from forgetmap.sources.harnesses.captrack import PROVISIONAL_SCORER, captrack_samples
     from forgetmap.sources.inference import ComparedWith
     from forgetmap.sources.logs import (
@@ -42,10 +42,10 @@ __all__ = [
     "Log",
     "LogFile",
     "MapProposal",
-    "Measure",
     "Problems",
     "Progress",
     "Reading",
+    "RowScore",
     "Sample",
     "Score",
     "ScoreRange",

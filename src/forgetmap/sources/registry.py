@@ -23,86 +23,49 @@ class Code(NamedTuple):
         home: `module:class` in the folder of these adapters.
         title: display name of the format.
         fields: its typical fields, for messages.
-        needs: a file of this format has all fields of one of these, or its kind is one of `kinds`.
+        needs: alternatives: a file of this format has all fields of one of these.
+        kinds: kinds of files that are of this format whatever their fields are.
         hint: what to do if there are no results of single items.
     """
 
     home: str
     title: str
-    fields: tuple[str, ...]
-    needs: tuple[tuple[str, ...], ...] = ((),)
-    kinds: tuple[str, ...] = ()
+    fields: str
+    needs: Sequence[str] = ("",)
+    kinds: Sequence[str] = ()
     hint: str = ""
 
 
-_AGAIN = "evaluate again with {} and let it finish."
+_AGAIN = "evaluate again with {}, and let it finish."
+# fmt: off
 _CODE = {
-    "inspect": Code(
-        "inspect.adapter:InspectAI",
-        "Inspect",
-        ("version", "status", "eval", "plan", "results", "samples"),
-        needs=(("eval",), ("samples",)),
-        kinds=("zip",),
-    ),
-    "lm-eval": Code(
-        "lm_eval.adapter:LmEval",
-        "lm-eval samples",
-        ("doc_id", "doc", "target", "arguments", "resps"),
-        needs=(("doc_id",),),
-        hint=_AGAIN.format("--log_samples of lm-eval,"),
-    ),
-    "lm-eval-0.3": Code(
-        "lm_eval.legacy:LmEvalLegacy",
-        "lm-eval 0.3 write-out",
-        ("doc_id", "prompt_0", "logit_0", "truth"),
-        needs=(("doc_id", "prompt_0"),),
-    ),
-    "lighteval": Code(
-        "lighteval.adapter:Lighteval",
-        "lighteval details",
-        ("doc", "metric", "model_response"),
-        needs=(),
-        kinds=("parquet",),
-        hint=_AGAIN.format("--save-details of lighteval,"),
-    ),
-    "helm": Code(
-        "helm:Helm",
-        "HELM",
-        ("adapter_spec", "request_states"),
-        needs=(("instance_id", "stats"), ("instance_id", "predicted_text")),
-    ),
-    "captrack": Code(
-        "captrack:CapTrack",
-        "CapTrack answers",
-        ("outputs", "gold", "id", "family", "formatted_prompt"),
-        needs=(("outputs", "gold"),),
-        kinds=("other",),
-    ),
-    "bfcl": Code(
-        "bfcl:Bfcl",
-        "BFCL scores",
-        ("id", "test_category", "valid", "error", "model_result"),
-        needs=(("result",), ("valid", "error"), ("accuracy", "correct_count", "total_count")),
-        hint="keep its folders result/MODEL and score/MODEL side by side, and give either of them.",
-    ),
-    "tau-bench": Code(
-        "tau_bench:TauBench",
-        "tau-bench",
-        ("task_id", "reward", "info", "traj", "trial"),
-        needs=(("task_id", "reward", "info", "traj"),),
-    ),
-    "tau2-bench": Code(
-        "tau_bench:Tau2Bench",
-        "tau2-bench",
-        ("timestamp", "info", "tasks", "simulations"),
-        needs=(("info",),),
-    ),
-    "swe-bench": Code(
-        "swe_bench:SweBench",
-        "SWE-bench report",
-        ("resolved_ids", "submitted_ids", "completed_ids"),
-    ),
+    "inspect": Code("inspect.adapter:InspectAI", "Inspect",
+        "version status eval plan results samples", ["eval", "samples"], ["zip"]),
+    "lm-eval": Code("lm_eval.adapter:LmEval", "lm-eval samples",
+        "doc_id doc target arguments resps", ["doc_id"],
+        hint=_AGAIN.format("--log_samples of lm-eval")),
+    "lm-eval-0.3": Code("lm_eval.legacy:LmEvalLegacy", "lm-eval 0.3 write-out",
+        "doc_id prompt_0 logit_0 truth", ["doc_id prompt_0"]),
+    "lighteval": Code("lighteval.adapter:Lighteval", "lighteval details",
+        "doc metric model_response", [], ["parquet"],
+        hint=_AGAIN.format("--save-details of lighteval")),
+    "helm": Code("helm:Helm", "HELM",
+        "adapter_spec request_states", ["instance_id stats", "instance_id predicted_text"]),
+    "captrack": Code("captrack:CapTrack", "CapTrack answers",
+        "outputs gold id family formatted_prompt", ["outputs gold"], ["other"]),
+    "bfcl": Code("bfcl:Bfcl", "BFCL scores",
+        "id test_category valid error model_result",
+        ["result", "valid error", "accuracy correct_count total_count"],
+        hint="keep its folders result/MODEL and score/MODEL side by side, and give either of "
+        "them."),
+    "tau-bench": Code("tau_bench:TauBench", "tau-bench",
+        "task_id reward info traj trial", ["task_id reward info traj"]),
+    "tau2-bench": Code("tau_bench:Tau2Bench", "tau2-bench",
+        "timestamp info tasks simulations", ["info"]),
+    "swe-bench": Code("swe_bench:SweBench", "SWE-bench report",
+        "resolved_ids submitted_ids completed_ids"),
 }
+# fmt: on
 """Adapters as code: a log is no table there, or they know more than a file says."""
 # The order matters: the most specific formats come first.
 _ORDER = {
@@ -184,7 +147,7 @@ def sniff_all(files: Sequence[LogFile]) -> Iterator[Sequence[Log]]:
 
 
 def _may_be(code: Code, file: LogFile) -> bool:
-    return file.kind in code.kinds or any(file.peek.has(*names) for names in code.needs)
+    return file.kind in code.kinds or any(file.peek.has(*names.split()) for names in code.needs)
 
 
 def known_fields(least: int = MIN_FIELDS) -> dict[str, frozenset[str]]:
@@ -193,7 +156,7 @@ def known_fields(least: int = MIN_FIELDS) -> dict[str, frozenset[str]]:
     Args:
         least: least number of fields; few are in many files and say little in a message.
     """
-    known = {code.title: frozenset(code.fields) for code in _CODE.values()}
+    known = {code.title: frozenset(code.fields.split()) for code in _CODE.values()}
     for one in adapters():
         for names in getattr(one, "fields", ()):
             if len(names) >= least:

@@ -21,11 +21,12 @@ from forgetmap.sources.formats.engine import (
     Companion,
     Format,
     Head,
-    Reading,
-    Row,
+    LogReading,
+    LogRow,
     as_json,
     digest,
     first_of,
+    plain,
     scores_of,
 )
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 _PASSED = ("pass", "success")
 """The current word of EvalPlus, and that of its first releases."""
-_EVALPLUS_NAME = re.compile(r"(?P<model>.+?)_(?:[a-z0-9]+_)?temp_(?P<temperature>\d+(?:\.\d+)?)")
+_EVALPLUS_NAME = r"^(?:.*/)?(?P<model>[^/]+?)_(?:[a-z0-9]+_)?temp_(?P<temperature>\d+(?:\.\d+)?)"
 
 
 def _solutions(content: object) -> list[dict[str, Any]]:
@@ -52,7 +53,7 @@ def _has_status(file: LogFile) -> bool:
     return any("base_status" in one for content in problems for one in _solutions(content)[:1])
 
 
-def _evaluated(reading: Reading) -> Iterator[Row]:
+def _evaluated(reading: LogReading) -> Iterator[LogRow]:
     """Yield the solutions of each problem, which are repeats."""
     top = reading.document
     for name, content in as_mapping(top["eval"]).items():
@@ -64,7 +65,7 @@ def _evaluated(reading: Reading) -> Iterator[Row]:
             yield reading.row(solution).adding(item=name, repeat=repeat)
 
 
-def _statuses(row: Row) -> list[Score]:
+def _statuses(row: LogRow) -> list[Score]:
     """Return the scores of base and plus tests; who fails the base tests fails both."""
     base, plus = row.text("base_status"), row.text("plus_status")
     if base is None:
@@ -80,21 +81,11 @@ def _statuses(row: Row) -> list[Score]:
     return scores
 
 
-def _state_passed(reading: Reading) -> None:
+def _state_passed(reading: LogReading) -> None:
     """Note `pass_at_k`, a mean over problems, if that is also one over solutions."""
     for scorer in ("base", "plus") if len(reading.seen) == 1 else ():
         stated = as_mapping(reading.document[f"pass_at_k.{scorer}"]).get("pass@1")
         reading.state(f"pass_at_k.{scorer}", stated, "pass@1", scorer=scorer)
-
-
-def _of_name(head: Head) -> dict[str, str]:
-    names = (head.path.name, head.path.parent.name)
-    match = _EVALPLUS_NAME.match(names[0]) or _EVALPLUS_NAME.fullmatch(names[1])
-    return (
-        {name: replace_surrogates(text) for name, text in match.groupdict().items()}
-        if match
-        else {}
-    )
 
 
 EVALPLUS = Format(
@@ -104,9 +95,11 @@ EVALPLUS = Format(
     accepts=_has_status,
     rows=_evaluated,
     preferred=["pass@1/plus", "pass@1/base"],
-    model=lambda head: _of_name(head).get("model", "").replace("--", "/") or None,
+    model=lambda head: head.named(_EVALPLUS_NAME).get("model", "").replace("--", "/") or None,
     created="date",
-    decoding=lambda head: {k: float(v) for k, v in _of_name(head).items() if k != "model"},
+    decoding=lambda head: {
+        name: float(value) for name, value in head.named(_EVALPLUS_NAME).items() if name != "model"
+    },
     tasks=lambda head: next(iter(head["eval"])).partition("/")[0].lower() or "evalplus",
     scores=_statuses,
     response="solution",
@@ -123,8 +116,8 @@ _STOPPED = {
 }
 """Texts that the script with retries writes in place of a response."""
 _MMLU_PRO_NAMES = (
-    re.compile(r"model_outputs_(?P<model>.+?)(?:_(?P<shots>\d+)-?shots?)?(?:_[\d_]+)?(?:\.|$)"),
-    re.compile(r"(?:^|/)(?P<model>[^/]+)/CoT/"),
+    r"model_outputs_(?P<model>.+?)(?:_(?P<shots>\d+)-?shots?)?(?:_[\d_]+)?(?:\.|$)",
+    r"(?:^|/)(?P<model>[^/]+)/CoT/",
 )
 
 
@@ -133,15 +126,14 @@ def _is_summary(file: LogFile) -> bool:
     return {"corr", "wrong"} <= as_mapping(file.peek.first.get("total")).keys()
 
 
-def _named(head: Head) -> dict[str, str | None]:
-    """Return model and shots from the path; the model of one of several folders is its name."""
+def _named_model(head: Head) -> str | None:
+    """Return the model from the path; if several folders have a file of this name, the folder."""
     names = [PurePosixPath(file.inside).name for file in head.known]
-    of_folder = {"model": head.path.parent.name if names.count(head.path.name) > 1 else None}
-    match = next(filter(None, (name.search(str(head.path)) for name in _MMLU_PRO_NAMES)), None)
-    return match.groupdict() if match else of_folder
+    of_folder = head.path.parent.name if names.count(head.path.name) > 1 else ""
+    return head.named(*_MMLU_PRO_NAMES).get("model") or replace_surrogates(of_folder) or None
 
 
-def _predicted(row: Row) -> list[Score]:
+def _predicted(row: LogRow) -> list[Score]:
     """Return the score; without an extracted answer it is 0, where the official script guesses."""
     predicted, answer = row.text("pred"), row.text("answer")
     if answer is None or (predicted is None and row["pred"] is not None):
@@ -153,7 +145,7 @@ def _predicted(row: Row) -> list[Score]:
     return [Score("acc", float(right), outcome=Outcome.CORRECT if right else Outcome.INCORRECT)]
 
 
-def _set_letters(row: Row, sample: Sample) -> None:
+def _set_letters(row: LogRow, sample: Sample) -> None:
     """Set the options that letters name; what the script wrote for an error is no response."""
     sample.gold_index = letter_index(sample.gold, sample.options)
     index = letter_index(sample.answer, sample.options)
@@ -162,7 +154,7 @@ def _set_letters(row: Row, sample: Sample) -> None:
         sample.error, sample.response = row.text(*_RESPONSES), None
 
 
-def _state_right(reading: Reading) -> None:
+def _state_right(reading: LogReading) -> None:
     """Note the right answers of each subject, in which the script includes its own guesses."""
     for file in reading.companions("summary"):
         for subject, counts in reading.whole(file).values.items():
@@ -185,8 +177,8 @@ MMLU_PRO = Format(
         )
     },
     preferred=["acc"],
-    model=lambda head: replace_surrogates(_named(head)["model"] or "") or None,
-    shots=lambda head: int(_named(head).get("shots") or 0) or None,
+    model=_named_model,
+    shots=lambda head: int(head.named(*_MMLU_PRO_NAMES).get("shots", 0)) or None,
     tasks="mmlu_pro",
     item=lambda row: row.name("question_id") if isinstance(row["question"], str) else None,
     repeat=0,
@@ -219,25 +211,19 @@ def _has_examples(file: LogFile) -> bool:
     return any("examples" in as_mapping(result) for result in results)
 
 
-def _examples(reading: Reading) -> Iterator[Row]:
+def _examples(reading: LogReading) -> Iterator[LogRow]:
     """Yield the repetitions of each example in `results.TASK.examples`."""
     for task, result in as_mapping(reading.document["results"]).items():
         for example in as_list(as_mapping(result).get("examples")):
             row = reading.row(as_mapping(example)).adding(task=task)
-            question, gold = _scalar(row, _QUESTIONS), _scalar(row, _GOLDS)
+            question, gold = row.plain(*_QUESTIONS), row.plain(*_GOLDS)
             item = row.name(*_IDS) or (digest(question, gold) if question else None)
             if item is None and reading.log.notes["part"] == task:
-                what = (
-                    "has no id and no question" if isinstance(example, dict) else "is not an object"
-                )
+                is_usual = isinstance(example, dict)
+                what = "has no id and no question" if is_usual else "is not an object"
                 row.report_problem(f"an example of {task} {what}", task)
-            outputs, answers = (
-                _list(row, names)
-                for names in (
-                    ("model_outputs", "model_output"),
-                    ("model_answers", "model_answer", "pred"),
-                )
-            )
+            outputs = _list(row, "model_outputs", "model_output")
+            answers = _list(row, "model_answers", "model_answer", "pred")
             labels = as_list(row["label"])
             for place in range(max(len(outputs), len(answers)) if item else 0):
                 yield row.adding(
@@ -251,26 +237,19 @@ def _examples(reading: Reading) -> Iterator[Row]:
                 )
 
 
-def _list(row: Row, names: tuple[str, ...]) -> list[Any]:
+def _list(row: LogRow, *names: str) -> list[Any]:
     """Return the first of these fields that exists; a single value becomes a list."""
     value: Any = next((row.values[name] for name in names if name in row.values), [])
     return value if isinstance(value, list) else [value]
 
 
-def _scalar(row: Row, names: tuple[str, ...]) -> str | None:
-    """Return the first of these fields that is a text or a number, and not empty."""
-    values = (row[name] for name in names)
-    texts = (as_json_text(value) for value in values if isinstance(value, str | int | float))
-    return next(filter(None, texts), None)
-
-
-def _inline_options(row: Row) -> list[str] | None:
+def _inline_options(row: LogRow) -> list[str] | None:
     """Return the options in `A) this, B) that`, else a list."""
     parts = _INLINE_OPTION.split(row.plain("multiple_choice_string") or "")
     return parts[2::2] if parts[1::2] == list("ABCD") else row.texts("options")
 
 
-def _graded(row: Row) -> list[Score]:
+def _graded(row: LogRow) -> list[Score]:
     """Return the recorded score; the score of an answer without one is our own."""
     from forgetmap.scoring import grade_answer  # large
 
@@ -284,7 +263,7 @@ def _graded(row: Row) -> list[Score]:
     return [Score("acc", grade.score, scorer, grade.outcome)]
 
 
-def _grade(row: Row, gold: str | None, answer: str | None) -> Grade:
+def _grade(row: LogRow, gold: str | None, answer: str | None) -> Grade:
     """Grade an extracted answer: letters by letter, numbers by value, others by math-verify."""
     from forgetmap.scoring import UNSCORED, grade_answer, grade_failure, grade_response
 
@@ -310,11 +289,11 @@ def _grade(row: Row, gold: str | None, answer: str | None) -> Grade:
         return UNSCORED
 
 
-def _set_choice(_: Row, sample: Sample) -> None:
+def _set_choice(_: LogRow, sample: Sample) -> None:
     sample.choice = sample.answer if sample.options else None
 
 
-def _state_solved(reading: Reading) -> None:
+def _state_solved(reading: LogReading) -> None:
     """Note the number of right answers as the benchmark counted them, by repetition."""
     results = as_mapping(reading.document["results"])
     result = as_mapping(results.get(reading.log.notes["part"]))
@@ -349,7 +328,7 @@ EVALCHEMY = Format(
     scores=_graded,
     options=_inline_options,
     answer=lambda row: row["@answer"] or None,
-    category=lambda row: _scalar(row, _CATEGORIES),
+    category=plain(*_CATEGORIES),
     error=lambda row: row.reading.own["error"],
     finish=_set_choice,
     totals=_state_solved,
@@ -362,7 +341,7 @@ _OPTION_LINE = re.compile(r"^\s*\(?([A-Z])[).:]\s+(\S.*?)\s*$", re.MULTILINE)
 _DECODING = ("temperature", "top_p", "max_tokens", "seed", "repeats")
 
 
-def _last_answers(reading: Reading) -> list[Row]:
+def _last_answers(reading: LogReading) -> list[LogRow]:
     """Return the rows; of answers that a resumed run repeats, the last counts."""
     every = list(reading.lines())
     keys = [repr([row[name] for name in ("problem_idx", "repeat", "prompt")]) for row in every]
@@ -370,17 +349,7 @@ def _last_answers(reading: Reading) -> list[Row]:
     return [row for key, row in zip(keys, every, strict=True) if last[key] is row]
 
 
-def _of_metadata(*names: str) -> Any:
-    """Return the first of these fields of the metadata, named by the benchmark, that is a text."""
-
-    def first(row: Row) -> str | None:
-        values = (row.part("metadata")[name] for name in names)
-        return next((replace_surrogates(v) for v in values if isinstance(v, str) and v), None)
-
-    return first
-
-
-def _listed_options(row: Row) -> list[str] | None:
+def _listed_options(row: LogRow) -> list[str] | None:
     """Return the options of the metadata: a list, or the fields A, B, ...; else those shown."""
     metadata = row.part("metadata")
     lists = (metadata[name] for name in ("choices", "options"))
@@ -406,14 +375,14 @@ def _shown_options(prompt: str | None, gold: str | None) -> list[str] | None:
     return [text for _, text in last] if is_listed and len(last) > 1 else None
 
 
-def _scoring_error(row: Row) -> str | None:
+def _scoring_error(row: LogRow) -> str | None:
     """Return the error of an answer that could not be scored, for which the log has score 0."""
     details = row.part("scoring_details")
     kind = details.json_text("error_category")
     return None if kind is None else details.json_text("error") or kind
 
 
-def _all_rewards(row: Row) -> list[Score]:
+def _all_rewards(row: LogRow) -> list[Score]:
     """Return the rewards unchanged: a reward above 0 does not mean that the answer is right."""
     further = row.part("scorer_rewards")
     names = {replace_surrogates(name).removeprefix("scorer:"): name for name in further.values}
@@ -421,7 +390,7 @@ def _all_rewards(row: Row) -> list[Score]:
     return [*scores_of({"reward": row.number("reward")}), *others]
 
 
-def _set_options(_: Row, sample: Sample) -> None:
+def _set_options(_: LogRow, sample: Sample) -> None:
     """Set what a letter names, and outcomes of multiple choice: else a reward is not enough."""
     options, answer = sample.options, sample.answer
     sample.gold_index = letter_index(sample.gold, options)
@@ -448,7 +417,7 @@ def _settings(head: Head) -> dict[str, Any]:
     return {k: settings[k] for k in _DECODING if isinstance(settings.get(k), int | float)}
 
 
-def _state_mean(reading: Reading) -> None:
+def _state_mean(reading: LogReading) -> None:
     mean = reading.head["benchmark.scores.mean_reward.value"]
     reading.state("mean_reward", mean, "reward", scorer="default")
 
@@ -472,11 +441,11 @@ NEMO_EVALUATOR = Format(
     item="problem_idx",
     repeat=lambda row: row.count("repeat") or 0,
     scores=_all_rewards,
-    question=lambda row: _of_metadata("question", "Question")(row) or as_json("prompt")(row),
+    question=as_json("metadata.question", "metadata.Question", "prompt"),
     options=_listed_options,
     gold=as_json("expected_answer"),
     answer=as_json("extracted_answer"),
-    category=_of_metadata("category", "subject"),
+    category=plain("metadata.category", "metadata.subject"),
     prompt="prompt",
     response="model_response",
     failure=_scoring_error,

@@ -60,7 +60,7 @@ _KINDS: Mapping[str, str] = {
 _TEXTS = ("prompt", "response", "material")
 
 
-class Row(Fields):
+class LogRow(Fields):
     """A row of a log, or an object inside it; the same problem is reported once.
 
     Attributes:
@@ -69,7 +69,7 @@ class Row(Fields):
         added: names of the values that `rows` added.
     """
 
-    reading: Reading
+    reading: LogReading
 
     def __init__(
         self, values: Mapping[str, Any], file: LogFile, line: int | None, problems: Problems
@@ -91,27 +91,27 @@ class Row(Fields):
             self.reported.add((message, field))
             super().report_problem(message, field)
 
-    def within(self, values: Mapping[str, Any]) -> Row:
+    def within(self, values: Mapping[str, Any]) -> LogRow:
         """Return an object inside this one."""
-        row = Row(values, self.file, self.line, self._problems)
+        row = LogRow(values, self.file, self.line, self._problems)
         row.reported, row.added = self.reported, self.added
         if hasattr(self, "reading"):
             row.reading = self.reading
         return row
 
-    def adding(self, **extra: Any) -> Row:
+    def adding(self, **extra: Any) -> LogRow:
         """Return this row with further values under `@NAME`."""
         row = self.within({**self.values, **{f"@{name}": v for name, v in extra.items()}})
         row.added = self.added.union(extra)
         return row
 
-    def part(self, name: str) -> Row:
+    def part(self, name: str) -> LogRow:
         """Return a field that is itself an object, by its dotted path; empty if it is absent."""
         first, _, rest = name.partition(".")
-        part: Row = super().part(first)  # type: ignore[assignment]  # made by `within`
+        part: LogRow = super().part(first)  # type: ignore[assignment]  # made by `within`
         return part.part(rest) if rest else part
 
-    def parts(self, name: str) -> list[Row]:  # type: ignore[override]
+    def parts(self, name: str) -> list[LogRow]:  # type: ignore[override]
         """Return the objects in a field that is a list; other elements are ignored."""
         return super().parts(name)  # type: ignore[return-value]
 
@@ -172,7 +172,7 @@ class Companion:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measure:
+class RowScore:
     """One score per row.
 
     Attributes:
@@ -191,7 +191,7 @@ class Measure:
     high: float | None = None
     labels: Mapping[float, float | Outcome] = field(default_factory=dict)
 
-    def __call__(self, row: Row) -> list[Score]:
+    def __call__(self, row: LogRow) -> list[Score]:
         """Return the score of a row."""
         path = self.value or self.metric
         value, outcome = row.find(path, "number"), None
@@ -216,7 +216,7 @@ class Format:
         title: display name.
         fields: field names that identify a file.
         item: id of a row.
-        scores: the field with the score, a `Measure`, or a function that returns scores.
+        scores: the field with the score, a `RowScore`, or a function that returns scores.
         accepts: whether a file with these fields is one of them; None for all.
         beside: files that belong to a file with rows, by a name of their own.
         rows: yields the rows, if they are not simply the rows of the file.
@@ -231,7 +231,7 @@ class Format:
             to the task of the log.
         failure: error of a row whose scores count as missing.
         finish: changes a sample after all its values are set.
-        totals: calls `Reading.state` for each total that the log states.
+        totals: calls `LogReading.state` for each total that the log states.
         values: further values of samples (the fields of `Sample`) and of the run: `run_id`,
             `model`, `revision`, `version`, `created`, `stamp` (time in a sortable form), `seed`,
             `step`, `task_version`, `shots`; and functions of the head that return `decoding`,
@@ -245,11 +245,11 @@ class Format:
         name: str,
         title: str,
         fields: Names,
-        scores: str | Callable[[Row], list[Score]],
+        scores: str | Callable[[LogRow], list[Score]],
         accepts: Callable[[LogFile], bool] | None = None,
         beside: Mapping[str, Companion] | None = None,
-        rows: Callable[[Reading], Iterable[Row]] | None = None,
-        apart: Callable[[Row], Iterable[str | None]] | None = None,
+        rows: Callable[[LogReading], Iterable[LogRow]] | None = None,
+        apart: Callable[[LogRow], Iterable[str | None]] | None = None,
         apart_is: Literal["model", "task"] = "model",
         preferred: Sequence[str] = (),
         hint: str = "",
@@ -257,15 +257,15 @@ class Format:
         item: Value = "@item",
         task: Value = "@task",
         failure: Value = "@failure",
-        finish: Callable[[Row, Sample], None] | None = None,
-        totals: Callable[[Reading], None] | None = None,
+        finish: Callable[[LogRow, Sample], None] | None = None,
+        totals: Callable[[LogReading], None] | None = None,
         **values: Value,
     ) -> None:
         unknown = values.keys() - _KINDS.keys() - set(_RUN_VALUES)
         if unknown:
             raise TypeError(f"a format has no {', '.join(sorted(unknown))}")
         self.name, self.title, self.fields, self.item = name, title, fields, item
-        self.scores = Measure(metric=scores) if isinstance(scores, str) else scores
+        self.scores = RowScore(metric=scores) if isinstance(scores, str) else scores
         self.accepts, self.beside, self.rows = accepts, beside or {}, rows
         self.apart, self.apart_is = apart, apart_is
         self.preferred, self.hint, self.about, self.task = preferred, hint, about, task
@@ -288,7 +288,7 @@ class Format:
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """Yield the samples of a log, one or more per row."""
-        reading = Reading(self, log, problems)
+        reading = LogReading(self, log, problems)
         for row in reading.rows():
             if self.apart is None or log.notes["part"] in self.apart(row):
                 sample = self._sample(row, texts=texts)
@@ -303,10 +303,10 @@ class Format:
         files = (head.file, *(other for own in head.beside.values() for other in own))
         parts: Sequence[str | None] = [None]
         if self.apart is not None:
-            every = Reading(self, Log(self.name, files, notes={"part": None}), Problems()).rows()
+            every = LogReading(self, Log(self.name, files, notes={"part": None}), Problems()).rows()
             parts = list(dict.fromkeys(part for row in every for part in self.apart(row))) or parts
         tasks = head.declared("tasks") or ()
-        names = (tasks,) if isinstance(tasks, str) else tuple(tasks)
+        names = tuple(map(replace_surrogates, (tasks,) if isinstance(tasks, str) else tasks))
         form = self.title + (head.declared("form") or "")
         for part in parts:
             model = part if self.apart_is == "model" else None
@@ -341,7 +341,7 @@ class Format:
             metrics=say("metrics") or {},
         )
 
-    def _sample(self, row: Row, *, texts: bool) -> Sample | None:
+    def _sample(self, row: LogRow, *, texts: bool) -> Sample | None:
         """Return the sample of a row; None, and a problem, if it has no id or no task."""
         item, task = row.find(self.item, "name"), row.find(self.task, "text")
         tasks = row.reading.log.tasks
@@ -368,7 +368,7 @@ class Format:
         return sample
 
 
-class Head(Row):
+class Head(LogRow):
     """What is known about the logs in a file before they are read.
 
     Its fields are those of the metadata (`about`).
@@ -402,6 +402,12 @@ class Head(Row):
         else:
             self.values = file.peek.first
 
+    def named(self, *patterns: str) -> dict[str, str]:
+        """Return the groups of the first of these patterns that is in the path."""
+        matches = (re.search(pattern, str(self.path)) for pattern in patterns)
+        groups = next((match.groupdict() for match in matches if match), {})
+        return {name: replace_surrogates(text) for name, text in groups.items() if text}
+
     def declared(self, name: str, kind: str = "text") -> Any:
         """Return a value that the format declares for a run."""
         value = self.form.values.get(name)
@@ -409,7 +415,7 @@ class Head(Row):
         return value if is_constant else self.find(value, kind)
 
 
-class Reading:
+class LogReading:
     """A log while it is read.
 
     Attributes:
@@ -426,31 +432,31 @@ class Reading:
         self.tasks: set[str] = set()
         self.seen: Counter[object] = Counter()
         self.own: dict[str, Any] = {}
-        self._by_item: dict[str, dict[tuple[str | None, ...], Row]] = {}
+        self._by_item: dict[str, dict[tuple[str | None, ...], LogRow]] = {}
 
     def row(
         self, values: Mapping[str, Any], line: int | None = None, file: LogFile | None = None
-    ) -> Row:
+    ) -> LogRow:
         """Return an object of this log as a row."""
-        row = Row(values, file or self.file, line, self.problems)
+        row = LogRow(values, file or self.file, line, self.problems)
         row.reading = self
         return row
 
-    def rows(self) -> Iterable[Row]:
+    def rows(self) -> Iterable[LogRow]:
         """Return the rows of this log, and of others in its file."""
         return self.form.rows(self) if self.form.rows else self.lines()
 
-    def lines(self, file: LogFile | None = None) -> Iterator[Row]:
+    def lines(self, file: LogFile | None = None) -> Iterator[LogRow]:
         """Yield the objects of a file, by default of the one with the rows."""
         for line, values in rows(file or self.file, self.problems):
             yield self.row(values, line, file)
 
     @cached_property
-    def document(self) -> Row:
+    def document(self) -> LogRow:
         """The object in the file with the rows."""
         return self.whole(self.file)
 
-    def whole(self, file: LogFile) -> Row:
+    def whole(self, file: LogFile) -> LogRow:
         """Return the object in a file; empty, and a problem, if the file is damaged."""
         try:
             return self.row(as_mapping(document(file)), None, file)
@@ -467,7 +473,7 @@ class Reading:
         """Return the companions of a name."""
         return [file for file in self.log.files[1:] if self.form.beside[name].knows(file)]
 
-    def by_item(self, name: str) -> Mapping[tuple[str | None, ...], Row]:
+    def by_item(self, name: str) -> Mapping[tuple[str | None, ...], LogRow]:
         """Return the rows of companions by the fields of their key; the last one counts."""
         if name not in self._by_item:
             keys = self.form.beside[name].key
@@ -495,12 +501,12 @@ def _fits(file: LogFile, fields: Names, accepts: Callable[[LogFile], bool] | Non
     return is_alike and (accepts is None or accepts(file))
 
 
-def as_json(*paths: str) -> Callable[[Row], str | None]:
+def as_json(*paths: str) -> Callable[[LogRow], str | None]:
     """Declare the first non-empty of these fields, of any type, as text."""
     return lambda row: next(filter(None, (as_json_text(row[path]) for path in paths)), None)
 
 
-def plain(*paths: str) -> Callable[[Row], str | None]:
+def plain(*paths: str) -> Callable[[LogRow], str | None]:
     """Declare the first of these fields that is a text or a number; others are not reported."""
     return lambda row: row.plain(*paths)
 

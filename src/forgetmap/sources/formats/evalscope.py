@@ -34,8 +34,8 @@ from forgetmap.sources.formats.engine import (
     Companion,
     Format,
     Head,
-    Reading,
-    Row,
+    LogReading,
+    LogRow,
     digest,
     first_of,
     last_stamp,
@@ -140,7 +140,7 @@ def _stamp(head: Head) -> str | None:
     return last_stamp(head) or dated
 
 
-def _state_means(reading: Reading) -> None:
+def _state_means(reading: LogReading) -> None:
     """Note the means that reports state for the subset of a file of reviews."""
     (task,), model = reading.log.tasks, reading.log.info.model.name
     folder = PurePosixPath(reading.file.name).parent.name
@@ -170,7 +170,7 @@ def _text(message: Mapping[str, Any]) -> str | None:
     return "\n".join(filter(None, texts)) or None
 
 
-def _reviews(reading: Reading) -> Iterator[Row]:
+def _reviews(reading: LogReading) -> Iterator[LogRow]:
     """Yield the reviews; those of one item are repeats in the order of their indexes, not lines."""
     failed: dict[int | None, str | None] = {}
     for file in reading.companions("predictions"):
@@ -189,7 +189,7 @@ def _reviews(reading: Reading) -> Iterator[Row]:
         yield row.adding(repeat=repeat, failure=failed.get(row["@index"]))
 
 
-def _prepared(row: Row) -> Row | None:
+def _prepared(row: LogRow) -> LogRow | None:
     """Return a review with its item and turns; None if it is not usable."""
     item = row.plain("sample_score.group_id", "sample_score.sample_id", "index")
     score, index = row.part("sample_score").part("score"), as_count(row["index"])
@@ -229,7 +229,7 @@ def _prepared(row: Row) -> Row | None:
     )
 
 
-def _scores(row: Row) -> list[Score]:
+def _scores(row: LogRow) -> list[Score]:
     """Return every scalar score, without its value if the status is not usable."""
     score = row.part("sample_score.score")
     values, is_usable = as_mapping(score["value"]), score.plain("status") in _USABLE
@@ -246,13 +246,13 @@ def _scores(row: Row) -> list[Score]:
     return scores
 
 
-def _error(row: Row) -> str | None:
+def _error(row: LogRow) -> str | None:
     """Return the error of a judge, if there is no usable score."""
     score = row.part("sample_score.score")
     return None if score.plain("status") in _USABLE else score.plain("judge_summary.error")
 
 
-def _data_set(row: Row) -> str | None:
+def _data_set(row: LogRow) -> str | None:
     """Return the data set of an item of a collection, which mixes data sets."""
     about = row.part("sample_score").within(as_mapping(row["sample_score.sample_metadata"]))
     names = [about.plain(f"collection_info.{name}") for name in ("dataset_name", "subset_name")]
@@ -290,7 +290,7 @@ EVALSCOPE = Format(
 )
 
 
-def _choices(reading: Reading) -> Iterator[Row]:
+def _choices(reading: LogReading) -> Iterator[LogRow]:
     """Yield the answers of each review of 0.x, which are repeats."""
     for row in reading.lines():
         raw, choices = as_mapping(row["raw_input"]), as_list(row["choices"])
@@ -304,7 +304,7 @@ def _choices(reading: Reading) -> Iterator[Row]:
             yield row.adding(item=item, repeat=repeat, one=choice)
 
 
-def _results(row: Row) -> list[Score]:
+def _results(row: LogRow) -> list[Score]:
     """Return scores from a mapping, or from a number, which belongs to the first metric."""
     result = row["@one.review.result"]
     if isinstance(result, dict):
@@ -317,7 +317,7 @@ def _results(row: Row) -> list[Score]:
     return [Score(_SAME_METRIC.get(metric, metric), number(result))]
 
 
-def _set_item(row: Row, sample: Sample) -> None:
+def _set_item(row: LogRow, sample: Sample) -> None:
     """Set question, options and right answer; some data sets store options by letter."""
     raw = row["raw_input"]
     item = as_item(raw)

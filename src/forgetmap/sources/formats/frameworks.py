@@ -26,8 +26,8 @@ from forgetmap.sources.formats.engine import (
     Companion,
     Format,
     Head,
-    Reading,
-    Row,
+    LogReading,
+    LogRow,
     digest,
     first_of,
     numbers,
@@ -54,9 +54,9 @@ def _base_task(head: Head) -> str:
     return next(filter(None, ids), None) or head.plain("base_eval") or "openai-evals"
 
 
-def _joined(reading: Reading) -> Iterator[Row]:
+def _joined(reading: LogReading) -> Iterator[LogRow]:
     """Yield the events of each sample as one row per verdict; several verdicts are repeats."""
-    samples: dict[str, list[Row]] = {}
+    samples: dict[str, list[LogRow]] = {}
     for row in reading.lines():
         item = row.name("sample_id")
         reading.own["report"] = row["final_report.accuracy"] or reading.own.get("report")
@@ -91,14 +91,14 @@ def _joined(reading: Reading) -> Iterator[Row]:
             )
 
 
-def _verdict(row: Row) -> list[Score]:
+def _verdict(row: LogRow) -> list[Score]:
     right = {"accuracy": row.part("match").number("correct")} if "match" in row.values else {}
     scores = scores_of(numbers(as_mapping(row["metrics"]), right))
     failed = Outcome.ERROR if row["@error"] else None
     return scores_of(right) + scores or [Score("accuracy", None, outcome=failed)]
 
 
-def _unanswered(row: Row) -> str | None:
+def _unanswered(row: LogRow) -> str | None:
     return row["@error"] if number(row["match.correct"]) is None else None
 
 
@@ -143,7 +143,7 @@ def _has_results(file: LogFile) -> bool:
     return bool(is_versioned) and any({"success", "vars", "prompt"} <= r.keys() for r in results)
 
 
-def _tests(reading: Reading) -> Iterator[Row]:
+def _tests(reading: LogReading) -> Iterator[LogRow]:
     """Yield the results; promptfoo numbers the repetitions of a test separately."""
     top = reading.document
     name, prompts = top.plain("config.description") or "promptfoo", _prompts(top.values)
@@ -165,7 +165,7 @@ def _tests(reading: Reading) -> Iterator[Row]:
         )
 
 
-def _provider(row: Row) -> str | None:
+def _provider(row: LogRow) -> str | None:
     """Return the label of the provider, else its id."""
     return row.plain("provider", "provider.label", "provider.id")
 
@@ -194,7 +194,7 @@ def _prompt_task(name: str, prompts: list[str], template: str) -> str:
     return f"{name}: prompt {label}"
 
 
-def _assertions(row: Row) -> list[Score]:
+def _assertions(row: LogRow) -> list[Score]:
     """Return pass or fail, the score, and named scores."""
     values = {"pass": row.number("success")}
     if row["score"] is not None:
@@ -203,14 +203,14 @@ def _assertions(row: Row) -> list[Score]:
     return scores_of(values | {replace_surrogates(n): named.number(n) for n in named.values})
 
 
-def _broken(row: Row) -> str | None:
+def _broken(row: LogRow) -> str | None:
     """Return the error of a result that was not graded, not that of a failed assertion."""
     error, reason = row.json_text("error"), row["failureReason"]
     is_broken = reason == _BROKEN if reason is not None else row["gradingResult"] is None
     return error if error and is_broken and row["success"] is not True else None
 
 
-def _state_successes(reading: Reading) -> None:
+def _state_successes(reading: LogReading) -> None:
     top = reading.document.values
     if reading.log.notes["parts"] == 1 and len(_prompts(top)) <= 1:
         stats = as_mapping(_of_results(top, "stats"))
@@ -271,7 +271,7 @@ def _metrics(head: Head) -> Iterator[tuple[str, str, MetricInfo]]:
             yield key, replace_surrogates(name), info
 
 
-def _task_and_scorer(row: Row) -> tuple[str | None, str]:
+def _task_and_scorer(row: LogRow) -> tuple[str | None, str]:
     """Return task and scorer; the converter of lm-eval appends the filter to the name."""
     metadata, task = row.part("metadata"), row.text("evaluation_name")
     used = metadata.text("filter")
@@ -285,7 +285,7 @@ def _stated_tasks(head: Head) -> list[str]:
     return sorted(map(str, names or {_task_and_scorer(head.first)[0] or "?"}))
 
 
-def _instances(reading: Reading) -> Iterator[Row]:
+def _instances(reading: LogReading) -> Iterator[LogRow]:
     """Yield the rows of the model, with what several values need."""
     model = reading.log.info.model.name
     reading.own["metrics"] = {key: name for key, name, _ in _metrics(reading.head)}
@@ -314,7 +314,7 @@ def _instances(reading: Reading) -> Iterator[Row]:
         )
 
 
-def _output(row: Row) -> str | None:
+def _output(row: LogRow) -> str | None:
     """Return the output, else the last message of the model."""
     output = row.part("output")
     if isinstance(output["raw"], str):
@@ -327,7 +327,7 @@ def _output(row: Row) -> str | None:
     return replace_surrogates(texts[-1]) if texts else None
 
 
-def _metric(row: Row) -> str:
+def _metric(row: LogRow) -> str:
     """Return the metric named by the aggregate document, else by the result id."""
     own = row["@metadata"].text(METADATA_KEYS["metric"])
     result = row.text("evaluation_result_id")
@@ -340,7 +340,7 @@ def _metric(row: Row) -> str:
     return result.strip("/:#.-_| ") or "score"
 
 
-def _instance_scores(row: Row) -> list[Score]:
+def _instance_scores(row: LogRow) -> list[Score]:
     """Return all metrics stored by the converter of lm-eval, or the single score.
 
     The converters write 0 if a sample failed.
@@ -363,14 +363,14 @@ def _instance_scores(row: Row) -> list[Score]:
     return [missing]
 
 
-def _chosen(row: Row) -> str | None:
+def _chosen(row: LogRow) -> str | None:
     """Return the answer if it is an option or a letter."""
     answer, options = row["@answer"] or row["@response"], row["@options"]
     fits = answer is not None and options and (answer in options or re.fullmatch("[A-Z]", answer))
     return answer if fits else None
 
 
-def _restore(row: Row, sample: Sample) -> None:
+def _restore(row: LogRow, sample: Sample) -> None:
     """Restore fields beyond the schema: those of forgetmap's writer, and the epoch of Inspect."""
     metadata, gold, options = row["@metadata"], sample.gold, sample.options
     if row["@rendered"] and options and gold not in options:

@@ -13,9 +13,9 @@ from forgetmap.sources.formats.engine import (
     Companion,
     Format,
     Head,
-    Measure,
-    Reading,
-    Row,
+    LogReading,
+    LogRow,
+    RowScore,
     digest,
     first_of,
 )
@@ -32,7 +32,7 @@ def _is_near(file: LogFile, other: LogFile) -> bool:
     return folder in (parent, parent.parent)
 
 
-def _with_texts(reading: Reading) -> Iterator[Row]:
+def _with_texts(reading: LogReading) -> Iterator[LogRow]:
     """Yield the judgments with the turns of their questions and answers."""
     questions, answers = reading.by_item("questions"), reading.by_item("answers")
     for row in reading.lines():
@@ -83,21 +83,21 @@ def _is_pair(head: Head) -> bool:
     return head.file.peek.has(*_PAIR)
 
 
-def _rated(row: Row) -> list[str]:
+def _rated(row: LogRow) -> list[str]:
     return _names(row["model"], row["model_1"], row["model_2"])
 
 
-def _judge(row: Row) -> str | None:
+def _judge(row: LogRow) -> str | None:
     """Return the name of the judge, from the pair of judge and kind of prompt."""
     return next(iter(_names(first_of(row["judge"]))), None)
 
 
-_rating = Measure(
+_rating = RowScore(
     metric="rating", value="score", scorer=_judge, low=1, high=10, labels={-1.0: Outcome.ERROR}
 )
 
 
-def _rating_or_win(row: Row) -> list[Score]:
+def _rating_or_win(row: LogRow) -> list[Score]:
     """Return the rating, or the points of a pair; two games with different winners are a tie."""
     if "model_1" not in row.values:
         return _rating(row)
@@ -109,7 +109,7 @@ def _rating_or_win(row: Row) -> list[Score]:
     return [Score("win", points[is_second], scorer)]
 
 
-def _turns(reading: Reading) -> Iterator[Row]:
+def _turns(reading: LogReading) -> Iterator[LogRow]:
     """Yield the judgments, each with its task, item and turn."""
     for row in reading.lines():
         question, turn = row.name("question_id"), row.count("turn")
@@ -141,7 +141,7 @@ MT_BENCH = Format(
 """FastChat's llm_judge: ratings from 1 to 10 (-1 if the judge failed), or winners of two games."""
 
 
-def _numbered(reading: Reading) -> Iterator[Row]:
+def _numbered(reading: LogReading) -> Iterator[LogRow]:
     """Yield the rows; an instruction that comes again is a further item."""
     for row in reading.lines():
         instruction = row.text("instruction")
@@ -163,7 +163,7 @@ ALPACA_EVAL = Format(
     main="preference",
     repeat=0,
     # From 1 (the reference) to 2 (the model); the first releases wrote 0 for a tie.
-    scores=Measure(metric="preference", scorer="annotator", low=1, high=2, labels={0.0: 0.5}),
+    scores=RowScore(metric="preference", scorer="annotator", low=1, high=2, labels={0.0: 0.5}),
     question="instruction",
     category="dataset",
     response="output_2",

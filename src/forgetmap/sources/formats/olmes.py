@@ -27,7 +27,15 @@ from forgetmap.sources.fields import (
     replace_surrogates,
 )
 from forgetmap.sources.files import LogFile, run_folder
-from forgetmap.sources.formats.engine import Companion, Format, Head, Reading, Row, first_of, plain
+from forgetmap.sources.formats.engine import (
+    Companion,
+    Format,
+    Head,
+    LogReading,
+    LogRow,
+    first_of,
+    plain,
+)
 
 _TOTALS, _TOTALS_OF_RUN = ("task_name", "task_config", "metrics"), ("tasks", "summary", "timestamp")
 _PREFERRED = (
@@ -142,11 +150,11 @@ RowKey = tuple[int | None, str | None]
 """Number of an item in the run, and its id in the data set."""
 
 
-def _key(row: Row) -> RowKey:
+def _key(row: LogRow) -> RowKey:
     return as_count(row["doc_id"]), as_text(row["native_id"])
 
 
-def _rows(reading: Reading) -> Iterator[Row]:
+def _rows(reading: LogReading) -> Iterator[LogRow]:
     """Yield the rows with their names, outputs and requests, of which an item may have several."""
     requests = {
         _key(row): row
@@ -195,12 +203,12 @@ def _names(predictions: Iterable[RowKey]) -> dict[RowKey, str]:
     return names
 
 
-def _main_metric(row: Row) -> str | None:
+def _main_metric(row: LogRow) -> str | None:
     log = row.reading.log
     return log.info.tasks[log.tasks[0]].main_metric if log.info.tasks else None
 
 
-def _scores(row: Row) -> list[Score]:
+def _scores(row: LogRow) -> list[Score]:
     """Return every scalar that measures the answer, with its scorer if there is one."""
     metrics, is_nested = _metrics(row.values), "metrics" not in row.values
     failed = Outcome.NO_ANSWER if number(metrics.get("no_answer")) == 1 else None
@@ -216,7 +224,7 @@ def _scores(row: Row) -> list[Score]:
     return scores
 
 
-def _finish(row: Row, sample: Sample) -> None:
+def _finish(row: LogRow, sample: Sample) -> None:
     """Set the item, the chosen option and the errors of scorers; a choice has no response."""
     metrics, outputs = _metrics(row.values), row["@outputs"]
     _add_item(sample, row["@doc"], first_of(row["label"]), outputs)
@@ -283,7 +291,7 @@ def _add_choice(
     sample.logprob_gold = number(metrics.get("sum_logits_corr"))
 
 
-def _state_means(reading: Reading) -> None:
+def _state_means(reading: LogReading) -> None:
     """Note the totals of metrics that are means over all items."""
     for name, value in as_mapping(reading.head["metrics"]).items():
         if name in _PREFERRED:

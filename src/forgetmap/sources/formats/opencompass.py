@@ -29,8 +29,8 @@ from forgetmap.sources.files import LogFile, run_folder
 from forgetmap.sources.formats.engine import (
     Companion,
     Format,
-    Reading,
-    Row,
+    LogReading,
+    LogRow,
     last_stamp,
 )
 
@@ -82,7 +82,7 @@ def _predicts(file: LogFile, other: LogFile) -> bool:
     return is_own and folder.name == other_folder.name and run_folder(file) == run_folder(other)
 
 
-def _predictions(reading: Reading) -> dict[int, dict[str, Any]]:
+def _predictions(reading: LogReading) -> dict[int, dict[str, Any]]:
     """Return predictions by number, continued over the parts, each of which starts at 0."""
     task = _data_set(reading.file)
     files = reading.companions("predictions")
@@ -102,7 +102,7 @@ def _predictions(reading: Reading) -> dict[int, dict[str, Any]]:
     return predictions
 
 
-def _rows(reading: Reading) -> Iterator[Row]:
+def _rows(reading: LogReading) -> Iterator[LogRow]:
     """Yield the answers to each example, with their predictions."""
     result, predictions = reading.document, _predictions(reading)
     details = result["details"]
@@ -138,7 +138,7 @@ def _rows(reading: Reading) -> Iterator[Row]:
 
 
 def _numbered(
-    reading: Reading, details: Mapping[str, Any], result: Mapping[str, Any]
+    reading: LogReading, details: Mapping[str, Any], result: Mapping[str, Any]
 ) -> Iterator[Example]:
     """Yield the examples of numbered details, in which one replica follows the other."""
     runs = next((int(match[1]) for match in map(_RUNS.search, result) if match), 1)
@@ -153,7 +153,7 @@ def _numbered(
             yield str(index % size), index // size, index, content
 
 
-def _listed(reading: Reading, details: list[Any], predicted: int) -> Iterator[Example]:
+def _listed(reading: LogReading, details: list[Any], predicted: int) -> Iterator[Example]:
     """Yield the examples of listed details, which have the replicas side by side.
 
     Each part of a data set numbers its examples from 0.
@@ -207,7 +207,7 @@ def _labels(prediction: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _scores(row: Row) -> list[Score]:
+def _scores(row: LogRow) -> list[Score]:
     """Return whether the answer is right, and the score of the evaluator if there is one."""
     score = number(row.values.get("score"))
     right = Score("accuracy", number(_first(row.values, _FLAGS)))
@@ -235,7 +235,7 @@ def _question(prompt: object) -> str | None:
     return as_json_text(prompt)
 
 
-def _state_accuracy(reading: Reading) -> None:
+def _state_accuracy(reading: LogReading) -> None:
     """Note the share of right answers, which most evaluators write in percent, others do not."""
     for name, stated in reading.document.values.items():
         if _ACCURACY.fullmatch(name):

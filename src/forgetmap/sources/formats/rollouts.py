@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,8 +13,8 @@ from forgetmap.sources.formats.engine import (
     Companion,
     Format,
     Head,
-    Reading,
-    Row,
+    LogReading,
+    LogRow,
     as_json,
     digest,
     numbers,
@@ -30,7 +29,7 @@ _NO_SCORES = (
 )  # fmt: skip
 
 
-def _rewards(row: Row) -> list[Score]:
+def _rewards(row: LogRow) -> list[Score]:
     """Return all numbers of a row that are scores."""
     scores = scores_of(numbers({k: v for k, v in row.values.items() if k[0:1] != "@"}, _NO_SCORES))
     if not scores:
@@ -55,10 +54,10 @@ def _rollouts(
 ) -> Format:
     """Declare rows without ids: the prompt is the item, and several answers to it are repeats."""
 
-    def question(row: Row) -> str | None:
+    def question(row: LogRow) -> str | None:
         return last_question(row[prompt])
 
-    def item(row: Row) -> str | None:
+    def item(row: LogRow) -> str | None:
         return digest(question(row), as_json_text(row[gold])) if question(row) else None
 
     return Format(
@@ -107,12 +106,7 @@ _NO_METRICS = {
     "total_ms", "trajectory",
 }  # fmt: skip
 """Columns of a row of verifiers that are not metrics."""
-_FOLDER = re.compile(r"(?:^|/)(?P<env>[^/]+?)--(?P<model>[^/]+)/")
-
-
-def _of_folder(head: Head, name: str) -> str | None:
-    match = _FOLDER.search(str(head.path))
-    return replace_surrogates(match[name]).replace("--", "/") if match else None
+_FOLDER = r"(?:^|/)(?P<env>[^/]+?)--(?P<model>[^/]+)/"
 
 
 def _model(head: Head) -> str | None:
@@ -120,7 +114,8 @@ def _model(head: Head) -> str | None:
     trace = next(iter(head.first.parts("traces")), head.within({}))
     calls = [call.plain("model") for call in trace.parts("calls")[:1]]
     named = (head.plain("model"), trace.plain("agent.config.model"), *calls)
-    return next(filter(None, named), None) or _of_folder(head, "model")
+    of_folder = head.named(_FOLDER).get("model", "").replace("--", "/")
+    return next(filter(None, named), None) or of_folder or None
 
 
 def _created(head: Head) -> str | None:
@@ -131,7 +126,7 @@ def _created(head: Head) -> str | None:
 
 def _env(head: Head) -> str:
     env = head.plain("env_id", "env") or head.first.plain("env.id")
-    return env or _of_folder(head, "env") or "verifiers"
+    return env or head.named(_FOLDER).get("env") or "verifiers"
 
 
 _RUN: dict[str, Any] = {
@@ -152,14 +147,14 @@ _RUN: dict[str, Any] = {
 """What both forms of results say about a run."""
 
 
-def _item(row: Row) -> str | None:
+def _item(row: LogRow) -> str | None:
     """Return the id, or one made from question and answer; `id` numbers rollouts, not items."""
     question = last_question(row["prompt"])
     by_text = digest(question, as_json("answer")(row)) if question else None
     return row.name("@item", "example_id") or by_text
 
 
-def _metrics(row: Row) -> list[Score]:
+def _metrics(row: LogRow) -> list[Score]:
     """Return the reward and all metrics, which were columns up to 0.1.8."""
     is_apart = "metrics" in row.values
     metrics = row.part("metrics").values if is_apart else row.values
@@ -170,7 +165,7 @@ def _metrics(row: Row) -> list[Score]:
     return scores
 
 
-def _own_task(row: Row) -> str | None:
+def _own_task(row: LogRow) -> str | None:
     task = row.text("task")
     return None if task == "default" else task
 
@@ -194,7 +189,7 @@ VERIFIERS = Format(
 """vf-eval and prime eval: one rollout per line of results.jsonl, metadata.json beside it."""
 
 
-def _episodes(reading: Reading) -> Iterator[Row]:
+def _episodes(reading: LogReading) -> Iterator[LogRow]:
     """Yield the data of the task of each episode, with its traces."""
     for row in reading.lines():
         task, traces = row.part("task"), row.parts("traces")
@@ -212,14 +207,14 @@ def _episodes(reading: Reading) -> Iterator[Row]:
         )
 
 
-def _agent_scores(row: Row) -> list[Score]:
+def _agent_scores(row: LogRow) -> list[Score]:
     """Return the rewards of all agents; unscored ones are missing."""
     traces = row["@traces"]
     scores = [score for trace in traces for score in _weighted(trace, alone=len(traces) == 1)]
     return scores or [Score("reward", None, outcome=row["@error"] and Outcome.ERROR)]
 
 
-def _weighted(trace: Row, *, alone: bool) -> list[Score]:
+def _weighted(trace: LogRow, *, alone: bool) -> list[Score]:
     """Return the weighted sum of the rewards, its parts and the metrics."""
     scorer = "default" if alone else trace.part("agent").text("name") or "default"
     parts, total = {}, []
