@@ -74,15 +74,14 @@ ENDINGS = (
 
 def split_question(query: str, target: str | None) -> tuple[str, list[str]]:
     """Return question and options; no options if the target is not one of their letters."""
-    # Options are listed as `A) ...` at the end.
     start = query.rfind("\nA) ")
     options: list[str] = []
-    at = start + 1
-    while start >= 0 and at and len(options) < len(ascii_uppercase):
-        mark = f"\n{ascii_uppercase[len(options) + 1 :][:1]}) "
-        end = query.find(mark, at) if len(options) + 1 < len(ascii_uppercase) else -1
-        options.append(query[at + 3 : end if end >= 0 else len(query)].strip())
-        at = end + 1
+    rest = query[start + 4 :]
+    for letter in ascii_uppercase[1:] if start >= 0 else "":
+        option, mark, rest = rest.partition(f"\n{letter}) ")
+        options.append(option.strip())
+        if not mark:
+            break
     letters = {*ascii_uppercase[: len(options)], ",", " "}
     if options and target and letters.issuperset(target):
         return _within(query[:start] + "\n"), options
@@ -172,11 +171,12 @@ def _text(message: Mapping[str, Any]) -> str | None:
 
 def _reviews(reading: LogReading) -> Iterator[LogRow]:
     """Yield the reviews; those of one item are repeats in the order of their indexes, not lines."""
-    failed: dict[int | None, str | None] = {}
+    failed: dict[int | None, str] = {}
     for file in reading.companions("predictions"):
         for row in reading.lines(file):
             # EvalScope scores the empty answers of failed requests.
-            failed[as_count(row["index"])] = row.plain("model_output.error")
+            if error := row.plain("model_output.error"):
+                failed[as_count(row["index"])] = error
     failed.pop(None, None)
     every = [*filter(None, map(_prepared, reading.lines()))]
     indexes: dict[object, set[int]] = defaultdict(set)
@@ -214,7 +214,8 @@ def _prepared(row: LogRow) -> LogRow | None:
     turns = [{name: m.get(name) for name in ("role", "content")} for m in before]
     said = as_text(score["prediction"])
     answer, used = as_text(score["extracted_prediction"]), as_mapping(last.get("perf_metrics"))
-    return row.adding(
+    # The rest of the row is not kept until all reviews are known.
+    return row.within({"sample_score": row.values["sample_score"]}).adding(
         item=item,
         index=index,
         question=question,
@@ -233,9 +234,10 @@ def _scores(row: LogRow) -> list[Score]:
     """Return every scalar score, without its value if the status is not usable."""
     score = row.part("sample_score.score")
     values, is_usable = as_mapping(score["value"]), score.plain("status") in _USABLE
-    main = score.plain("main_score_name") or _main(row.reading.head) or "acc"
+    if not values:
+        values = {score.plain("main_score_name") or _main(row.reading.head) or "acc": None}
     scores = []
-    for name, value in (values or {main: None}).items():
+    for name, value in values.items():
         if isinstance(value, list | dict):
             continue
         real = number(value) if is_usable else None

@@ -59,7 +59,8 @@ def _joined(reading: LogReading) -> Iterator[LogRow]:
     samples: dict[str, list[LogRow]] = {}
     for row in reading.lines():
         item = row.name("sample_id")
-        reading.own["report"] = row["final_report.accuracy"] or reading.own.get("report")
+        if "final_report" in row.values:
+            reading.own["report"] = row["final_report.accuracy"]
         if item is not None:
             samples.setdefault(item, []).append(row)
         elif "spec" not in row.values and "final_report" not in row.values:
@@ -71,35 +72,27 @@ def _joined(reading: LogReading) -> Iterator[LogRow]:
         )
         answer = sampled[-1] if sampled else {}
         said, error = answer.get("sampled"), errors[-1].get("message") if errors else None
+        is_one = isinstance(said, list) and len(said) == 1
+        row = events[0].adding(
+            item=item,
+            prompt=answer.get("prompt"),
+            response=as_json_text(first_of(said) if is_one else said),
+            error=as_json_text(error) or "error" if errors else None,
+        )
         verdicts = list(zip_longest(matches, metrics)) or [(None, None)]
         for repeat, (match, further) in enumerate(verdicts):
-            values = (
-                {"match": match, "metrics": further} if match is not None else {"metrics": further}
-            )
-            yield (
-                events[0]
-                .within(values)
-                .adding(
-                    item=item,
-                    repeat=repeat,
-                    prompt=answer.get("prompt"),
-                    response=as_json_text(
-                        said[0] if isinstance(said, list) and len(said) == 1 else said
-                    ),
-                    error=as_json_text(error) or "error" if errors else None,
-                )
-            )
+            yield row.adding(repeat=repeat, match=match, metrics=as_mapping(further))
 
 
 def _verdict(row: LogRow) -> list[Score]:
-    right = {"accuracy": row.part("match").number("correct")} if "match" in row.values else {}
-    scores = scores_of(numbers(as_mapping(row["metrics"]), right))
+    right = {} if row["@match"] is None else {"accuracy": row.part("@match").number("correct")}
+    scores = scores_of(numbers(row["@metrics"], right))
     failed = Outcome.ERROR if row["@error"] else None
     return scores_of(right) + scores or [Score("accuracy", None, outcome=failed)]
 
 
 def _unanswered(row: LogRow) -> str | None:
-    return row["@error"] if number(row["match.correct"]) is None else None
+    return row["@error"] if number(row["@match.correct"]) is None else None
 
 
 OPENAI_EVALS = Format(
@@ -117,8 +110,8 @@ OPENAI_EVALS = Format(
     task=lambda row: _task_of(row["@item"]),
     scores=_verdict,
     question=lambda row: last_question(row["@prompt"]),
-    gold=lambda row: as_json_text(first_of(row["match.expected"])),
-    answer=lambda row: as_json_text(row["match.picked"]),
+    gold=lambda row: as_json_text(first_of(row["@match.expected"])),
+    answer=lambda row: as_json_text(row["@match.picked"]),
     error=_unanswered,
     totals=lambda r: r.state("final_report.accuracy", r.own.get("report"), "accuracy"),
 )
