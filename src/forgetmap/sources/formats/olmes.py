@@ -109,6 +109,13 @@ def _belongs(file: LogFile, total: Mapping[str, Any]) -> bool:
     return name is not None and _HASH.sub("", _name(file)) in (name, _cleaned(name))
 
 
+def _holds_metrics_of(file: LogFile, other: LogFile) -> bool:
+    # The beginning of a file with one task is enough; there may be many.
+    is_single = other.peek.shape == "object" and other.peek.has(*_TOTALS)
+    totals = other.peek.objects if is_single else _totals_in(other)
+    return any(_belongs(file, total) for total in totals)
+
+
 def _about(head: Head) -> dict[str, Any]:
     """Return the metrics that belong to a file, with the task's settings as `config`."""
     every = (total for file in head.beside["metrics"] for total in _totals_in(file))
@@ -309,7 +316,7 @@ OLMES = Format(
         ),
         "metrics": Companion(
             fields=[_TOTALS, _TOTALS_OF_RUN],
-            belongs=lambda file, other: any(_belongs(file, one) for one in _totals_in(other)),
+            belongs=_holds_metrics_of,
             nearest=True,
         ),
     },
