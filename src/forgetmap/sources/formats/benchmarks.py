@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import PurePosixPath
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from forgetmap.errors import FieldError, UsageError
 from forgetmap.records import Outcome
-from forgetmap.sources.adapter import OWN_SCORER, Sample, Score
+from forgetmap.sources.adapter import OWN_SCORER, Problems, Sample, Score
 from forgetmap.sources.datasets import letter_index
-from forgetmap.sources.decode import number
+from forgetmap.sources.decode import number, rows
 from forgetmap.sources.fields import as_json_text, as_list, as_mapping, replace_surrogates
 from forgetmap.sources.files import LogFile
 from forgetmap.sources.formats.engine import (
@@ -341,12 +341,14 @@ _OPTION_LINE = re.compile(r"^\s*\(?([A-Z])[).:]\s+(\S.*?)\s*$", re.MULTILINE)
 _DECODING = ("temperature", "top_p", "max_tokens", "seed", "repeats")
 
 
-def _last_answers(reading: LogReading) -> list[LogRow]:
-    """Return the rows; of answers that a resumed run repeats, the last counts."""
-    every = list(reading.lines())
-    keys = [repr([row[name] for name in ("problem_idx", "repeat", "prompt")]) for row in every]
-    last = dict(zip(keys, every, strict=True))
-    return [row for key, row in zip(keys, every, strict=True) if last[key] is row]
+def _last_answers(reading: LogReading) -> Iterator[LogRow]:
+    """Yield the rows; of answers that a resumed run repeats, the last counts."""
+
+    def key(values: Mapping[str, Any]) -> str:
+        return repr([values.get(name) for name in ("problem_idx", "repeat", "prompt")])
+
+    last = {key(values): line for line, values in rows(reading.file, Problems())}
+    return (row for row in reading.lines() if last.get(key(row.values)) == row.line)
 
 
 def _listed_options(row: LogRow) -> list[str] | None:

@@ -31,7 +31,7 @@ _NO_SCORES = (
 
 def _rewards(row: LogRow) -> list[Score]:
     """Return all numbers of a row that are scores."""
-    scores = scores_of(numbers({k: v for k, v in row.values.items() if k[0:1] != "@"}, _NO_SCORES))
+    scores = scores_of(numbers(row.values, _NO_SCORES))
     if not scores:
         row.report_problem("the row has no score")
     return scores or [Score("score", None)]
