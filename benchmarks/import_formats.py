@@ -6,10 +6,10 @@
 lm-eval, plain JSON lines, EvalScope and verifiers are one file of lines each, Inspect is a folder
 of `.eval` archives; texts are made up and about as long as real ones. The loop is one process:
 every line (for Inspect, every sample in its archive) through `json.loads`, without storing
-anything. Ours ends with a run whose scores and identity are counted, read in one process and in one
-per core, and again with all texts. Every contender runs in a new process, in turn; seconds are from
-the call to the result, without imports, but with the start of our worker processes. Memory is the
-peak resident size of all processes of a contender together, sampled ten times a second.
+anything. Ours ends with a run whose scores and identity are counted, and again with all texts, in
+one process. Every contender runs in a new process, in turn; seconds are from the call to the
+result, without imports, and rates are by processor seconds. Memory is the peak resident size of a
+contender, sampled ten times a second.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ LINES: dict[str, tuple[str, Callable[[Writer], Rows]]] = {
     "verifiers": ("env--m/results.jsonl", verifiers_rows),
 }
 FORMATS = (*LINES, "Inspect")
-CONTENDERS = ("loop", "scores, 1 process", "scores", "texts, 1 process", "texts")
+CONTENDERS = ("loop", "scores", "texts")
 
 
 def generate(name: str, folder: Path, mib: int) -> None:
@@ -220,7 +220,7 @@ def run_loop(folder: Path) -> Callable[[], int]:
     return call
 
 
-def run_ours(folder: Path, *, texts: bool, processes: int | None) -> Callable[[], int]:
+def run_ours(folder: Path, *, texts: bool) -> Callable[[], int]:
     """Read with forgetmap, up to a run whose rows are counted."""
     import pandas as pd  # noqa: F401  # pyarrow imports it at its first array
 
@@ -231,7 +231,7 @@ def run_ours(folder: Path, *, texts: bool, processes: int | None) -> Callable[[]
     adapters()  # imports them
 
     def call() -> int:
-        reading = Reading(texts=texts, cached=False, processes=processes)
+        reading = Reading(texts=texts, cached=False)
         run = open_run(folder, reading=reading)
         return len(run.scores.select("task").collect())
 
@@ -240,12 +240,9 @@ def run_ours(folder: Path, *, texts: bool, processes: int | None) -> Callable[[]
 
 def measure(contender: str, folder: Path) -> dict[str, float]:
     """Return seconds and results of one contender in this process."""
-    what, _, alone = contender.partition(", ")
-    if what == "loop":
-        call = run_loop(folder)
-    else:
-        call = run_ours(folder, texts=what == "texts", processes=1 if alone else None)
-    return timed(call)
+    if contender == "loop":
+        return timed(run_loop(folder))
+    return timed(run_ours(folder, texts=contender == "texts"))
 
 
 def report(name: str, rounds: list[dict[str, dict[str, float]]], mib: float) -> dict[str, Any]:
@@ -255,7 +252,7 @@ def report(name: str, rounds: list[dict[str, dict[str, float]]], mib: float) -> 
     samples = rounds[0]["loop"]["rows"]
     results: dict[str, Any] = {}
     for who in CONTENDERS:
-        times, gib = seconds["loop"] / seconds[who], max(r[who]["gib"] for r in rounds)
+        times, gib = cpu["loop"] / cpu[who], max(r[who]["gib"] for r in rounds)
         print(
             f"{name:12} {who:18} {seconds[who]:7.2f} s (CPU {cpu[who]:6.2f}) "
             f"{mib / seconds[who]:7.0f} MiB/s "

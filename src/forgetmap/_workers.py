@@ -150,55 +150,6 @@ class WorkerPool:
         finally:
             threads.shutdown(cancel_futures=True)
 
-    def share(
-        self,
-        function: Callable[[Task], Result],
-        tasks: Iterable[Task],
-        on_result: Callable[[Result], object] | None = None,
-    ) -> list[Result]:
-        """Return results in the order of the tasks; this process works as one of the workers.
-
-        It starts immediately, while the other processes start up. Whichever process is free takes
-        the next task.
-
-        Args:
-            function: see `call`.
-            tasks: tasks in the order in which they are started.
-            on_result: called with each result, in this thread.
-        """
-        pending, results = deque(enumerate(tasks)), dict[int, Result]()
-        finished: SimpleQueue[Result] = SimpleQueue()
-
-        def work(call: Callable[[Callable[[Task], Result], Task], Result]) -> None:
-            while pending:
-                try:
-                    index, task = pending.popleft()
-                except IndexError:  # another thread was quicker
-                    return
-                results[index] = call(function, task)
-                finished.put(results[index])
-
-        def report_finished() -> None:
-            while on_result is not None and not finished.empty():
-                on_result(finished.get())
-
-        def work_here(function: Callable[[Task], Result], task: Task) -> Result:
-            report_finished()
-            return function(task)
-
-        with ThreadPoolExecutor(max(self.size - 1, 1)) as threads:
-            futures = [threads.submit(work, self._call_again) for _ in range(self.size - 1)]
-            try:
-                work(work_here)
-                for future in futures:
-                    future.result()
-            except BaseException:
-                pending.clear()
-                self.close()  # otherwise the threads would wait for their tasks
-                raise
-        report_finished()
-        return [results[index] for index in range(len(results))]
-
     def _call_again(self, function: Callable[[Task], Result], task: Task) -> Result:
         try:
             return self.call(function, task)

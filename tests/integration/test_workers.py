@@ -22,7 +22,6 @@ from forgetmap._workers import TASKS_AHEAD, WorkerPool, WorkerProcess, call_apar
 from forgetmap.capabilities.batches import score_batch
 from forgetmap.errors import FieldError, TaskTimeoutError, WorkerError
 from forgetmap.scoring.extract.maths import _compare
-from forgetmap.sources.gather import read_part
 
 
 @pytest.fixture
@@ -45,26 +44,6 @@ def is_gone(process: int) -> bool:
 
 def test_results_come_in_order(pool: WorkerPool) -> None:
     assert list(pool.map(tasks.double_slowly, range(20))) == [2 * n for n in range(20)]
-
-
-def test_tasks_are_shared_with_this_process(pool: WorkerPool) -> None:
-    told: list[int] = []
-    results = pool.share(tasks.double_slowly, range(20), told.append)
-    assert results == [2 * number for number in range(20)]
-    assert sorted(told) == results
-    assert len(pool._workers) == 1
-
-
-def test_a_failure_in_this_process_ends_what_is_shared() -> None:
-    begun: list[int] = []
-
-    def fail_at_two(number: int) -> int:
-        begun.append(number)
-        return 1 // (number - 2)
-
-    with WorkerPool(1) as alone, pytest.raises(ZeroDivisionError):
-        alone.share(fail_at_two, range(10))
-    assert begun == [0, 1, 2]
 
 
 def test_tasks_are_read_as_they_are_needed(pool: WorkerPool) -> None:
@@ -182,7 +161,7 @@ def test_a_process_starts_light(pool: WorkerPool) -> None:
     assert not heavy & pool.call(tasks.loaded)
 
 
-@pytest.mark.parametrize("work", [read_part, score_batch, _compare])
+@pytest.mark.parametrize("work", [score_batch, _compare])
 def test_work_loads_neither_pandas_nor_an_engine(
     work: Callable[..., object], pool: WorkerPool
 ) -> None:

@@ -1,10 +1,9 @@
 """Fuzz every adapter with damaged copies of the fixtures: `make fuzz`, or
 
-    python tests/support/fuzz_logs.py --mutations 10000 [--only HARNESS] [--seed 0] [--equal]
+    python tests/support/fuzz_logs.py --mutations 10000 [--only HARNESS] [--seed 0]
 
 Only typed errors may be raised, nothing may take long, and damage to one row must not change the
-results of items of other rows unless a problem is reported. With `--equal`, all ways to read a log
-must give the same results: row by row, as columns, and in ranges of its files.
+results of items of other rows unless a problem is reported.
 """
 
 from __future__ import annotations
@@ -16,24 +15,22 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from random import Random
-from types import FrameType, ModuleType
+from types import FrameType
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from forgetmap.errors import ForgetmapError
-from forgetmap.records.schema import MORE_TEXTS, SCORES, TEXTS
-from forgetmap.sources import gather, parts
-from forgetmap.sources.adapter import Log, Problems
-from forgetmap.sources.gather import RunWriter, samples_of
+from forgetmap.records.schema import SCORES, TEXTS
+from forgetmap.sources.adapter import Problems
+from forgetmap.sources.gather import RunWriter
 from forgetmap.sources.logs import choose, recognise
-from forgetmap.sources.parts import PartOptions, whole
 from forgetmap.sources.registry import adapter
 from log_mutations import (
     Files,
@@ -50,8 +47,6 @@ from log_mutations import (
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "logs"
 LONGEST_SECONDS = 60
-RANGES = 4
-"""Number of ranges into which the largest file of a log is split."""
 Key = tuple[Any, ...]
 Records = dict[Key, dict[str, Any]]
 
@@ -101,8 +96,7 @@ def read(folder: Path, work: Path) -> Outcome:
         logs, _ = choose(folder, recognise(folder), None)
         with RunWriter(out, texts=True, problems=problems) as writer:
             for log in logs:
-                for sample in adapter(log.adapter).read(log, problems, texts=True):
-                    writer.add(sample)
+                writer.add(list(adapter(log.adapter).read(log, problems, texts=True)))
     except ForgetmapError:
         return Outcome(None)
     rows = pq.read_table(out / SCORES).to_pylist()
@@ -123,105 +117,16 @@ def read(folder: Path, work: Path) -> Outcome:
     )
 
 
-class UnequalError(AssertionError):
-    """Two ways to read a log gave different results."""
-
-
-def require_equal(folder: Path, work: Path) -> None:
-    """Check that all ways to read a log give the same results, with texts and without."""
-    try:
-        logs, _ = choose(folder, recognise(folder), None)
-    except ForgetmapError:
-        return  # fails in every way
-    for texts in (False, True):
-        first, *others = (result_of(way, logs, work, texts=texts) for way in WAYS)
-        for way, other in zip(list(WAYS)[1:], others, strict=True):
-            for name, value in first.items():
-                if repr(other[name]) != repr(value):
-                    raise UnequalError(f"{way}: {name} {other[name]!r:.300} not {value!r:.300}")
-
-
-def result_of(way: str, logs: Sequence[Log], work: Path, *, texts: bool) -> dict[str, Any]:
-    """Return the results of reading logs in one way."""
-    out = work / way
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir()
-    problems = Problems()
-    try:
-        with (
-            _with_value(gather, "MIN_ROWS_OF_COLUMNS", 1),  # fixtures have few rows
-            RunWriter(out, texts=texts, problems=problems) as writer,
-        ):
-            WAYS[way](logs, writer, problems, PartOptions(out, texts, None))
-    except ForgetmapError as error:
-        return {"error": str(error)}
-    kept = sorted(problems.kept, key=lambda problem: (problem.file, problem.line or 0))
-    return {
-        "error": None,
-        "scores": pq.read_table(out / SCORES).to_pylist(),
-        "texts": _text_rows(out) if texts else [],
-        "samples": writer.samples,
-        "measures": dict(writer.measures),
-        "ranges": sorted(writer.ranges.items()),
-        "problems": (problems.count, list(map(str, kept))),
-        "totals": list(dict.fromkeys(problems.totals)),
-        "graded": sorted(problems.graded),
-    }
-
-
 @contextmanager
-def _with_value(module: ModuleType, name: str, value: int) -> Iterator[None]:
-    before = getattr(module, name)
-    setattr(module, name, value)
-    try:
-        yield
-    finally:
-        setattr(module, name, before)
-
-
-def _text_rows(out: Path) -> list[dict[str, Any]]:
-    files = [out / TEXTS, *sorted(out.glob(MORE_TEXTS))]
-    return [row for file in files for row in pq.read_table(file).to_pylist()]
-
-
-def _read_rows(
-    logs: Sequence[Log], writer: RunWriter, problems: Problems, options: PartOptions
-) -> None:
-    for log in logs:
-        for sample in adapter(log.adapter).read(log, problems, texts=options.texts):
-            writer.add(sample)
-
-
-def _read_columns(
-    logs: Sequence[Log], writer: RunWriter, problems: Problems, options: PartOptions
-) -> None:
-    for samples in samples_of(whole(logs, options), problems):
-        writer.add(samples)
-
-
-def _read_ranges(
-    logs: Sequence[Log], writer: RunWriter, problems: Problems, options: PartOptions
-) -> None:
-    size = max(file.size for log in logs for file in log.files)
-    with _with_value(parts, "MIN_BYTES_OF_RANGE", size // RANGES):
-        apart = parts.share_out(logs, options, 2)
-    if not (apart and parts.read_parts(apart, writer, problems, 1, lambda _: None)):
-        _read_columns(logs, writer, problems, options)
-
-
-WAYS = {"rows": _read_rows, "columns": _read_columns, "ranges": _read_ranges}
-
-
-@contextmanager
-def soon(times: int = 1) -> Iterator[None]:
-    """Raise TooSlow in a block that takes longer than `times` the limit."""
+def soon() -> Iterator[None]:
+    """Raise TooSlow in a block that takes longer than the limit."""
 
     def stop(_: int, __: FrameType | None) -> None:
         raise TooSlow
 
     # Processor time, which does not depend on the load of the machine.
     before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, LONGEST_SECONDS * times)
+    signal.setitimer(signal.ITIMER_PROF, LONGEST_SECONDS)
     try:
         yield
     finally:
@@ -231,17 +136,12 @@ def soon(times: int = 1) -> Iterator[None]:
 
 @dataclass
 class Fuzzer:
-    """Damages one log repeatedly.
-
-    Attributes:
-        equal: whether to check only that all ways to read it give the same results.
-    """
+    """Damages one log repeatedly."""
 
     fixture: Path
     work: Path
     seed: int
     known: dict[Row, set[Key]] = field(default_factory=dict)
-    equal: bool = False
 
     @cached_property
     def files(self) -> Files:
@@ -267,17 +167,13 @@ class Fuzzer:
         for name, content in packed({**self.files, **changed}).items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
-        if self.equal:
-            with soon(len(WAYS) + 1):
-                require_equal(folder, self.work)
-            return Outcome(None)
         with soon():
             return read(folder, self.work)
 
     def run(self, count: int) -> list[Failure]:
         """Apply this number of mutations and return the failures."""
         found: list[Failure] = []
-        assert self.equal or self.original
+        assert self.original
         for number in range(count):
             random = Random(f"{self.seed}/{self.fixture.name}/{number}")
             try:
@@ -300,9 +196,6 @@ class Fuzzer:
         name = random.choice(list(self.tables))
         row = Row(name, random.randrange(len(self.tables[name].rows)))
         changed, what = self.damaged(row, random)
-        if self.equal:
-            self.read({name: changed})
-            return None
         if not self.holds_samples(name):
             self.read({name: changed})
             return None
@@ -428,15 +321,13 @@ def _place(error: Exception) -> str:
     return f"{Path(ours[-1].filename).name}:{ours[-1].lineno} {ours[-1].name}"
 
 
-def fuzz(
-    harness: str, mutations: int, seed: int, work: Path, *, equal: bool = False
-) -> list[Failure]:
+def fuzz(harness: str, mutations: int, seed: int, work: Path) -> list[Failure]:
     """Fuzz the logs of a harness, with mutations divided among them."""
     logs = logs_of(harness)
     found = []
     for place, fixture in enumerate(logs):
         count = mutations // len(logs) + (place < mutations % len(logs))
-        found += Fuzzer(fixture, work, seed, equal=equal).run(count)
+        found += Fuzzer(fixture, work, seed).run(count)
     return found
 
 
@@ -446,12 +337,11 @@ def main() -> int:
     parser.add_argument("--mutations", type=int, default=10_000, help="per harness")
     parser.add_argument("--only", action="append", help="name of a harness; may be repeated")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--equal", action="store_true", help="compare all ways to read a log")
     options = parser.parse_args()
     failures: list[Failure] = []
     for harness in options.only or harnesses():
         with tempfile.TemporaryDirectory() as work:
-            found = fuzz(harness, options.mutations, options.seed, Path(work), equal=options.equal)
+            found = fuzz(harness, options.mutations, options.seed, Path(work))
         sys.stdout.write(f"{harness}: {options.mutations:,} mutations, {len(found)} failures\n")
         seen: dict[str, Failure] = {}
         for failure in found:

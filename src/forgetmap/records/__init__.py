@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.records.column_hashes import (
-        HashColumn,
-        hash_column,
-        normalise_texts,
-        signed_hashes,
-        text_digests,
-        text_hashes,
-    )
+    from forgetmap.records.column_hashes import HashColumn, options_hashes, text_hashes
     from forgetmap.records.engine import connection, fresh_name, literal, quote, readable, scan
     from forgetmap.records.export.every_eval_ever import METADATA_KEYS, write_instances
     from forgetmap.records.folder import (
@@ -50,7 +43,6 @@ if TYPE_CHECKING:
     from forgetmap.records.identity import (
         normalise,
         option_text,
-        options_hash,
         parse_options,
         text_hash,
     )
@@ -76,7 +68,6 @@ if TYPE_CHECKING:
         CONTENT_HASHES,
         HASHES,
         KEY,
-        MORE_TEXTS,
         SCORE_NAMES,
         SCORES,
         TEXT_NAMES,
@@ -129,7 +120,6 @@ __all__ = [
     "METADATA_KEYS",
     "MISSING",
     "MORE_SYNONYMS",
-    "MORE_TEXTS",
     "SCORES",
     "SCORE_NAMES",
     "SYNONYMS",
@@ -173,7 +163,6 @@ __all__ = [
     "fill_texts",
     "first_rows",
     "fresh_name",
-    "hash_column",
     "is_run_folder",
     "is_spark",
     "is_undamaged",
@@ -188,10 +177,9 @@ __all__ = [
     "name_only_task",
     "needs_content",
     "normalise",
-    "normalise_texts",
     "one_plan",
     "option_text",
-    "options_hash",
+    "options_hashes",
     "parquet_columns",
     "parquet_rows",
     "parse_options",
@@ -207,14 +195,12 @@ __all__ = [
     "run_from_frame",
     "scan",
     "scores_schema",
-    "signed_hashes",
     "sort_items",
     "spark_error",
     "spark_errors",
     "spark_failures",
     "spark_session",
     "survey",
-    "text_digests",
     "text_hash",
     "text_hashes",
     "texts_schema",

@@ -57,7 +57,6 @@ from forgetmap.records.run import Frame, Run
 from forgetmap.records.schema import (
     BY_NAME,
     KEY,
-    MORE_TEXTS,
     SCORE_NAMES,
     SCORES,
     TEXT_NAMES,
@@ -91,14 +90,14 @@ def read_run(path: Path, *, check_texts: bool = True) -> Run:
     """
     manifest = path / MANIFEST
     info = read_manifest(manifest)
-    texts = _texts_of(path)
-    _require_unchanged((path / SCORES, *(texts if check_texts else ())), info)
+    texts = path / TEXTS if (path / TEXTS).is_file() else None
+    _require_unchanged((path / SCORES, *([texts] if texts and check_texts else ())), info)
     scores = _read_parquet(path / SCORES, needed=("task", "item", "score"))
     return Run(
         # The files are those of this folder, not of the run.
         info=info.model_copy(update={"files": {}, "contradictions": []}),
         scores=scores,
-        texts=_read_parquet(*texts, needed=KEY) if texts else None,
+        texts=_read_parquet(texts, needed=KEY) if texts else None,
         name=info.run_id or path.name,
         origin=str(path),
         rows=lambda: _raw_rows(path, scores.collect_schema().names()),
@@ -367,7 +366,7 @@ def require_sound(path: Path, columns: Iterable[str], *, origin: str) -> None:
 def _raw_rows(folder: Path, columns: Iterable[str]) -> Iterator[tuple[int, FileRow]]:
     """Iterate over the rows of scores, then check that the texts can be read."""
     yield from parquet_rows(folder / SCORES, columns, origin=str(folder / SCORES))
-    for texts in _texts_of(folder):
+    if (texts := folder / TEXTS).is_file():
         require_sound(texts, parquet_columns(texts, origin=str(texts)), origin=str(texts))
 
 
@@ -405,14 +404,9 @@ def fill_texts(texts: Frame) -> Frame:
     )
 
 
-def _texts_of(folder: Path) -> list[Path]:
-    return [path for path in (folder / TEXTS, *sorted(folder.glob(MORE_TEXTS))) if path.is_file()]
-
-
-def _read_parquet(path: Path, *more: Path, needed: tuple[str, ...]) -> Frame:
-    parts = [f"(FROM {scan('read_parquet', file)})" for file in (path, *more)]
+def _read_parquet(path: Path, *, needed: tuple[str, ...]) -> Frame:
     with readable(str(path)):
-        native = connection().sql(" UNION ALL BY NAME ".join(parts))
+        native = connection().sql(f"FROM {scan('read_parquet', path)}")
     present = native.columns
     for name in needed:
         if name not in present:

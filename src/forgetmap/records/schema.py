@@ -20,8 +20,6 @@ from forgetmap.records.outcome import Outcome
 SCHEMA_VERSION = 1
 SCORES, TEXTS = "scores.parquet", "texts.parquet"
 """Tables of a run folder."""
-MORE_TEXTS = "texts-*.parquet"
-"""Further files of texts, if several processes wrote the run."""
 
 Part = Literal["key", "scores", "texts"]
 

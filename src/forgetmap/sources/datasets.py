@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 from string import ascii_uppercase
 from typing import Any
 from warnings import catch_warnings
@@ -47,28 +46,6 @@ class DatasetItem(msgspec.Struct):
     gold_index: int | None = None
     category: str | None = None
     has_gold: bool = True
-
-
-class ItemColumns(msgspec.Struct):
-    """Items as columns, named like the fields of `DatasetItem`."""
-
-    question: list[str]
-    options: list[list[str] | None]
-    gold: list[str | None]
-    gold_index: list[int | None]
-    category: list[str | None]
-    has_gold: bool = True
-
-    def part(self, part: slice) -> ItemColumns:
-        """Return a slice of the items."""
-        return ItemColumns(
-            self.question[part],
-            self.options[part],
-            self.gold[part],
-            self.gold_index[part],
-            self.category[part],
-            self.has_gold,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,20 +83,6 @@ def item_of(doc: object) -> DatasetItem:
     if shape.gold is not None:
         _settle_gold(item, _try(shape.gold, doc))
     return item
-
-
-def items_of(docs: Sequence[dict[str, Any]]) -> ItemColumns:
-    """Apply `item_of` to rows that have the same fields in the same order, column by column."""
-    if not docs[0]:
-        return _as_columns(list(map(item_of, docs)), has_gold=True)
-    shape = _shape(tuple(docs[0]))
-    questions, options = _questions(shape, docs), _option_texts(shape, docs)
-    golds, indexes = _golds(shape, docs, options)
-    categories: list[str | None] = [None] * len(docs)
-    if shape.category is not None:
-        cells = [doc.get(shape.category) for doc in docs]
-        categories = [cell if isinstance(cell, str) else None for cell in cells]
-    return ItemColumns(questions, options, golds, indexes, categories, shape.has_gold)
 
 
 def option_index(value: object, options: int) -> int | None:
@@ -172,69 +135,6 @@ def _settle_gold(item: DatasetItem, gold: object) -> None:
         item.gold = item.options[item.gold_index]
 
 
-def _as_columns(items: Sequence[DatasetItem], *, has_gold: bool) -> ItemColumns:
-    return ItemColumns(
-        [item.question for item in items],
-        [item.options for item in items],
-        [item.gold for item in items],
-        [item.gold_index for item in items],
-        [item.category for item in items],
-        has_gold,
-    )
-
-
-def _questions(shape: Shape, docs: Sequence[Doc]) -> list[str]:
-    """Return the questions; fast if each is the text of a single field."""
-    if not callable(shape.ask) and len(shape.ask) == 1 and shape.ask[0] in docs[0]:
-        cells = [doc[shape.ask[0]] for doc in docs]
-        if set(map(type, cells)) == {str}:
-            texts = list(map(str.strip, cells))
-            if "" not in texts:
-                return texts
-    return [_question(shape, doc) for doc in docs]
-
-
-def _option_texts(shape: Shape, docs: Sequence[Doc]) -> list[list[str] | None]:
-    """Return the options; fast if they are texts, and equally many in each row."""
-    if shape.options is None:
-        return [None] * len(docs)
-    rows = _extracted(shape.options, docs)
-    if set(map(type, rows)) == {list} and len(set(map(len, rows))) == 1 and len(rows[0]) > 1:
-        cells, width = list(chain.from_iterable(rows)), len(rows[0])
-        if set(map(type, cells)) == {str}:
-            texts = list(map(str.strip, cells))
-            return [_unless_labels(texts[at : at + width]) for at in range(0, len(texts), width)]
-    return list(map(_texts, rows))
-
-
-def _golds(
-    shape: Shape, docs: Sequence[Doc], options: Sequence[list[str] | None]
-) -> tuple[list[str | None], list[int | None]]:
-    """Return texts and indices of the right answers; fast if all are indices, or all texts."""
-    nothing: list[Any] = [None] * len(docs)
-    if shape.gold is None:
-        return nothing, nothing
-    cells = _extracted(shape.gold, docs)
-    kinds = set(map(type, cells))
-    if kinds == {str} and options.count(None) == len(docs):
-        return [cell.strip() or None for cell in cells], nothing
-    if kinds == {int} and all(
-        of_row and 0 <= cell < len(of_row) for cell, of_row in zip(cells, options, strict=True)
-    ):
-        return [of_row[cell] for cell, of_row in zip(cells, options, strict=True)], cells  # type: ignore[index]  # see above
-    items = [DatasetItem("", of_row) for of_row in options]
-    for item, cell in zip(items, cells, strict=True):
-        _settle_gold(item, cell)
-    return [item.gold for item in items], [item.gold_index for item in items]
-
-
-def _extracted(extract: Extractor, docs: Sequence[Doc]) -> list[Any]:
-    try:
-        return list(map(extract, docs))
-    except _DAMAGES:
-        return [_try(extract, doc) for doc in docs]
-
-
 def _letter(gold: str, options: int) -> int | None:
     return None if gold.strip("() ").isdigit() else option_index(gold, options)
 
@@ -270,10 +170,7 @@ def _texts(options: object) -> list[str] | None:
     """Return options as texts; None if there is no choice, or only labels such as `A`."""
     if not isinstance(options, list) or len(options) < 2:  # no choice
         return None
-    return _unless_labels(list(map(_text, options)))
-
-
-def _unless_labels(texts: list[str]) -> list[str] | None:
+    texts = [option.strip() if isinstance(option, str) else _text(option) for option in options]
     return None if all(map(_is_label, texts)) else texts
 
 

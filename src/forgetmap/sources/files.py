@@ -11,7 +11,6 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
@@ -37,8 +36,6 @@ from forgetmap.sources.sniff import (
 )
 
 HEAD_BYTES = 1 << 17
-BLOCK_BYTES = 1 << 17
-"""Bytes of lines read at a time; small enough for the cache of a core."""
 MAX_FILES = 20_000
 MAX_DEPTH = 12
 MAX_BLANK_LINES = 1 << 20
@@ -62,8 +59,6 @@ class LogFile:
         inside: path below the input folder or archive, with `/`.
         member: name in the archive `path`, if the file is a member of one.
         archive: the open archive, if the file is an archive or a member of one.
-        start: offset of a range; lines that begin earlier are not read.
-        end: end of a range; lines that begin here or later are not read. None: end of the file.
     """
 
     path: Path
@@ -71,8 +66,6 @@ class LogFile:
     inside: str
     member: str | None = None
     archive: Archive | None = field(default=None, compare=False, repr=False)
-    start: int = 0
-    end: int | None = None
 
     @cached_property
     def head(self) -> bytes:
@@ -131,102 +124,8 @@ class LogFile:
             return self.archive.size(self.member)
         return self.size
 
-    @property
-    def is_range(self) -> bool:
-        """Whether only a range of the lines is read."""
-        return self.start > 0 or self.end is not None
-
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Iterate over non-blank lines with their numbers, from 1 at the first line of a range."""
-        if self.is_range:
-            return self._lines_of_range()
-        return self._all_lines()
-
-    def blocks(self) -> Iterator[LineBlock]:
-        """Iterate over the lines in large blocks; too long lines are refused as by `lines`."""
-        in_place = self.is_seekable
-        with readable_file(self.path), _sound(self.name):
-            try:
-                yield from self._blocks_in_place() if in_place else self._blocks_of_stream()
-            except _LongLineError:
-                self.require_lines()
-
-    @property
-    def is_seekable(self) -> bool:
-        """Whether the file can be read from any offset: neither packed nor in an archive."""
-        return self.member is None and self.archive is None and packing_of(self.path) is None
-
-    def range(self, start: int, end: int | None) -> LogFile:
-        """Return the same file, restricted to the lines that begin between two offsets."""
-        part = copy(self)  # keeps the cached properties
-        object.__setattr__(part, "start", start)
-        object.__setattr__(part, "end", end)
-        return part
-
-    def bytes_at(self, offset: int, size: int) -> bytes:
-        """Read `size` bytes from an offset."""
-        with readable_file(self.path), self.path.open("rb", buffering=0) as raw:
-            raw.seek(offset)
-            return raw.read(size)
-
-    def lines_before(self) -> int:
-        """Count the lines that begin before the range."""
-        if not self.start:
-            return 0
-        count, remaining = 1, self.start - 1
-        with readable_file(self.path), self.path.open("rb", buffering=0) as raw:
-            while remaining and (data := raw.read(min(remaining, BLOCK_BYTES))):
-                count += data.count(b"\n")
-                remaining -= len(data)
-        return count
-
-    def require_lines(self) -> None:
-        """Raise the error of `lines` for a line that is too long; a range has no line number."""
-        if self.is_range:
-            raise _too_long(self.name, None)
-        for _ in self.lines():
-            pass
-
-    def _lines_of_range(self) -> Iterator[tuple[int, bytes]]:
-        number = 0
-        for block in self.blocks():
-            for start, end in block.lines():
-                number += 1
-                line = block.data[start:end]
-                if not line.isspace():
-                    yield number, line
-
-    def _blocks_in_place(self) -> Iterator[LineBlock]:
-        with self.path.open("rb", buffering=0) as raw:
-            size = os.fstat(raw.fileno()).st_size
-            at, stop = self.start, size if self.end is None else min(self.end, size)
-            if at:  # the line at this byte, unless it begins here, belongs to the range before
-                at += _block_from(raw, at - 1, at).end - 1
-            while at < stop:
-                block = _block_from(raw, at, stop)
-                yield block
-                at += block.end
-
-    def _blocks_of_stream(self) -> Iterator[LineBlock]:
-        with self.open() as stream:
-            most = max(MIN_DENSE_BYTES, MAX_RATIO * self.size)
-            total, rest, is_first = 0, b"", True
-            while chunk := stream.read(BLOCK_BYTES):
-                total += len(chunk)
-                if total > most:
-                    raise too_dense(self.name, f"it decompresses to more than {most:,} bytes")
-                data = rest + chunk
-                end = data.rfind(b"\n") + 1
-                if end:
-                    yield LineBlock(data, _mark_length(data) if is_first else 0, end)
-                    is_first = False
-                rest = data[end:]
-                if len(rest) > MAX_LINE_BYTES:
-                    raise _LongLineError
-            if rest:
-                yield LineBlock(rest, _mark_length(rest) if is_first else 0, len(rest))
-
-    def _all_lines(self) -> Iterator[tuple[int, bytes]]:
+        """Iterate over the lines that are not blank, with their numbers."""
         with readable_file(self.path), _sound(self.name), self.open() as stream:
             number = total = last = 0
             most = max(MIN_DENSE_BYTES, MAX_RATIO * self.size)
@@ -242,56 +141,6 @@ class LogFile:
                 if not line.isspace():
                     last = number
                     yield number, line
-
-
-class _LongLineError(Exception):
-    """A line is longer than the limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class LineBlock:
-    """Consecutive lines of a file.
-
-    Attributes:
-        data: bytes of the file.
-        start: index in `data` of the first line.
-        end: index in `data` after the last line; the rest belongs to the next block.
-        offset: offset of `data` in the file; None if the file is packed.
-    """
-
-    data: bytes
-    start: int
-    end: int
-    offset: int | None = None
-
-    def lines(self) -> Iterator[tuple[int, int]]:
-        """Iterate over start and end of each line in `data`, its line feed included."""
-        find, at, last = self.data.find, self.start, self.end
-        while at < last:
-            end = find(b"\n", at, last) + 1 or last
-            yield at, end
-            at = end
-
-
-def _block_from(raw: IO[bytes], at: int, stop: int) -> LineBlock:
-    """Read a block of whole lines from an offset, of those that begin before `stop`."""
-    size = BLOCK_BYTES
-    while True:
-        raw.seek(at)
-        data = raw.read(size)
-        is_last = at + len(data) >= stop
-        end = data.find(b"\n", stop - 1 - at) + 1 if is_last else data.rfind(b"\n") + 1
-        if not end and len(data) < size:
-            end = len(data)
-        if end:
-            return LineBlock(data, 0 if at else _mark_length(data), end, at)
-        if size > MAX_LINE_BYTES:
-            raise _LongLineError
-        size *= 2
-
-
-def _mark_length(data: bytes) -> int:
-    return len(UTF8_MARK) if data.startswith(UTF8_MARK) else 0
 
 
 class Archive:
@@ -441,7 +290,7 @@ def _bounded(stream: IO[bytes], limit: int, packed: int, name: str) -> bytes:
     return data
 
 
-def _too_long(name: str, line: int | None) -> UnreadableError:
+def _too_long(name: str, line: int) -> UnreadableError:
     return UnreadableError(
         f"this line is longer than {MAX_LINE_BYTES >> 20} MiB, or has a million blanks",
         file=name,

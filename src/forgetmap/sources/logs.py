@@ -27,21 +27,19 @@ from forgetmap.records import (
 )
 from forgetmap.sources.adapter import Log, Problems, Verdicts
 from forgetmap.sources.files import LogFile, find_files
-from forgetmap.sources.gather import RunWriter, samples_of, without_collection
+from forgetmap.sources.gather import RunWriter, in_batches, samples_of, without_collection
 from forgetmap.sources.inference import ComparedWith
-from forgetmap.sources.parts import PartOptions, read_parts, share_out, whole
 from forgetmap.sources.registry import adapter, hint_of, sniff_all
 from forgetmap.sources.run_info import describe
 from forgetmap.sources.table_map import ScoreRange
 from forgetmap.sources.totals import compare_totals, graded_notices, total_notices
 from forgetmap.sources.unknown import map_command
 
-FORMAT = 9
+FORMAT = 10
 """Increased when the same log is read in a different way, so that cached runs are not used."""
 READING = "reading.json"
 """Notices and problems of a cached run."""
 MAX_NAMES = 6
-PROGRESS_SAMPLES = 2_000
 DATED = re.compile(r"\d{4}-?\d\d-?\d\d[T_]\d\d")
 """File name of a harness that begins with a time."""
 Progress = Callable[[str], None]
@@ -57,7 +55,6 @@ class Reading:
         strict: whether the first problem in a row is an error.
         run: part of a time stamp, model or file name, to choose one of several runs.
         cached: whether what was read before is used again.
-        processes: number of processes; None is one per core for large logs and one for others.
         progress: receives progress messages.
         score_range: the scale of scores that do not lie between 0 and 1.
         mapping: mapping file of a table; None is the one next to the table.
@@ -71,7 +68,6 @@ class Reading:
     strict: bool = False
     run: str | None = None
     cached: bool = True
-    processes: int | None = None
     progress: Progress | None = None
     score_range: ScoreRange | None = None
     mapping: Path | None = None
@@ -185,21 +181,15 @@ def _import(path: Path, logs: Sequence[Log], folder: Path, reading: Reading) -> 
 def _read(
     path: Path, logs: Sequence[Log], writer: RunWriter, problems: Problems, reading: Reading
 ) -> None:
-    """Read all samples; large logs in several processes."""
-
-    def show(samples: int) -> None:
+    """Read all samples."""
+    count = 0
+    for samples in in_batches(
+        samples_of(logs, problems, texts=reading.texts, verdicts=reading.scores)
+    ):
+        writer.add(samples)
+        count += len(samples)
         if reading.progress:
-            reading.progress(f"Reading {path.name}: {samples:,} samples")
-
-    options = PartOptions(writer.folder, reading.texts, reading.scores)
-    parts = [] if reading.strict else share_out(logs, options, reading.processes)
-    if not (parts and read_parts(parts, writer, problems, reading.processes, show)):
-        shown = 0
-        for samples in samples_of(whole(logs, options), problems):
-            writer.add(samples)
-            if writer.samples >= shown + PROGRESS_SAMPLES:
-                shown = writer.samples
-                show(shown)
+            reading.progress(f"Reading {path.name}: {count:,} samples")
     problems.kept.sort(key=lambda problem: (problem.file, problem.line or 0))
 
 

@@ -1,12 +1,11 @@
-"""Missing fields of samples: letters, positions, outcomes and hashes, by sample or by column."""
+"""Missing fields of samples: letters, positions, outcomes and hashes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from hashlib import blake2b
 
 import numpy as np
+import numpy.typing as npt
 
 from forgetmap.records import (
     FAILED,
@@ -14,24 +13,19 @@ from forgetmap.records import (
     HashColumn,
     Outcome,
     option_text,
-    options_hash,
+    options_hashes,
     text_hash,
     text_hashes,
 )
 from forgetmap.sources.adapter import Sample, Score
-from forgetmap.sources.columns import (
-    HASH_DIGITS,
-    SHA256_DIGITS,
-    SampleColumns,
-    key_hashes,
-    option_hashes,
-)
 
-MAX_ITEMS_CACHED = 1 << 15
-"""Cached hashes of items without options."""
-HASHED = ("question_hash", "options_hash", "gold_hash", "prompt_hash")
-"""Columns of hashes; the first three identify an item."""
-_FACTORS, _WORD = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9), (1 << 64) - 1
+SHA256_DIGITS = 64
+HASH_DIGITS = 15
+"""Hexadecimal digits kept of a hash: as many as fit into a signed 64-bit integer."""
+CONTENT = ("question_hash", "options_hash", "gold_hash")
+"""Columns of hashes that identify an item."""
+HASHED = (*CONTENT, "prompt_hash")
+_FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
 
 
 def settle_answers(sample: Sample) -> None:
@@ -48,7 +42,8 @@ def settle_answers(sample: Sample) -> None:
         if sample.k is None and len(options) > 1:
             sample.k = len(options)
     for score in sample.scores:
-        _settle_outcome(score)
+        if score.value is None or score.outcome is not None:
+            _settle_outcome(score)
     if sample.response:
         _settle_reasons(sample)
 
@@ -73,78 +68,32 @@ def _settle_reasons(sample: Sample) -> None:
             score.outcome = reason or score.outcome
 
 
-def sample_hashes(sample: Sample) -> tuple[int | None, ...]:
-    """Return the hashes of a sample in the order of `HASHED`."""
-    key = sample.prompt_key
-    prompt = _text_hash(sample.prompt) if key is None else _key_hash(key)
-    if not sample.options:
-        return *_open_hashes(sample.question, sample.gold), prompt
-    question, gold = _text_hash(sample.question), _text_hash(sample.gold)
-    return question, options_hash(sample.options), gold, prompt
-
-
-@lru_cache(MAX_ITEMS_CACHED)
-def _open_hashes(question: str | None, gold: str | None) -> tuple[int | None, None, int | None]:
-    """Hash an item without options; cached, since a log repeats the item for each filter."""
-    return _text_hash(question), None, _text_hash(gold)
-
-
-def hash_columns(columns: SampleColumns) -> dict[str, HashColumn]:
-    """Return hashes by the names of their columns."""
-    hashes = {"question_hash": text_hashes(columns.question)}
-    if columns.prompt_key is not None:
-        hashes["prompt_hash"] = _key_hashes(columns.prompt_key)
-    elif columns.prompt is not None:
-        hashes["prompt_hash"] = text_hashes(columns.prompt)
-    if columns.options is not None and columns.gold_index is not None:
-        both = option_hashes(columns.options, columns.gold_index)
-        hashes["options_hash"], hashes["gold_hash"] = both
+def hash_samples(samples: Sequence[Sample]) -> dict[str, HashColumn]:
+    """Return the hashes of samples by the names of their columns."""
+    columns = {
+        "question_hash": text_hashes([sample.question for sample in samples]),
+        "options_hash": options_hashes([sample.options for sample in samples]),
+        "gold_hash": text_hashes([sample.gold for sample in samples]),
+    }
+    keys = [sample.prompt_key for sample in samples]
+    if None in keys:
+        prompts = text_hashes([None if s.prompt_key else s.prompt for s in samples])
+        for row, key in enumerate(keys):
+            if key is not None:
+                prompts.values[row], prompts.known[row] = _key_hash(key), True
     else:
-        hashes["gold_hash"] = text_hashes(columns.gold)
-    return hashes
+        numbers = np.array([_key_hash(key) for key in keys if key is not None])
+        prompts = HashColumn(numbers, np.ones(len(keys), bool))
+    return {**columns, "prompt_hash": prompts}
 
 
-def content_of(hashes: Sequence[int | None]) -> int:
-    """Return a number that distinguishes items with the same id."""
-    parts = zip(hashes, _FACTORS, strict=False)
-    return sum((part or 0) * factor for part, factor in parts) & _WORD
-
-
-def contents(hashes: Mapping[str, HashColumn]) -> list[int]:
-    """Return `content_of` for each row."""
-    parts = [
+def contents(hashes: Mapping[str, HashColumn]) -> npt.NDArray[np.uint64]:
+    """Return a number for each sample that distinguishes items with the same id."""
+    first, *others = (
         hashes[name].values.view(np.uint64) * np.uint64(factor)
-        for name, factor in zip(HASHED, _FACTORS, strict=False)
-        if name in hashes
-    ]
-    numbers: list[int] = sum(parts[1:], start=parts[0]).tolist()
-    return numbers
-
-
-def settled_outcomes(columns: SampleColumns) -> list[list[Outcome | None]] | None:
-    """Return for each metric the outcomes, as `settle_answers` sets them; None if unknown."""
-    if columns.outcome is None and not any(columns.response or ()):
-        return None
-    outcomes = columns.outcome or [None] * len(columns)
-    by_metric = [
-        [None if value else outcome for value, outcome in zip(values, outcomes, strict=True)]
-        for values in columns.values
-    ]
-    every = list(range(len(columns.metrics)))
-    for row, response in enumerate(columns.response or ()):
-        if response and any(of_metric[row] == 0 for of_metric in columns.values):
-            sample = columns.sample(row, every)
-            settle_answers(sample)
-            for index, score in enumerate(sample.scores):
-                by_metric[index][row] = score.outcome
-    return by_metric
-
-
-def _key_hashes(keys: Sequence[str]) -> HashColumn:
-    hashes = key_hashes(keys)
-    if hashes is None:
-        hashes = np.array([_key_hash(key) for key in keys])
-    return HashColumn(hashes, np.ones(len(keys), bool))
+        for name, factor in zip(CONTENT, _FACTORS, strict=True)
+    )
+    return sum(others, start=first)
 
 
 def _key_hash(key: str) -> int:
@@ -155,12 +104,3 @@ def _key_hash(key: str) -> int:
         except ValueError:
             pass
     return text_hash(key)
-
-
-def digest_of(hashes: Sequence[int | None]) -> int:
-    """Combine several hashes into one number."""
-    return int.from_bytes(blake2b(repr(list(hashes)).encode(), digest_size=8).digest(), "big")
-
-
-def _text_hash(text: str | None) -> int | None:
-    return text_hash(text) if text and not text.isspace() else None

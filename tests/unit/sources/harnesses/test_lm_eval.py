@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 import forgetmap as fm
-from forgetmap.errors import FieldError, ForgetmapError, UnreadableError
+from forgetmap.errors import FieldError, ForgetmapError
 from forgetmap.records.identity import text_hash
 from forgetmap.records.run import Run
-from forgetmap.sources.gather import RunWriter, WriterSummary
 from forgetmap.sources.logs import Reading, recognise
 from forgetmap.sources.open import open_run
 from log_writers import lm_eval_row, opened, write_lm_eval
@@ -348,49 +347,6 @@ def test_nothing_usable_is_a_typed_error(tmp_path: Path) -> None:
     path = write(tmp_path / f"samples_sums_{STAMP}.jsonl", [{**row(0), "doc": None}])
     with pytest.raises(ForgetmapError):
         read(path)
-
-
-def test_several_processes_find_the_same_as_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for task in ("sums", "more_sums", "most_sums"):
-        rows = [row(n, float(n % 2)) for n in range(5)]
-        write(tmp_path / "m" / f"samples_{task}_{STAMP}.jsonl", [*rows, {**row(9), "doc": None}])
-    alone = read(tmp_path)
-    parts: list[WriterSummary] = []
-    append = RunWriter.append
-
-    def append_and_note(writer: RunWriter, part: WriterSummary) -> None:
-        parts.append(part)
-        append(writer, part)
-
-    monkeypatch.setattr(RunWriter, "append", append_and_note)
-    together = read(tmp_path, processes=2)
-    assert [part.samples for part in parts] == [5, 5, 5]
-    assert not any(part.folder.exists() for part in parts)
-    key = lambda r: (r["task"], r["item"])  # noqa: E731  # two words
-    for table in ("scores", "texts"):
-        frames = [getattr(run, table).collect() for run in (alone, together)]
-        both = [sorted(frame.rows(named=True), key=key) for frame in frames]
-        assert both[0] == both[1]
-        assert len(both[0]) == 15
-    assert sorted(map(str, together.problems)) == sorted(map(str, alone.problems))
-    assert together.info == alone.info
-
-
-def test_an_error_in_another_process_is_the_same_error(tmp_path: Path) -> None:
-    for task in ("sums", "more_sums"):
-        write(tmp_path / "m" / f"samples_{task}_{STAMP}.jsonl", [row(n) for n in range(3)])
-    packed = tmp_path / "m" / f"samples_sums_{STAMP}.jsonl"
-    rows = [row(n, noise=random.Random(n).random()) for n in range(5_000)]
-    whole = gzip.compress("".join(json.dumps(each) + "\n" for each in rows).encode())
-    packed.write_bytes(whole[: len(whole) // 2])
-    errors = []
-    for processes in (1, 2):
-        with pytest.raises(UnreadableError) as caught:
-            read(tmp_path, processes=processes)
-        errors.append(str(caught.value))
-    assert errors[0] == errors[1]
 
 
 def test_prompt_hash_is_the_harness_own(tmp_path: Path) -> None:

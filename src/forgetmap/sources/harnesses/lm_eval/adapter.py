@@ -12,11 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from forgetmap.sources.adapter import Log, Problems, Sample
-from forgetmap.sources.columns import SampleColumns
-from forgetmap.sources.decode import is_lines
 from forgetmap.sources.files import LogFile
 from forgetmap.sources.harnesses.lm_eval.filters import Filters
-from forgetmap.sources.harnesses.lm_eval.plain_rows import PlainRows, find_layout
 from forgetmap.sources.harnesses.lm_eval.rows import (
     ROW_FIELDS,
     UNSCORED,
@@ -72,27 +69,6 @@ class LmEval:
         for file in files:
             yield from reader.samples(file)
         problems.totals += log.notes["totals"]
-
-    def read_columns(
-        self, log: Log, problems: Problems, *, texts: bool
-    ) -> Iterator[Sample | SampleColumns]:
-        """Yield the same samples as `read`, with common rows as columns."""
-        files = [file for file in log.files if _is_samples(file)]
-        task = log.tasks[0]
-        reader = RowReader(task, _nameless(log, files), problems, texts=texts)
-        for file in files:
-            layout = find_layout(file, texts=texts)
-            if layout is None or not is_lines(file):
-                yield from reader.samples(file)
-            else:
-                yield from PlainRows(task, file, layout, reader, texts=texts).samples()
-        problems.totals += log.notes["totals"]
-
-    def split_files(self, log: Log) -> Sequence[LogFile]:
-        """Return the files that can be read in ranges; none if rows do not name their filter."""
-        files = [file for file in log.files if _is_samples(file)]
-        named = all("filter" in file.peek.keys and is_lines(file) for file in files)
-        return files if named else ()
 
 
 def _is_samples(file: LogFile) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import msgspec
@@ -23,7 +24,9 @@ OWN = ROW_FIELDS | {
     "scores_per_repeat",
 }
 """Fields of a row that are not metrics."""
-HEAD_FIELDS = ("doc_id", "doc", "target")
+BY_LENGTH = frozenset({"acc_norm", "acc_bytes"})
+"""Metrics that divide log-likelihoods by the lengths of options."""
+HEAD_FIELDS = frozenset({"doc_id", "doc", "target"})
 UNSCORED = "bypass"
 """The metric of runs that only predict."""
 MAX_ANSWER_LENGTH = 400
@@ -57,7 +60,7 @@ def _requests(arguments: object) -> list[tuple[object, object]]:
     return [(r[0], r[1] if len(r) > 1 else None) for r in requests if isinstance(r, list) and r]
 
 
-TRUTHS = frozenset({True, False, "True", "False"})
+_TRUTHS = frozenset({True, False, "True", "False"})
 _NUMBERS, _IDS = (int, float), (int, str)
 """Tuples of types, which are not built at every call as unions are; bool is an int."""
 
@@ -68,24 +71,24 @@ def is_scalar(value: object) -> bool:
 
 
 _OPENED = b'{"gen_args_0": {"arg_0": '
-ARGUMENTS = b', "arguments": ' + _OPENED
-RESPONSES, FILTERED = b'}, "resps": [', b'], "filtered_resps": ['
-CONTINUATION = b', "arg_1": '
+_ARGUMENTS = b', "arguments": ' + _OPENED
+_RESPONSES, _FILTERED = b'}, "resps": [', b'], "filtered_resps": ['
+_CONTINUATION = b', "arg_1": '
+_ENDS_IN_LABEL = re.compile(rb'"arg_1": "\s?\w"')
+MAX_ITEMS_CACHED = 1 << 15
 
 
-class _Requests(msgspec.Struct):
+class _Requests(msgspec.Struct, gc=False):
     """Requests that are still JSON: the part of a line from the first prompt to their end."""
 
     line: bytes
     start: int
     end: int
-    head: bytes
-    """The part of the line before the requests: id, document and target."""
 
     @property
     def prompt(self) -> object:
         """Prompt of the first request."""
-        after = self.line.find(CONTINUATION, self.start, self.end)
+        after = self.line.find(_CONTINUATION, self.start, self.end)
         return decode(self.line[self.start : after if after > 0 else self.end - 2])
 
     @property
@@ -96,15 +99,30 @@ class _Requests(msgspec.Struct):
     @property
     def ask_for_labels(self) -> bool:
         """Whether the last continuation is a letter or digit."""
-        return ENDS_IN_LABEL.search(self.line, self.end - 24, self.end) is not None
+        return _ENDS_IN_LABEL.search(self.line, self.end - 24, self.end) is not None
 
 
-Memory = dict[bytes, tuple[Row, DatasetItem]]
-"""First fields and item by the JSON of these fields, which every filter logs again."""
-MAX_ITEMS_CACHED = 1 << 15
+class _Parsed(msgspec.Struct, gc=False):
+    """A decoded row.
+
+    Attributes:
+        head: id, document and target; may have all fields.
+        rest: the other fields; may have all fields.
+        item: the item in the document.
+        requests: the requests, if `rest` does not have them.
+    """
+
+    head: dict[str, Any]
+    rest: dict[str, Any]
+    item: DatasetItem
+    requests: _Requests | None = None
 
 
-def _parsed(raw: bytes | msgspec.Raw, known: Memory, *, texts: bool) -> Row:
+Known = dict[bytes, tuple[dict[str, Any], DatasetItem]]
+"""First fields of a row and its item, by the JSON of these fields, which every filter repeats."""
+
+
+def _parsed(line: bytes, known: Known, *, texts: bool) -> _Parsed:
     """Decode a row, except its requests; without `texts`, the responses are left out.
 
     Requests are most of a row, because each option repeats the prompt. Quotation marks in texts are
@@ -113,20 +131,20 @@ def _parsed(raw: bytes | msgspec.Raw, known: Memory, *, texts: bool) -> Row:
     Raises:
         Malformed: the row is not a JSON object.
     """
-    line = raw if isinstance(raw, bytes) else bytes(raw)
-    start, end = line.find(ARGUMENTS), line.rfind(RESPONSES)
-    if not 0 < start < end:
-        return _object(line)
-    head, after = line[:start], end + 1
-    if not texts:
-        after = line.find(FILTERED, end) + 1 or after
-    requests = _Requests(line, start + len(ARGUMENTS), end + 1, head)
-    if head in known:
-        before, _ = known[head]
-        return {**before, **_object(b"{" + line[after + 1 :]), "arguments": requests}
-    row = _object(head + line[after:])
-    row["arguments"] = requests
-    return row
+    start, end = line.find(_ARGUMENTS), line.rfind(_RESPONSES)
+    if 0 < start < end:
+        text, after = line[:start], end if texts else max(line.find(_FILTERED, end), end)
+        try:
+            head, item = (known and known.get(text)) or _with_item(_object(text + b"}"))
+            rest = _object(b"{" + line[after + 2 :])
+        except Malformed:
+            head = rest = {}  # the error should have the position in the whole line
+        if head and head.keys() <= HEAD_FIELDS and HEAD_FIELDS.isdisjoint(rest):
+            if _is_generated(rest) and len(known) < MAX_ITEMS_CACHED:
+                known[text] = head, item
+            return _Parsed(head, rest, item, _Requests(line, start + len(_ARGUMENTS), end + 1))
+    row, item = _with_item(_object(line))
+    return _Parsed(row, row, item)
 
 
 def _object(text: bytes) -> dict[str, Any]:
@@ -136,12 +154,23 @@ def _object(text: bytes) -> dict[str, Any]:
     return row
 
 
+def _with_item(row: dict[str, Any]) -> tuple[dict[str, Any], DatasetItem]:
+    doc = row.get("doc")
+    return row, DatasetItem("") if doc is None else item_of(doc)
+
+
+def _is_generated(row: Row) -> bool:
+    answers = row.get("filtered_resps")
+    return isinstance(answers, list) and bool(answers) and isinstance(answers[0], str)
+
+
 def parsed_rows(files: Sequence[LogFile]) -> Iterator[Row]:
     """Iterate over the rows of all files, without malformed ones."""
     for file in files:
         for _, raw in raw_rows(file, Problems()):
             try:
-                yield _parsed(raw, {}, texts=True)
+                row = _parsed(bytes(raw), {}, texts=True)
+                yield {**row.head, **row.rest}
             except Malformed:
                 continue
 
@@ -155,133 +184,111 @@ class RowReader:
         self._task, self._filters, self._problems, self._texts = task, filters, problems, texts
         self._lists: set[str] = set()
         self._has_docs = True
-        self._known: Memory = {}
+        self._known: Known = {}
 
     def samples(self, file: LogFile) -> Iterator[Sample]:
         """Iterate over the samples of one file."""
-        self.look_at(file)
-        for line, raw in raw_rows(file, self._problems):
-            yield from self.row_samples(raw, file, line)
-
-    def row_samples(self, raw: bytes | msgspec.Raw, file: LogFile, line: int) -> list[Sample]:
-        """Return the samples of one row; call `look_at` with its file first."""
-        try:
-            return self._row(self._parsed(raw), file, line)
-        except Malformed as error:
-            self._problems.add(file.name, str(error), line=line)
-            return []
-
-    def _parsed(self, raw: bytes | msgspec.Raw) -> Row:
-        try:
-            return _parsed(raw, self._known, texts=self._texts)
-        except Malformed:
-            return _object(bytes(raw))  # its error has the position in the whole line
-
-    def look_at(self, file: LogFile) -> None:
-        """Set whether rows have documents and which metrics are lists, by one of the first rows."""
         first = file.peek.first
+        # Some logs have no documents at all; if only one row has none, it is damaged.
         self._has_docs = "doc" in first
         self._lists = {name for name in metric_names(first) if not is_scalar(first[name])}
+        for line, raw in raw_rows(file, self._problems):
+            try:
+                yield from self._row(bytes(raw), file, line)
+            except Malformed as error:
+                self._problems.add(file.name, str(error), line=line)
 
-    def _row(self, row: Row, file: LogFile, line: int) -> list[Sample]:
-        doc_id, doc = row.get("doc_id"), row.get("doc")
-        # Some logs have no documents at all; if only this row has none, it is damaged.
-        lacks_doc = doc is None and self._has_docs
-        if lacks_doc or isinstance(doc_id, bool) or not isinstance(doc_id, _IDS):
+    def _row(self, raw: bytes, file: LogFile, line: int) -> Sequence[Sample]:
+        row = _parsed(raw, self._known, texts=self._texts)
+        doc_id = row.head.get("doc_id")
+        lacks_doc = self._has_docs and row.head.get("doc") is None
+        if lacks_doc or doc_id.__class__ not in _IDS:
             name = "doc" if lacks_doc else "doc_id"
             self._problems.add(file.name, "the row has no question", line=line, field=name)
-            return []
+            return ()
         scores = self._scores(row, file, line)
         if not scores:
             self._problems.add(file.name, "the row has no metric", line=line)
-            return []
-        key = row.get("prompt_hash")
+            return ()
         sample = Sample(self._task, str(doc_id), scores, file=file.name, line=line)
-        sample.prompt_key = key if isinstance(key, str) else None
+        key = row.rest.get("prompt_hash")
+        if isinstance(key, str):
+            sample.prompt_key = key
         if self._texts or sample.prompt_key is None:
             sample.prompt = _prompt(row)
-        logliks = _logliks(row.get("filtered_resps"))
-        _identify(sample, self._item(row, remember=not logliks), row.get("target"), len(logliks))
+        logliks = _logliks(row.rest)
+        _identify(sample, row.item, row.head.get("target"), len(logliks))
         if not logliks:
-            return _generated(sample, row, texts=self._texts)
-        return self._choices(sample, row, doc, logliks)
+            return _generated(sample, row.rest, texts=self._texts)
+        if len(logliks) > 1:
+            return _choices(sample, row, logliks)
+        sample.logprob_gold = _finite(logliks[0])
+        return (sample,)
 
-    def _item(self, row: Row, *, remember: bool) -> DatasetItem:
-        """Return the item of a row; with `remember`, cache it for the rows of other filters."""
-        doc, requests = row.get("doc"), row.get("arguments")
-        head = requests.head if isinstance(requests, _Requests) else None
-        if head in self._known:
-            return self._known[head][1]
-        item = DatasetItem("") if doc is None else item_of(doc)
-        if remember and head is not None and len(self._known) < MAX_ITEMS_CACHED:
-            self._known[head] = {name: row[name] for name in HEAD_FIELDS if name in row}, item
-        return item
-
-    def _scores(self, row: Row, file: LogFile, line: int) -> list[Score]:
-        scorer = self._scorer(row)
-        names = metric_names(row)
-        scores = []
+    def _scores(self, row: _Parsed, file: LogFile, line: int) -> list[Score]:
+        values, scores = row.rest, []
+        scorer = values.get("filter")
+        if self._filters is not None and "filter" not in values:
+            scorer = self._filters.name({**row.head, **values})
+        elif not isinstance(scorer, str):
+            scorer = "none"
+        names = metric_names(values)
         for name in names:
-            value = number(row[name])
-            if value is None and not is_scalar(row[name]):
+            value = values[name]
+            if value.__class__ is not float or not math.isfinite(value):
+                value = number(value)
+            if value is None and not is_scalar(values[name]):
                 if name in self._lists:
                     continue
                 self._problems.add(file.name, "a score must be a number", line=line, field=name)
             scores.append(Score(name, None if name == UNSCORED else value, scorer))
-        if not scores and names:
-            return [Score(names[0], None, scorer)]
-        return scores
-
-    def _scorer(self, row: Row) -> str:
-        filter_name = row.get("filter")
-        if self._filters is not None and "filter" not in row:
-            return self._filters.name(row)
-        return filter_name if isinstance(filter_name, str) else "none"
-
-    def _choices(
-        self, sample: Sample, row: Row, doc: object, logliks: Sequence[float]
-    ) -> list[Sample]:
-        """Set the chosen option; return one sample per choice if metrics choose differently."""
-        if len(logliks) == 1:
-            sample.logprob_gold = _finite(logliks[0])
-            return [sample]
-        texts = sample.options
-        if texts is None or len(texts) != len(logliks):
-            texts = _continuations(row, len(logliks))
-        measured = None if _asks_for_labels(row) else length_texts(doc, texts)
-        choices = [_best(score.metric, logliks, measured) for score in sample.scores]
-        if choices.count(choices[0]) == len(choices):
-            _choose(sample, choices[0], logliks, texts)
-            return [sample]
-        samples = []
-        for choice in dict.fromkeys(choices):
-            own = [s for s, p in zip(sample.scores, choices, strict=True) if p == choice]
-            samples.append(structs.replace(sample, scores=own))
-            _choose(samples[-1], choice, logliks, texts)
-        return samples
+        return scores or [Score(name, None, scorer) for name in names[:1]]
 
 
-def _asks_for_labels(row: Row) -> bool:
+def _choices(sample: Sample, row: _Parsed, logliks: Sequence[float]) -> list[Sample]:
+    """Set the chosen option; return one sample per choice if metrics choose differently."""
+    texts, count = sample.options, len(logliks)
+    if texts is None or len(texts) != count:
+        texts = _continuations(row, count)
+    doc, best = row.head.get("doc"), logliks.index(max(logliks))
+    choices = [best] * len(sample.scores)
+    cleaned = doc.get("choices") if isinstance(doc, dict) else None
+    is_cut = isinstance(cleaned, list) and len(cleaned) < count
+    if is_cut or not BY_LENGTH.isdisjoint([score.metric for score in sample.scores]):
+        measured = None if _asks_for_labels(row) else _length_texts(cleaned, texts)
+        if measured is not None:
+            choices = [_best(score.metric, logliks, measured) for score in sample.scores]
+    if choices.count(choices[0]) == len(choices):
+        _choose(sample, choices[0], logliks, texts)
+        return [sample]
+    samples = []
+    for choice in dict.fromkeys(choices):
+        own = copy(sample)
+        own.scores = [s for s, p in zip(sample.scores, choices, strict=True) if p == choice]
+        _choose(own, choice, logliks, texts)
+        samples.append(own)
+    return samples
+
+
+def _asks_for_labels(row: _Parsed) -> bool:
     """Return whether continuations are single characters, so that lengths do not matter."""
-    arguments = row.get("arguments")
-    if isinstance(arguments, _Requests):
-        return arguments.ask_for_labels
-    last = next((last for _, last in reversed(_requests(arguments))), None)
+    if row.requests is not None:
+        return row.requests.ask_for_labels
+    requests = _requests(row.rest.get("arguments"))
+    last = requests[-1][1] if requests else None
     return isinstance(last, str) and len(last.strip()) == 1
 
 
-ENDS_IN_LABEL = re.compile(rb'"arg_1": "\s?\w"')
-
-
-def _logliks(responses: object) -> list[float]:
+def _logliks(row: Row) -> list[float]:
     """Return the log-likelihood of each request, logged with whether it is the greedy one."""
-    if not isinstance(responses, list):
+    responses = row.get("filtered_resps")
+    if not isinstance(responses, list) or not responses or isinstance(responses[0], str):
         return []
     try:
-        logliks = [float(pair[0]) for pair in responses if len(pair) == 2 and pair[1] in TRUTHS]
-    except (LookupError, TypeError, ValueError):
+        values, truths = zip(*responses, strict=True)
+        return list(map(float, values)) if _TRUTHS.issuperset(truths) else []
+    except (TypeError, ValueError):
         return []
-    return logliks if len(logliks) == len(responses) else []
 
 
 def _identify(sample: Sample, item: DatasetItem, target: object, requests: int) -> None:
@@ -308,42 +315,38 @@ def _target_index(target: object, options: Sequence[str] | None, requests: int) 
     return option_index(target, len(options) if options else requests)
 
 
-def _prompt(row: Row) -> str | None:
+def _prompt(row: _Parsed) -> str | None:
     """Return the prompt of the first request."""
-    arguments = row.get("arguments")
-    if isinstance(arguments, _Requests):
-        first = arguments.prompt
+    if row.requests is not None:
+        first = row.requests.prompt
     else:
-        first = next((prompt for prompt, _ in _requests(arguments)), None)
+        requests = _requests(row.rest.get("arguments"))
+        first = requests[0][0] if requests else None
     if isinstance(first, list) and len(first) == 1:
         first = first[0]
     return first if isinstance(first, str) else None
 
 
-def _continuations(row: Row, count: int) -> list[str] | None:
+def _continuations(row: _Parsed, count: int) -> list[str] | None:
     """Return the continuations of the requests; None if they are not one per response."""
-    arguments = row.get("arguments")
-    requests = arguments.all if isinstance(arguments, _Requests) else _requests(arguments)
+    requests = row.requests.all if row.requests else _requests(row.rest.get("arguments"))
     texts = [last.strip() for _, last in requests if isinstance(last, str)]
     return texts if len(texts) == count and len(set(texts)) == count else None
 
 
-def length_texts(doc: object, texts: Sequence[str] | None) -> Sequence[str] | None:
+def _length_texts(cleaned: object, texts: Sequence[str] | None) -> Sequence[str] | None:
     """Return the options whose lengths lm-eval divides by: `choices` if present, else `texts`."""
-    cleaned = doc.get("choices") if isinstance(doc, dict) else None
-    if isinstance(cleaned, list) and all(isinstance(choice, str) for choice in cleaned):
+    if isinstance(cleaned, list) and set(map(type, cleaned)) <= {str}:
         return cleaned
     return texts
 
 
-def _best(metric: str, logliks: Sequence[float], texts: Sequence[str] | None) -> int:
+def _best(metric: str, logliks: Sequence[float], texts: Sequence[str]) -> int:
     """Return the index of the option that a metric chooses: the first of the most likely."""
-    if texts is not None:
-        logliks = logliks[: len(texts)]
-        if metric == "acc_norm":
-            logliks = [v / max(len(t), 1) for v, t in zip(logliks, texts, strict=False)]
-        elif metric == "acc_bytes":
-            logliks = [v / max(len(t.encode()), 1) for v, t in zip(logliks, texts, strict=False)]
+    logliks = logliks[: len(texts)]
+    if metric in BY_LENGTH:
+        lengths = map(len, texts if metric == "acc_norm" else map(str.encode, texts))
+        logliks = [v / (length or 1) for v, length in zip(logliks, lengths, strict=False)]
     return logliks.index(max(logliks))
 
 
@@ -351,13 +354,13 @@ def _choose(
     sample: Sample, choice: int, logliks: Sequence[float], texts: Sequence[str] | None
 ) -> None:
     """Set the choice, unless a score contradicts it or a log-likelihood is NaN."""
-    gold, total = sample.gold_index, sum(logliks)
+    gold = sample.gold_index
     if gold is not None and gold < len(logliks):
         sample.logprob_gold = _finite(logliks[gold])
         for score in sample.scores:
-            if score.metric.startswith("acc") and score.value != (choice == gold):
+            if score.metric[:3] == "acc" and score.value != (choice == gold):
                 return
-    if not math.isnan(total):
+    if not math.isnan(sum(logliks)):
         sample.logprob_answer = _finite(logliks[choice])
         if texts is not None and choice < len(texts):
             sample.choice = texts[choice]
@@ -369,59 +372,49 @@ def _finite(value: float) -> float | None:
 
 def _generated(sample: Sample, row: Row, *, texts: bool) -> list[Sample]:
     """Return samples with answer and response; one per repeat if repeats are scored."""
-    answers = of_first_request(row.get("filtered_resps"))
-    responses = of_first_request(row.get("resps")) if texts else []
-    samples = []
-    for repeat, scores in enumerate(_repeats(sample, row)):
-        repeated = sample if repeat == 0 else structs.replace(sample, scores=scores)
-        repeated.repeat, repeated.scores = repeat, scores
-        _answer(repeated, answers[repeat] if repeat < len(answers) else None)
-        response = responses[repeat] if repeat < len(responses) else None
-        repeated.response = response if isinstance(response, str) else None
-        samples.append(repeated)
+    samples = _repeats(sample, row.get("scores_per_repeat"))
+    answers = _of_first_request(row.get("filtered_resps"))
+    for own, answer in zip(samples, answers, strict=False):
+        _set_answer(own, answer)
+    if texts:
+        for own, response in zip(samples, _of_first_request(row.get("resps")), strict=False):
+            own.response = response if isinstance(response, str) else None
     return samples
 
 
-def of_first_request(responses: object) -> list[object]:
+def _of_first_request(responses: object) -> Sequence[object]:
     """Return the responses to the first request, one per repeat."""
     first = responses[0] if isinstance(responses, list) and responses else None
-    return first if isinstance(first, list) else [first]
+    return first if isinstance(first, list) else (first,)
 
 
-def _repeats(sample: Sample, row: Row) -> list[list[Score]]:
-    """Return the scores of each repeat; scores over all repeats are added to the first."""
-    scores = row.get("scores_per_repeat")
+def _repeats(sample: Sample, scores: object) -> Sequence[Sample]:
+    """Return a sample for each repeat; scores over all repeats are added to the first."""
     if not isinstance(scores, dict):
-        return [sample.scores]
+        return (sample,)
     single = {name: v for name, v in scores.items() if isinstance(v, list) and len(v) > 1}
     count = max((len(values) for values in single.values()), default=1)
     scorer = sample.scores[0].scorer
-    repeats = [
-        [
-            Score(name, number(values[k]), scorer)
+    samples = [structs.replace(sample, repeat=repeat) for repeat in range(count)]
+    for own in samples:
+        own.scores = [
+            Score(name, number(values[own.repeat]), scorer)
             for name, values in single.items()
-            if k < len(values)
+            if own.repeat is not None and own.repeat < len(values)
         ]
-        for k in range(count)
-    ]
-    repeats[0] += [score for score in sample.scores if score.metric not in single]
-    return repeats
+    samples[0].scores += [score for score in sample.scores if score.metric not in single]
+    return samples
 
 
-def extracted(answer: object) -> tuple[str | None, Outcome | None]:
-    """Return the extracted answer, None if too long; and the outcome if nothing was extracted."""
-    if not isinstance(answer, str) or len(answer) > MAX_ANSWER_LENGTH:
-        return None, None
-    return (None, Outcome.NO_ANSWER) if answer.strip() == INVALID else (answer, None)
-
-
-def _answer(sample: Sample, answer: object) -> None:
+def _set_answer(sample: Sample, answer: object) -> None:
     """Set the extracted answer and, if there are options, the one that it names."""
-    sample.answer, outcome = extracted(answer)
-    if outcome is not None:
+    if not isinstance(answer, str) or len(answer) > MAX_ANSWER_LENGTH:
+        return
+    if answer.strip() == INVALID:
         for score in sample.scores:
-            score.outcome = outcome
-    if sample.options and sample.answer is not None:
-        answer = sample.answer
+            score.outcome = Outcome.NO_ANSWER
+        return
+    sample.answer = answer
+    if sample.options:
         index = _target_index(answer, sample.options, 0) if not answer.strip().isdigit() else None
         sample.choice = None if index is None else sample.options[index]
