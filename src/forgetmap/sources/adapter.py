@@ -15,16 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
 from forgetmap.errors import FieldError
-from forgetmap.records import Contradiction, Outcome, Problem
+from forgetmap.records import Contradiction, Outcome, Problem, RunInfo
 from forgetmap.sources.files import LogFile
-
-if TYPE_CHECKING:  # workers that read ranges do not import pydantic
-    from forgetmap.records import RunInfo
 
 MAX_PROBLEMS = 1_000
 """Maximum number of problems kept; more are only counted."""
@@ -151,20 +148,6 @@ class Problems:
         if len(self.kept) < MAX_PROBLEMS:
             self.kept.append(Problem(file, line, field, message))
 
-    def extend(self, others: Problems) -> None:
-        """Add the problems of another process."""
-        self.count += others.count
-        self.kept = (self.kept + others.kept)[:MAX_PROBLEMS]
-        self.totals += others.totals
-        self.contradictions += others.contradictions
-        self.graded |= others.graded
-
-
-def _empty_info() -> RunInfo:
-    from forgetmap.records import RunInfo
-
-    return RunInfo()
-
 
 @dataclass(frozen=True, slots=True)
 class Log:
@@ -173,7 +156,7 @@ class Log:
     Attributes:
         adapter: name of its adapter.
         files: its files, samples first.
-        info: metadata of the run; not available while a range of a file is read.
+        info: metadata of the run.
         tasks: names of its tasks, if known before reading.
         stamp: time of writing in a sortable form; None if unknown.
         finished: whether the harness completed the evaluation.
@@ -183,7 +166,7 @@ class Log:
 
     adapter: str
     files: tuple[LogFile, ...]
-    info: RunInfo = field(default_factory=_empty_info)
+    info: RunInfo = field(default_factory=RunInfo)
     tasks: tuple[str, ...] = ()
     stamp: str | None = None
     finished: bool = True

@@ -19,8 +19,6 @@ from warnings import catch_warnings
 
 import msgspec
 
-from forgetmap.sources.fields import replace_surrogates
-
 Doc = Mapping[str, Any]
 Extractor = Callable[[Doc], Any]
 """A function that extracts a value from a row."""
@@ -69,7 +67,7 @@ class Shape:
     has_gold: bool = True
 
 
-def item_of(doc: object) -> DatasetItem:
+def as_item(doc: object) -> DatasetItem:
     """Return the question, options and right answer of a row; works for any value."""
     if not isinstance(doc, dict) or not doc:
         return DatasetItem(_text(doc) or "null")
@@ -458,15 +456,6 @@ def _shape(names: tuple[str, ...]) -> Shape:
     present = set(names)
     known = next((shape for shape in SHAPES if present.issuperset(shape.needs)), None)
     return known or _usual(names)
-
-
-def as_item(row: object) -> DatasetItem:
-    """Return the item in a row of a data set, with texts that can be encoded as UTF-8."""
-    item = item_of(row)
-    item.question = replace_surrogates(item.question)
-    item.options = [replace_surrogates(option) for option in item.options] if item.options else None
-    item.gold = replace_surrogates(item.gold) if item.gold is not None else None
-    return item
 
 
 def letter_index(letter: str | None, options: Sequence[str] | None) -> int | None:

@@ -41,7 +41,8 @@ def decode(data: bytes | msgspec.Raw) -> Any:
 def decode_slowly(data: bytes) -> Any:
     """Decode with the standard library, which accepts NaN and locates errors."""
     try:
-        return json.loads(data, parse_int=whole_number)
+        value = json.loads(data, parse_int=whole_number)
+        return encodable(value) if b"\\u" in data or b"\xed" in data else value
     except json.JSONDecodeError as error:
         raise Malformed(f"not valid JSON: {error.msg} at column {error.colno}") from None
     except UnicodeDecodeError as error:
@@ -50,6 +51,15 @@ def decode_slowly(data: bytes) -> Any:
         raise Malformed("nested too deeply to be read") from None
     except ValueError as error:
         raise Malformed(str(error)) from None
+
+
+def encodable(value: Any) -> Any:
+    """Replace lone surrogates, which are valid in JSON, but not in UTF-8."""
+    if isinstance(value, dict):
+        return {encodable(name): encodable(element) for name, element in value.items()}
+    if isinstance(value, list):
+        return list(map(encodable, value))
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def raw_rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, bytes | msgspec.Raw]]:

@@ -41,7 +41,7 @@ class Fields:
         for name in names:
             value = self.values.get(name)
             if isinstance(value, str):
-                return replace_surrogates(value)
+                return value
             if value is not None:
                 self.report_problem(f"expected a text, not {value!r:.60}", name)
         return None
@@ -51,7 +51,7 @@ class Fields:
         for name in names:
             value = self.values.get(name)
             if isinstance(value, str | int) and not isinstance(value, bool):
-                return replace_surrogates(str(value))
+                return str(value)
             if value is not None:
                 self.report_problem(f"expected an id, not {value!r:.60}", name)
         return None
@@ -80,7 +80,7 @@ class Fields:
         if isinstance(value, list) and all(
             isinstance(element, str | int | float) for element in value
         ):
-            return [replace_surrogates(str(element)) for element in value]
+            return [str(element) for element in value]
         self.report_problem(f"expected a list of texts, not {value!r:.60}", name)
         return None
 
@@ -122,7 +122,7 @@ def as_objects(value: object) -> list[dict[str, Any]]:
 def as_text(value: object) -> str | None:
     """Return a text, or a finite number as text; else None."""
     if isinstance(value, str):
-        return replace_surrogates(value)
+        return value
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return str(value) if is_number and number(value) is not None else None
 
@@ -139,8 +139,8 @@ def as_count(value: object) -> int | None:
 def as_json_text(value: object) -> str | None:
     """Return any value as text; values that are not texts are written as JSON."""
     if value is None or isinstance(value, str):
-        return replace_surrogates(value) if value is not None else None
-    return replace_surrogates(_encode(value))
+        return value if value is not None else None
+    return _encode(value)
 
 
 def replace_surrogates(text: str) -> str:

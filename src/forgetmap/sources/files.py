@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal, cast
@@ -153,10 +153,6 @@ class Archive:
         self._members = {info.filename: info for info in self._zip.infolist() if not info.is_dir()}
         if len(self._members) > 50 * MAX_FILES:
             raise too_dense(self.name, f"it lists {len(self._members):,} members")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the path only; another process opens the file again."""
-        return partial(Archive, name=self.name), (self.path,)
 
     @property
     def members(self) -> Sequence[str]:

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from forgetmap.records import KEY, SCORES, TEXTS, HashColumn, scores_schema, texts_schema
 from forgetmap.sources.adapter import Log, Problems, Sample, Score, Verdicts
+from forgetmap.sources.decode import encodable
 from forgetmap.sources.registry import adapter
 from forgetmap.sources.settle import CONTENT, HASHED, contents, hash_samples, settle_answers
 
@@ -233,13 +234,7 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     try:
         return pa.array(values, kind)
     except UnicodeEncodeError:  # a lone surrogate: valid in JSON, but not in UTF-8
-        return pa.array([_encodable(value) for value in values], kind)
-
-
-def _encodable(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_encodable(element) for element in value]
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+        return pa.array(encodable(values), kind)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from forgetmap.sources.datasets import DatasetItem, item_of, option_index
+from forgetmap.sources.datasets import DatasetItem, as_item, option_index
 
 ARC = {"text": ["tin", "oak"], "label": ["1", "2"]}
 KNOWN: dict[str, tuple[dict[str, Any], DatasetItem]] = {
@@ -136,7 +136,7 @@ KNOWN: dict[str, tuple[dict[str, Any], DatasetItem]] = {
 @pytest.mark.parametrize("name", KNOWN)
 def test_known_row(name: str) -> None:
     doc, expected = KNOWN[name]
-    assert item_of(doc) == expected
+    assert as_item(doc) == expected
 
 
 def test_gpqa_is_the_same_however_its_options_were_shuffled() -> None:
@@ -147,7 +147,7 @@ def test_gpqa_is_the_same_however_its_options_were_shuffled() -> None:
     }
     shown = ["wrong 2", "right", "wrong 1", "wrong 3"]
     shuffled = {f"choice{n}": text for n, text in enumerate(shown, start=1)}
-    first, raw = item_of({**texts, **shuffled, "answer": "(B)"}), item_of(texts)
+    first, raw = as_item({**texts, **shuffled, "answer": "(B)"}), as_item(texts)
     assert (first.question, first.gold, first.gold_index) == ("Q?", "right", 1)
     assert first.options == shown
     assert (raw.question, raw.gold) == (first.question, first.gold)
@@ -155,8 +155,8 @@ def test_gpqa_is_the_same_however_its_options_were_shuffled() -> None:
 
 
 def test_a_row_of_no_known_fields_is_its_own_question_whatever_their_order() -> None:
-    assert item_of({"b": 1, "a": "x"}) == item_of({"a": "x", "b": 1})
-    assert item_of({"b": 1, "a": "x"}).question == '{"a": "x", "b": 1}'
+    assert as_item({"b": 1, "a": "x"}) == as_item({"a": "x", "b": 1})
+    assert as_item({"b": 1, "a": "x"}).question == '{"a": "x", "b": 1}'
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_row_of_no_known_fields_is_its_own_question_whatever_their_order() -> 
     ],
 )
 def test_anything_gives_an_item_with_a_question(doc: object) -> None:
-    assert item_of(doc).question.strip()
+    assert as_item(doc).question.strip()
 
 
 @pytest.mark.parametrize(

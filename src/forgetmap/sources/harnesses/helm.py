@@ -19,7 +19,7 @@ from forgetmap.errors import UnreadableError
 from forgetmap.records import HarnessInfo, MetricInfo, ModelInfo, Outcome, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
 from forgetmap.sources.decode import document, number, rows
-from forgetmap.sources.fields import as_count, as_list, as_mapping, as_text, replace_surrogates
+from forgetmap.sources.fields import as_count, as_list, as_mapping, as_text
 from forgetmap.sources.files import LogFile
 
 Part = Literal[
@@ -258,7 +258,7 @@ def _add_values(
     stats = row.get("stats")
     if isinstance(stats, dict):
         values: Iterable[tuple[str, float | None]] = (
-            (replace_surrogates(name), number(value)) for name, value in stats.items()
+            (name, number(value)) for name, value in stats.items()
         )
     else:
         values = _means(stats, file, line, problems)
@@ -297,10 +297,10 @@ def _means(
             continue
         mean = number(stat.get("mean"))
         if mean is not None or as_count(stat.get("count")) == 0:
-            yield replace_surrogates(name), mean
+            yield name, mean
         else:
             problems.add(file.name, f"{name} has no usable mean", line=line, field="stats")
-            yield replace_surrogates(name), None
+            yield name, None
 
 
 def _requests_by_key(files: Sequence[LogFile], problems: Problems) -> dict[Key, _KeyRequests]:

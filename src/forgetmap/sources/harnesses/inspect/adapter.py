@@ -14,7 +14,7 @@ from typing import Any
 from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score, StatedTotal
 from forgetmap.sources.decode import number
-from forgetmap.sources.fields import as_mapping, as_objects, replace_surrogates
+from forgetmap.sources.fields import as_mapping, as_objects
 from forgetmap.sources.files import LogFile
 from forgetmap.sources.harnesses.inspect.rows import archive_header, document_header, samples_of
 from forgetmap.sources.harnesses.inspect.sample import VALUE, Measure, as_sample
@@ -155,9 +155,7 @@ def _task(spec: Mapping[str, Any], measures: Sequence[Measure]) -> TaskInfo:
     shots = next((arguments[name] for name in SHOTS if name in arguments), None)
     metric, scorer = measures[0] if measures else (None, None)
     return TaskInfo(
-        version=replace_surrogates(str(version))
-        if isinstance(version, str | int) and version
-        else None,
+        version=str(version) if isinstance(version, str | int) and version else None,
         n_shot=shots if isinstance(shots, int) and not isinstance(shots, bool) else None,
         main_metric=metric,
         main_scorer=scorer,
@@ -228,12 +226,12 @@ def _moment(created: str | None) -> str | None:
 def _plain(value: object) -> str | int | float | list[str] | None:
     """Return a setting that a manifest can store; None for anything else."""
     if isinstance(value, list):
-        return [replace_surrogates(element) for element in value if isinstance(element, str)]
+        return [element for element in value if isinstance(element, str)]
     if isinstance(value, str):
-        return replace_surrogates(value)
+        return value
     return value if isinstance(value, int | float) else None
 
 
 def _text(values: Mapping[str, Any], name: str) -> str | None:
     value = values.get(name)
-    return replace_surrogates(value) if isinstance(value, str) and value else None
+    return value if isinstance(value, str) and value else None

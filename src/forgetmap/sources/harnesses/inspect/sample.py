@@ -11,7 +11,7 @@ from typing import Any
 from forgetmap.records import Outcome
 from forgetmap.sources.adapter import Log, Sample, Score
 from forgetmap.sources.decode import number
-from forgetmap.sources.fields import Fields, as_mapping, as_objects, replace_surrogates
+from forgetmap.sources.fields import Fields, as_mapping, as_objects
 
 VALUE = "value"
 """Name of the metric of a scorer that gives one value."""
@@ -111,7 +111,7 @@ def _scores(row: Fields, scored: Mapping[str, dict[str, Any]]) -> Iterator[Score
             if not grade:
                 outcome = REASONS.get(str(score.get("reason")), outcome)
                 outcome = Outcome.TRUNCATED if cut_short and grade is not None else outcome
-            yield Score(replace_surrogates(metric), grade, replace_surrogates(scorer), outcome)
+            yield Score(metric, grade, scorer, outcome)
 
 
 def _is_label(value: object, grade: float | None) -> bool:
@@ -158,14 +158,12 @@ def _question(row: Fields) -> str | None:
 def _content(content: object, row: Fields, *, thoughts: bool = False) -> str | None:
     """Return the text of a message, which may be in parts or in an attachment."""
     if isinstance(content, str):
-        return replace_surrogates(_resolved(content, row))
+        return _resolved(content, row)
     if not isinstance(content, list):
         return None
     names = ("reasoning", "text") if thoughts else ("text",)
     texts = (part.get(part["type"]) for part in as_objects(content) if part.get("type") in names)
-    return "\n".join(
-        replace_surrogates(_resolved(text, row)) for text in texts if isinstance(text, str)
-    )
+    return "\n".join(_resolved(text, row) for text in texts if isinstance(text, str))
 
 
 def _resolved(text: str, row: Fields) -> str:
@@ -186,7 +184,7 @@ def _gold(row: Fields, options: list[str] | None) -> tuple[str | None, int | Non
     indexes = _option_indexes(",".join(targets), options)
     if options and indexes:
         return _joined(indexes, options), indexes[0] if len(indexes) == 1 else None
-    return next((replace_surrogates(text) for text in targets if text.strip()), None), None
+    return next((text for text in targets if text.strip()), None), None
 
 
 def _chosen(answer: str | None, options: list[str] | None) -> str | None:
@@ -229,20 +227,20 @@ def _answer(scored: Mapping[str, dict[str, Any]], measures: Sequence[Measure]) -
     for score in (main, *scored.values()):
         answer = score.get("answer")
         if answer and isinstance(answer, str):
-            return replace_surrogates(answer)
+            return answer
     return None
 
 
 def _category(row: Fields) -> str | None:
     metadata = as_mapping(row.values.get("metadata"))
     values = (metadata.get(name) for name in CATEGORIES)
-    return next((replace_surrogates(value) for value in values if isinstance(value, str)), None)
+    return next((value for value in values if isinstance(value, str)), None)
 
 
 def _message(error: object) -> str | None:
     """Return the message of an error; in a summary the error is only the message."""
     message = error.get("message") if isinstance(error, dict) else error
-    return None if error is None else replace_surrogates(str(message))[:MAX_ERROR_LENGTH]
+    return None if error is None else str(message)[:MAX_ERROR_LENGTH]
 
 
 def _count_tokens(sample: Sample, row: Fields, model: str | None) -> None:
@@ -260,7 +258,7 @@ def _invalidate(sample: Sample, row: Fields) -> None:
     invalidation = row.values.get("invalidation")
     if invalidation is not None:
         reason = as_mapping(invalidation).get("reason")
-        sample.error = f"invalidated: {replace_surrogates(str(reason or 'no reason given'))}"
+        sample.error = f"invalidated: {reason or 'no reason given'!s}"
         for score in sample.scores:
             score.value, score.outcome = None, Outcome.UNSCORED
 
@@ -272,14 +270,12 @@ def _add_texts(sample: Sample, row: Fields) -> None:
     content = _content(answer.get("content"), row, thoughts=True)
     sample.response = content or (_content(completion, row) if completion else content)
     reason = choice.get("stop_reason")
-    sample.finish_reason = replace_surrogates(reason) if isinstance(reason, str) else None
+    sample.finish_reason = reason if isinstance(reason, str) else None
     messages = [
         {"role": str(message.get("role")), "content": _content(message.get("content"), row)}
         for message in _prompt_messages(as_objects(row.values.get("messages")))
     ]
-    sample.prompt = (
-        replace_surrogates(json.dumps(messages, ensure_ascii=False)) if messages else None
-    )
+    sample.prompt = json.dumps(messages, ensure_ascii=False) if messages else None
 
 
 def _prompt_messages(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -22,8 +22,7 @@ import pyarrow as pa
 from forgetmap.errors import UnreadableError
 from forgetmap.records import Outcome, normalise
 from forgetmap.sources.adapter import Problems, Sample, Score
-from forgetmap.sources.decode import number
-from forgetmap.sources.fields import replace_surrogates
+from forgetmap.sources.decode import encodable, number
 from forgetmap.sources.files import LogFile, open_parquet
 
 ROWS_PER_BATCH = 256
@@ -211,7 +210,7 @@ class DetailsReader:
         if not isinstance(metrics, dict):
             report_problem("there are no metrics", "metrics")
             metrics = {}
-        question = _read_question(row, replace_surrogates(query))
+        question = _read_question(row, query)
         sample = Sample(
             task=self.task,
             item=_text(row.get("id")) or "",
@@ -273,7 +272,7 @@ def _add_answer(sample: Sample, row: Mapping[str, Any], question: _Question) -> 
     extracted = specific.get("extracted_predictions") if isinstance(specific, dict) else None
     if isinstance(extracted, list):
         answers = [answer for answer in extracted if isinstance(answer, str)]
-        sample.answer = replace_surrogates(answers[0]) if answers else None
+        sample.answer = answers[0] if answers else None
         if question.options:
             sample.choice = sample.answer
         for score in sample.scores:
@@ -312,16 +311,14 @@ def _response(output: object) -> str | None:
         texts = [output]
     if not texts:
         return None
-    return replace_surrogates(
-        texts[0] if len(texts) == 1 else json.dumps(texts, ensure_ascii=False)
-    )
+    return texts[0] if len(texts) == 1 else json.dumps(texts, ensure_ascii=False)
 
 
 def _prompt(value: object) -> str | None:
     """Return a prompt, or the messages of a chat as JSON."""
     if value is None or isinstance(value, str):
-        return replace_surrogates(value) if value else None
-    return replace_surrogates(json.dumps(value, ensure_ascii=False, default=str))
+        return value or None
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _value(value: object) -> float | None:
@@ -330,16 +327,13 @@ def _value(value: object) -> float | None:
 
 def _text(value: object) -> str | None:
     if isinstance(value, str):
-        return replace_surrogates(value)
+        return value
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _strings(value: object) -> list[str]:
     values = value if isinstance(value, list | tuple) else [value]
-    return [
-        replace_surrogates(element if isinstance(element, str) else str(element))
-        for element in _flat(values)
-    ]
+    return [element if isinstance(element, str) else str(element) for element in _flat(values)]
 
 
 def _flat(values: Sequence[object]) -> Iterator[object]:
@@ -367,7 +361,7 @@ def as_value(value: object) -> Any:
     if not isinstance(value, str) or value[:1] not in "[{(" or len(value) > MAX_LITERAL_LENGTH:
         return value
     try:
-        return _literal(ast.parse(value, mode="eval").body)
+        return encodable(_literal(ast.parse(value, mode="eval").body))
     except (ValueError, SyntaxError, RecursionError, MemoryError, OverflowError):
         return value
 

@@ -9,11 +9,16 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from forgetmap.sources.adapter import Log, Problems, Sample
 from forgetmap.sources.files import LogFile
 from forgetmap.sources.harnesses.lm_eval.filters import Filters
+from forgetmap.sources.harnesses.lm_eval.results import (
+    SamplesInfo,
+    find_results,
+    find_samples_info,
+)
 from forgetmap.sources.harnesses.lm_eval.rows import (
     ROW_FIELDS,
     UNSCORED,
@@ -23,9 +28,6 @@ from forgetmap.sources.harnesses.lm_eval.rows import (
     metric_names,
     parsed_rows,
 )
-
-if TYPE_CHECKING:
-    from forgetmap.sources.harnesses.lm_eval.results import SamplesInfo
 
 MIN_ROW_FIELDS = 3
 _LINE_ID = re.compile(rb'^\{"doc_id": ?(\d{1,12})', re.MULTILINE)
@@ -42,9 +44,6 @@ class LmEval:
         samples = [file for file in files if _is_samples(file)]
         if not samples:
             return []
-        # Imported here: workers that read ranges do not need it, nor pydantic.
-        from forgetmap.sources.harnesses.lm_eval.results import find_results, find_samples_info
-
         results = find_results(files)
         groups: dict[tuple[object, ...], list[LogFile]] = defaultdict(list)
         labels: dict[tuple[object, ...], SamplesInfo] = {}
@@ -57,8 +56,6 @@ class LmEval:
 
     def settings(self, log: Log) -> Mapping[str, Any]:
         """Return the document of results, which has the arguments of the command."""
-        from forgetmap.sources.harnesses.lm_eval.results import find_results
-
         found = find_results([file for file in log.files if not _is_samples(file)])
         return found[0].content if found else {}
 

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from forgetmap.records import Outcome
 from forgetmap.sources.adapter import Problems, Sample, Score
-from forgetmap.sources.datasets import DatasetItem, item_of, option_index
+from forgetmap.sources.datasets import DatasetItem, as_item, option_index
 from forgetmap.sources.decode import Malformed, decode, number, raw_rows
 from forgetmap.sources.files import LogFile
 from forgetmap.sources.harnesses.lm_eval.filters import INVALID, Filters
@@ -156,7 +156,7 @@ def _object(text: bytes) -> dict[str, Any]:
 
 def _with_item(row: dict[str, Any]) -> tuple[dict[str, Any], DatasetItem]:
     doc = row.get("doc")
-    return row, DatasetItem("") if doc is None else item_of(doc)
+    return row, DatasetItem("") if doc is None else as_item(doc)
 
 
 def _is_generated(row: Row) -> bool:
@@ -370,7 +370,7 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _generated(sample: Sample, row: Row, *, texts: bool) -> list[Sample]:
+def _generated(sample: Sample, row: Row, *, texts: bool) -> Sequence[Sample]:
     """Return samples with answer and response; one per repeat if repeats are scored."""
     samples = _repeats(sample, row.get("scores_per_repeat"))
     answers = _of_first_request(row.get("filtered_resps"))
