@@ -26,7 +26,6 @@ OWN = ROW_FIELDS | {
 """Fields of a row that are not metrics."""
 BY_LENGTH = frozenset({"acc_norm", "acc_bytes"})
 """Metrics that divide log-likelihoods by the lengths of options."""
-HEAD_FIELDS = frozenset({"doc_id", "doc", "target"})
 UNSCORED = "bypass"
 """The metric of runs that only predict."""
 MAX_ANSWER_LENGTH = 400
@@ -75,7 +74,6 @@ _ARGUMENTS = b', "arguments": ' + _OPENED
 _RESPONSES, _FILTERED = b'}, "resps": [', b'], "filtered_resps": ['
 _CONTINUATION = b', "arg_1": '
 _ENDS_IN_LABEL = re.compile(rb'"arg_1": "\s?\w"')
-MAX_ITEMS_CACHED = 1 << 15
 
 
 class _Requests(msgspec.Struct, gc=False):
@@ -102,27 +100,7 @@ class _Requests(msgspec.Struct, gc=False):
         return _ENDS_IN_LABEL.search(self.line, self.end - 24, self.end) is not None
 
 
-class _Parsed(msgspec.Struct, gc=False):
-    """A decoded row.
-
-    Attributes:
-        head: id, document and target; may have all fields.
-        rest: the other fields; may have all fields.
-        item: the item in the document.
-        requests: the requests, if `rest` does not have them.
-    """
-
-    head: dict[str, Any]
-    rest: dict[str, Any]
-    item: DatasetItem
-    requests: _Requests | None = None
-
-
-Known = dict[bytes, tuple[dict[str, Any], DatasetItem]]
-"""First fields of a row and its item, by the JSON of these fields, which every filter repeats."""
-
-
-def _parsed(line: bytes, known: Known, *, texts: bool) -> _Parsed:
+def _parsed(line: bytes, *, texts: bool) -> dict[str, Any]:
     """Decode a row, except its requests; without `texts`, the responses are left out.
 
     Requests are most of a row, because each option repeats the prompt. Quotation marks in texts are
@@ -132,19 +110,15 @@ def _parsed(line: bytes, known: Known, *, texts: bool) -> _Parsed:
         Malformed: the row is not a JSON object.
     """
     start, end = line.find(_ARGUMENTS), line.rfind(_RESPONSES)
-    if 0 < start < end:
-        text, after = line[:start], end if texts else max(line.find(_FILTERED, end), end)
-        try:
-            head, item = (known and known.get(text)) or _with_item(_object(text + b"}"))
-            rest = _object(b"{" + line[after + 2 :])
-        except Malformed:
-            head = rest = {}  # the error should have the position in the whole line
-        if head and head.keys() <= HEAD_FIELDS and HEAD_FIELDS.isdisjoint(rest):
-            if _is_generated(rest) and len(known) < MAX_ITEMS_CACHED:
-                known[text] = head, item
-            return _Parsed(head, rest, item, _Requests(line, start + len(_ARGUMENTS), end + 1))
-    row, item = _with_item(_object(line))
-    return _Parsed(row, row, item)
+    if not 0 < start < end:
+        return _object(line)
+    after = end if texts else max(line.find(_FILTERED, end), end)
+    try:
+        row = _object(line[:start] + line[after + 1 :])
+    except Malformed:
+        return _object(line)  # its error has the position in the whole line
+    row["arguments"] = _Requests(line, start + len(_ARGUMENTS), end + 1)
+    return row
 
 
 def _object(text: bytes) -> dict[str, Any]:
@@ -154,23 +128,12 @@ def _object(text: bytes) -> dict[str, Any]:
     return row
 
 
-def _with_item(row: dict[str, Any]) -> tuple[dict[str, Any], DatasetItem]:
-    doc = row.get("doc")
-    return row, DatasetItem("") if doc is None else as_item(doc)
-
-
-def _is_generated(row: Row) -> bool:
-    answers = row.get("filtered_resps")
-    return isinstance(answers, list) and bool(answers) and isinstance(answers[0], str)
-
-
 def parsed_rows(files: Sequence[LogFile]) -> Iterator[Row]:
     """Iterate over the rows of all files, without malformed ones."""
     for file in files:
         for _, raw in raw_rows(file, Problems()):
             try:
-                row = _parsed(bytes(raw), {}, texts=True)
-                yield {**row.head, **row.rest}
+                yield _parsed(bytes(raw), texts=True)
             except Malformed:
                 continue
 
@@ -184,7 +147,6 @@ class RowReader:
         self._task, self._filters, self._problems, self._texts = task, filters, problems, texts
         self._lists: set[str] = set()
         self._has_docs = True
-        self._known: Known = {}
 
     def samples(self, file: LogFile) -> Iterator[Sample]:
         """Iterate over the samples of one file."""
@@ -199,9 +161,9 @@ class RowReader:
                 self._problems.add(file.name, str(error), line=line)
 
     def _row(self, raw: bytes, file: LogFile, line: int) -> Sequence[Sample]:
-        row = _parsed(raw, self._known, texts=self._texts)
-        doc_id = row.head.get("doc_id")
-        lacks_doc = self._has_docs and row.head.get("doc") is None
+        row = _parsed(raw, texts=self._texts)
+        doc_id, doc = row.get("doc_id"), row.get("doc")
+        lacks_doc = doc is None and self._has_docs
         if lacks_doc or doc_id.__class__ not in _IDS:
             name = "doc" if lacks_doc else "doc_id"
             self._problems.add(file.name, "the row has no question", line=line, field=name)
@@ -211,33 +173,33 @@ class RowReader:
             self._problems.add(file.name, "the row has no metric", line=line)
             return ()
         sample = Sample(self._task, str(doc_id), scores, file=file.name, line=line)
-        key = row.rest.get("prompt_hash")
+        key = row.get("prompt_hash")
         if isinstance(key, str):
             sample.prompt_key = key
         if self._texts or sample.prompt_key is None:
             sample.prompt = _prompt(row)
-        logliks = _logliks(row.rest)
-        _identify(sample, row.item, row.head.get("target"), len(logliks))
+        logliks = _logliks(row.get("filtered_resps"))
+        item = DatasetItem("") if doc is None else as_item(doc)
+        _identify(sample, item, row.get("target"), len(logliks))
         if not logliks:
-            return _generated(sample, row.rest, texts=self._texts)
+            return _generated(sample, row, texts=self._texts)
         if len(logliks) > 1:
             return _choices(sample, row, logliks)
         sample.logprob_gold = _finite(logliks[0])
         return (sample,)
 
-    def _scores(self, row: _Parsed, file: LogFile, line: int) -> list[Score]:
-        values, scores = row.rest, []
-        scorer = values.get("filter")
-        if self._filters is not None and "filter" not in values:
-            scorer = self._filters.name({**row.head, **values})
+    def _scores(self, row: Row, file: LogFile, line: int) -> list[Score]:
+        scorer = row.get("filter")
+        if self._filters is not None and "filter" not in row:
+            scorer = self._filters.name(row)
         elif not isinstance(scorer, str):
             scorer = "none"
-        names = metric_names(values)
+        names, scores = metric_names(row), []
         for name in names:
-            value = values[name]
+            value = row[name]
             if value.__class__ is not float or not math.isfinite(value):
                 value = number(value)
-            if value is None and not is_scalar(values[name]):
+            if value is None and not is_scalar(row[name]):
                 if name in self._lists:
                     continue
                 self._problems.add(file.name, "a score must be a number", line=line, field=name)
@@ -245,19 +207,24 @@ class RowReader:
         return scores or [Score(name, None, scorer) for name in names[:1]]
 
 
-def _choices(sample: Sample, row: _Parsed, logliks: Sequence[float]) -> list[Sample]:
+def _choices(sample: Sample, row: Row, logliks: Sequence[float]) -> list[Sample]:
     """Set the chosen option; return one sample per choice if metrics choose differently."""
     texts, count = sample.options, len(logliks)
     if texts is None or len(texts) != count:
         texts = _continuations(row, count)
-    doc, best = row.head.get("doc"), logliks.index(max(logliks))
+    doc, best = row.get("doc"), logliks.index(max(logliks))
     choices = [best] * len(sample.scores)
     cleaned = doc.get("choices") if isinstance(doc, dict) else None
     is_cut = isinstance(cleaned, list) and len(cleaned) < count
     if is_cut or not BY_LENGTH.isdisjoint([score.metric for score in sample.scores]):
         measured = None if _asks_for_labels(row) else _length_texts(cleaned, texts)
         if measured is not None:
-            choices = [_best(score.metric, logliks, measured) for score in sample.scores]
+            choices = [
+                _best(score.metric, logliks, measured)
+                if is_cut or score.metric in BY_LENGTH
+                else best
+                for score in sample.scores
+            ]
     if choices.count(choices[0]) == len(choices):
         _choose(sample, choices[0], logliks, texts)
         return [sample]
@@ -270,18 +237,18 @@ def _choices(sample: Sample, row: _Parsed, logliks: Sequence[float]) -> list[Sam
     return samples
 
 
-def _asks_for_labels(row: _Parsed) -> bool:
+def _asks_for_labels(row: Row) -> bool:
     """Return whether continuations are single characters, so that lengths do not matter."""
-    if row.requests is not None:
-        return row.requests.ask_for_labels
-    requests = _requests(row.rest.get("arguments"))
+    arguments = row.get("arguments")
+    if isinstance(arguments, _Requests):
+        return arguments.ask_for_labels
+    requests = _requests(arguments)
     last = requests[-1][1] if requests else None
     return isinstance(last, str) and len(last.strip()) == 1
 
 
-def _logliks(row: Row) -> list[float]:
+def _logliks(responses: object) -> list[float]:
     """Return the log-likelihood of each request, logged with whether it is the greedy one."""
-    responses = row.get("filtered_resps")
     if not isinstance(responses, list) or not responses or isinstance(responses[0], str):
         return []
     try:
@@ -315,21 +282,23 @@ def _target_index(target: object, options: Sequence[str] | None, requests: int) 
     return option_index(target, len(options) if options else requests)
 
 
-def _prompt(row: _Parsed) -> str | None:
+def _prompt(row: Row) -> str | None:
     """Return the prompt of the first request."""
-    if row.requests is not None:
-        first = row.requests.prompt
+    arguments = row.get("arguments")
+    if isinstance(arguments, _Requests):
+        first = arguments.prompt
     else:
-        requests = _requests(row.rest.get("arguments"))
+        requests = _requests(arguments)
         first = requests[0][0] if requests else None
     if isinstance(first, list) and len(first) == 1:
         first = first[0]
     return first if isinstance(first, str) else None
 
 
-def _continuations(row: _Parsed, count: int) -> list[str] | None:
+def _continuations(row: Row, count: int) -> list[str] | None:
     """Return the continuations of the requests; None if they are not one per response."""
-    requests = row.requests.all if row.requests else _requests(row.rest.get("arguments"))
+    arguments = row.get("arguments")
+    requests = arguments.all if isinstance(arguments, _Requests) else _requests(arguments)
     texts = [last.strip() for _, last in requests if isinstance(last, str)]
     return texts if len(texts) == count and len(set(texts)) == count else None
 
@@ -343,10 +312,12 @@ def _length_texts(cleaned: object, texts: Sequence[str] | None) -> Sequence[str]
 
 def _best(metric: str, logliks: Sequence[float], texts: Sequence[str]) -> int:
     """Return the index of the option that a metric chooses: the first of the most likely."""
-    logliks = logliks[: len(texts)]
-    if metric in BY_LENGTH:
-        lengths = map(len, texts if metric == "acc_norm" else map(str.encode, texts))
-        logliks = [v / (length or 1) for v, length in zip(logliks, lengths, strict=False)]
+    if metric == "acc_bytes":
+        logliks = [v / (len(t.encode()) or 1) for v, t in zip(logliks, texts, strict=False)]
+    elif metric == "acc_norm":
+        logliks = [v / (len(t) or 1) for v, t in zip(logliks, texts, strict=False)]
+    else:
+        logliks = logliks[: len(texts)]
     return logliks.index(max(logliks))
 
 
