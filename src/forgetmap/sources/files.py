@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -189,26 +189,11 @@ class Archive:
             skip = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
             raw.seek(skip, os.SEEK_CUR)
             packed = raw.read(info.compress_size)
-        stream = pa.CompressedInputStream(pa.BufferReader(packed), "zstd")
-        return cast("IO[bytes]", io.BufferedReader(_StatedLength(stream, info.file_size)))
-
-
-class _StatedLength(io.RawIOBase):
-    """A member as a stream; fails if it is longer than stated in the directory."""
-
-    def __init__(self, stream: Any, size: int) -> None:
-        self._stream, self._left = stream, size
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        chunk = self._stream.read(len(buffer))
-        self._left -= len(chunk)
-        if self._left < 0:
+        with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
+            data = stream.read(info.file_size + 1)
+        if len(data) > info.file_size:
             raise zipfile.BadZipFile("a member is longer than stated in the directory")
-        buffer[: len(chunk)] = chunk
-        return len(chunk)
+        return io.BytesIO(data)
 
 
 def find_files(path: Path) -> list[LogFile]:
@@ -267,7 +252,6 @@ def _expanded(path: Path, base: Path) -> list[LogFile]:
 def _unpacked(path: Path, open_stream: Callable[[], IO[bytes]], name: str) -> Path:
     """Unpack into a temporary file; fail if the compression ratio is implausible."""
     limit = max(MIN_DENSE_BYTES, MAX_RATIO * path.stat().st_size)
-
     target = temporary_path()
     with readable_file(path), open_stream() as stream, target.open("wb") as out:
         while chunk := stream.read(1 << 20):
@@ -295,29 +279,19 @@ def _too_long(name: str, line: int) -> UnreadableError:
     )
 
 
-class _sound:  # noqa: N801  # used like a function
+@contextmanager
+def _sound(name: str) -> Iterator[None]:
     """Turn the errors of zipfile for a damaged archive into a typed error."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        broken = (
-            zipfile.BadZipFile,
-            NotImplementedError,
-            RuntimeError,
-            EOFError,
-            pa.ArrowException,
-        )
-        if isinstance(error, broken):
-            raise UnreadableError(
-                f"this archive cannot be read: {error}",
-                file=self._name,
-                hint=f"{TRUNCATED_HINT} Archives with a password cannot be read.",
-            ) from None
+    try:
+        yield
+    except (
+        zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, pa.ArrowException,
+    ) as error:  # fmt: skip
+        raise UnreadableError(
+            f"this archive cannot be read: {error}",
+            file=name,
+            hint=f"{TRUNCATED_HINT} Archives with a password cannot be read.",
+        ) from None
 
 
 @contextmanager

@@ -75,17 +75,6 @@ class Lighteval:
 
 
 @dataclass(frozen=True, slots=True)
-class _Details:
-    """A file of details, with task, time and model from its content and name."""
-
-    file: LogFile
-    style: Style
-    task: str
-    stamp: str | None
-    model: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class _Settings:
     """A file of results: settings and scores of an evaluation."""
 
@@ -120,13 +109,21 @@ class _Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class _TaskDetails:
-    """Details with their settings, if there are any."""
+class _Details:
+    """A file of details: task, time and model from its content and name, and its settings.
 
-    details: _Details
-    settings: _Settings | None
-    model: str | None
+    Attributes:
+        full_name: the task with suite and number of examples.
+        written: the time in the name of the file.
+        task: the task without suite and number of examples, unless two would become equal.
+    """
+
+    file: LogFile
+    style: Style
     full_name: str
+    written: str | None
+    model: str | None
+    settings: _Settings | None = None
     task: str = ""
 
     @property
@@ -135,7 +132,7 @@ class _TaskDetails:
 
     @property
     def stamp(self) -> str:
-        return self.details.stamp or (self.settings and self.settings.stamp) or ""
+        return self.written or (self.settings and self.settings.stamp) or ""
 
     @property
     def n_shot(self) -> int | None:
@@ -210,20 +207,20 @@ def _settings(file: LogFile) -> _Settings | None:
     )
 
 
-def _part(details: _Details, known: Sequence[_Settings]) -> _TaskDetails:
+def _part(details: _Details, known: Sequence[_Settings]) -> _Details:
     """Join details with the settings of the same time, else the same scores, else the only ones."""
-    same = [other for other in known if other.stamp is not None and other.stamp == details.stamp]
+    same = [other for other in known if details.written in {other.stamp} - {None}]
     with_task = [
-        other for other in same if _squashed(details.task) in map(_squashed, other.results)
+        other for other in same if _squashed(details.full_name) in map(_squashed, other.results)
     ]
-    settings, task = next(iter(with_task), None), details.task
+    settings, task = next(iter(with_task), None), details.full_name
     if settings is None and known:
-        undated = [other for other in known if None in (other.stamp, details.stamp)]
+        undated = [other for other in known if None in (other.stamp, details.written)]
         settings, task = _by_scores(details, same or undated)
         candidates = same or (undated if len(known) == 1 else [])
         settings = settings or next(iter(candidates), None)
-    model = settings.model if settings else None
-    return _TaskDetails(details, settings, model or _known_model(details.model, known), task)
+    model = (settings.model if settings else None) or _known_model(details.model, known)
+    return replace(details, settings=settings, model=model, full_name=task)
 
 
 def _by_scores(details: _Details, known: Sequence[_Settings]) -> tuple[_Settings | None, str]:
@@ -231,7 +228,7 @@ def _by_scores(details: _Details, known: Sequence[_Settings]) -> tuple[_Settings
     try:
         averages, count = means(details.file) if known else ({}, 0)
     except UnreadableError:
-        return None, details.task
+        return None, details.full_name
     fitting = [
         (settings, name)
         for settings in known
@@ -241,7 +238,7 @@ def _by_scores(details: _Details, known: Sequence[_Settings]) -> tuple[_Settings
         and _has_rows(settings, name, count)
     ]
     runs, tasks = {other.file.name for other, _ in fitting}, {name for _, name in fitting}
-    task = next(iter(tasks)) if len(tasks) == 1 and details.style == "flat" else details.task
+    task = next(iter(tasks)) if len(tasks) == 1 and details.style == "flat" else details.full_name
     return (fitting[0][0] if len(runs) == 1 else None), task
 
 
@@ -267,7 +264,7 @@ def _known_model(folder: str | None, known: Sequence[_Settings]) -> str | None:
     return names.get(_squashed(folder), folder)
 
 
-def _shorten_names(parts: Sequence[_TaskDetails]) -> list[_TaskDetails]:
+def _shorten_names(parts: Sequence[_Details]) -> list[_Details]:
     """Set task names without suite and number of examples, unless two would become equal."""
     full: dict[tuple[str | None, str, str], set[str]] = defaultdict(set)
     for part in parts:
@@ -286,28 +283,26 @@ def _bare(full_name: str) -> str:
     return (match["name"] if match else full_name).rpartition("|")[2] or full_name
 
 
-def _logs(parts: Sequence[_TaskDetails]) -> list[Log]:
-    groups: dict[tuple[str, ...], list[_TaskDetails]] = defaultdict(list)
+def _logs(parts: Sequence[_Details]) -> list[Log]:
+    groups: dict[tuple[str, ...], list[_Details]] = defaultdict(list)
     for part in parts:
         key = (part.model or "", part.task, part.full_name, repr(sorted(part.decoding.items())))
         groups[key].append(part)
     return [log for group in groups.values() for log in _evaluations(group, parts)]
 
 
-def _evaluations(
-    group: Sequence[_TaskDetails], everything: Sequence[_TaskDetails]
-) -> Iterator[Log]:
+def _evaluations(group: Sequence[_Details], everything: Sequence[_Details]) -> Iterator[Log]:
     """Yield a log of the newest details of all seeds, then a log for each older time."""
     newest = {
         seed: max(part.stamp for part in group if part.seed == seed)
         for seed in {part.seed for part in group} - {None}
     }
-    together: list[_TaskDetails] = []
+    together: list[_Details] = []
     if len(newest) > 1:
         together = [part for part in group if newest.get(part.seed) == part.stamp]
         seeds = {part.seed for part in everything if part.model == group[0].model}
         yield _log(together, sorted(seed for seed in seeds if seed is not None))
-    by_stamp: dict[str, list[_TaskDetails]] = defaultdict(list)
+    by_stamp: dict[str, list[_Details]] = defaultdict(list)
     for part in group:
         if part not in together:
             by_stamp[part.stamp].append(part)
@@ -315,26 +310,26 @@ def _evaluations(
         yield _log(same, [seed for seed in [same[0].seed] if seed is not None])
 
 
-def _log(parts: Sequence[_TaskDetails], seeds: Sequence[int]) -> Log:
+def _log(parts: Sequence[_Details], seeds: Sequence[int]) -> Log:
     first = max(parts, key=lambda part: part.stamp)
     repeats = {
-        part.details.file.name: (seeds.index(part.seed) if part.seed in seeds else 0, part.seed)
+        part.file.name: (seeds.index(part.seed) if part.seed in seeds else 0, part.seed)
         for part in parts
     }
     settings = {p.settings.file.name: p.settings.file for p in parts if p.settings}
     return Log(
         "lighteval",
-        (*(part.details.file for part in parts), *settings.values()),
+        (*(part.file for part in parts), *settings.values()),
         _info(first, seeds),
         (first.task,),
         stamp=first.stamp or None,
-        format=FORMATS[first.details.style],
+        format=FORMATS[first.style],
         notes={"repeats": repeats, "totals": list(_totals(parts, first.task, repeats))},
     )
 
 
 def _totals(
-    parts: Sequence[_TaskDetails], task: str, repeats: Mapping[str, tuple[int, int | None]]
+    parts: Sequence[_Details], task: str, repeats: Mapping[str, tuple[int, int | None]]
 ) -> Iterator[StatedTotal]:
     """Yield the totals of metrics that are means over all items."""
     for part in parts:
@@ -342,7 +337,7 @@ def _totals(
         for name, value in as_mapping(stated).items():
             mean = number(value) if name in Lighteval.preferred else None
             if mean is not None:
-                repeat = repeats[part.details.file.name][0]
+                repeat = repeats[part.file.name][0]
                 yield StatedTotal(task, f"results.{name}", mean, "mean", name, repeat=repeat)
 
 
@@ -353,7 +348,7 @@ def _broken(files: Sequence[LogFile], error: UnreadableError) -> Log:
     return Log("lighteval", (file,), info, notes={"broken": error.message})
 
 
-def _info(part: _TaskDetails, seeds: Sequence[int]) -> RunInfo:
+def _info(part: _Details, seeds: Sequence[int]) -> RunInfo:
     settings = part.settings
     general = settings.general if settings else {}
     version = general.get("lighteval_sha")
@@ -373,7 +368,7 @@ def _info(part: _TaskDetails, seeds: Sequence[int]) -> RunInfo:
     )
 
 
-def _version(part: _TaskDetails) -> str | None:
+def _version(part: _Details) -> str | None:
     known = part.settings.versions if part.settings else {}
     for name, version in known.items():
         if _squashed(name) == _squashed(part.full_name) and isinstance(version, int | float | str):
@@ -393,7 +388,7 @@ def _system_prompt(settings: _Settings) -> str | None:
     return sha256(prompt.encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _directions(part: _TaskDetails) -> dict[str, MetricInfo]:
+def _directions(part: _Details) -> dict[str, MetricInfo]:
     """Return the metrics of which less is better."""
     directions: dict[str, MetricInfo] = {}
     for name, config in (part.settings.tasks if part.settings else {}).items():
