@@ -74,6 +74,8 @@ class RunWriter:
 
     def add(self, samples: Sequence[Sample]) -> None:
         """Write samples, except for duplicate scores."""
+        if not samples:
+            return
         for sample in samples:
             settle_answers(sample)
         hashes = hash_samples(samples)
