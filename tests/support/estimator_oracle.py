@@ -281,11 +281,15 @@ def as_decided(
 
 
 def _held(item: Item) -> float | None:
-    """Return the fresh change of an item that was lost; None if it was not asked again."""
+    """Return the fresh change of an item that was lost; None if it was not asked again.
+
+    One that is in either rerun was asked; what is missing counts against the loss.
+    """
     before, after = item.fresh
-    if item.flip < 1 or not before or not after:
+    if item.flip < 1 or not (before or after):
         return None
-    return fmean(map(is_right, before)) - fmean(map(is_right, after))
+    x = fmean(map(is_right, before)) if before else 0.0
+    return x - (fmean(map(is_right, after)) if after else 1.0)
 
 
 # ---------------------------------------------------------------------------- estimators

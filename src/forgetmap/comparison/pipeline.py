@@ -130,11 +130,10 @@ def compare_sides(
         counted_pairs = without_answers(pairs)
         total = Cells.total(cells.values())
         coverage = measure_coverage(counted_pairs, total, before, after)
-        names = (before.run.name, after.run.name)
         more = (*([extra.noise] if extra.noise else []), *(extra.fresh or ()))
         against = contradictions(before, after, *more)
         if not against:  # verdicts that match nothing leave no scores
-            require_enough(coverage, cells, rule.min_paired, names)
+            require_enough(coverage, cells, rule.min_paired, (before.run.name, after.run.name))
         kinds, copies = gather_kinds(counted_pairs, counts, (before, after), rule, extra)
         evidence = gather_evidence(counted_pairs, cells, kinds, graded=_are_graded(before, after))
         seeds = [] if rule.rollup == "default" else count_seeds(counted_pairs)
@@ -163,11 +162,8 @@ def compare_sides(
     settings = make_settings(rule, total, (before, after), extra, is_contradicted=bool(against))
     paired = _pairing(coverage, warnings, against)
     result = _result(before.run, after.run, rule, evidence, paired, settings)
-    warnings = [
-        *floor_warnings(result.total, rule.noise_floor),
-        *warnings,
-        *ceiling_warnings(result.total, result.tasks),
-    ]
+    warnings = [*floor_warnings(result.total, rule.noise_floor), *warnings]
+    warnings += ceiling_warnings(result.total, result.tasks)
     worst = worst_case_warnings(result.total, warnings, strict=rule.strict)
     added: dict[str, Any] = {
         **rolled_up,

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from forgetmap.comparison import Comparison, Options
-from forgetmap.confirmation import MIN_FLIPS, confirm
+from forgetmap.comparison import MIN_FLIPS, Comparison, Options
+from forgetmap.confirmation import confirm
 from forgetmap.errors import UsageError
 from forgetmap.evaluation import Suite
 from forgetmap.map.models import Models
