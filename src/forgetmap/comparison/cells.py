@@ -59,7 +59,7 @@ class Cells:
         further_before: of these, further answers to items that are scored after too; they count.
         further_after: the same after.
         unscored: pairs without a score on at least one side.
-        items: distinct items that are scored on both sides.
+        items: distinct items among the scored pairs.
         items_before: distinct items that are scored before, paired or not.
         items_after: the same after.
         n11: right before and after.
@@ -341,9 +341,9 @@ def _is_true(value: object) -> bool:
 def _count_items(
     pairs: Pairs, by: Sequence[str], labels: Mapping[str, nw.Expr]
 ) -> dict[Label, dict[str, Any]]:
-    """Count distinct items that are scored on either side and on both: fewer than answers."""
+    """Count distinct items among the scored pairs, and those scored on either side."""
     zero, one = nw.lit(0, dtype=nw.Int64), nw.lit(1, dtype=nw.Int64)
-    known = {}
+    known = {"items": nw.when(scored_pair()).then(one).otherwise(zero)}
     for side in SIDES:
         scored = is_in(side) & (nw.col(f"state_{side}") != UNSCORED)
         known[f"items_{side}"] = nw.when(scored).then(one).otherwise(zero)
@@ -352,10 +352,8 @@ def _count_items(
         .group_by("task", *pairs.item_columns)
         # An answer without a counterpart may have no label of its own.
         .agg(*(nw.col(name).max() for name in (*known, *labels)))
-        .with_columns(items=nw.col("items_before") * nw.col("items_after"))
     )
-    names = ("items", *known)
-    counts = per_item.group_by(*by).agg(*(nw.col(name).sum() for name in names)).collect()
+    counts = per_item.group_by(*by).agg(*(nw.col(name).sum() for name in known)).collect()
     return {
-        label_of(row): {name: int(row[name]) for name in names} for row in counts.rows(named=True)
+        label_of(row): {name: int(row[name]) for name in known} for row in counts.rows(named=True)
     }
