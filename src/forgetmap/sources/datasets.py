@@ -169,7 +169,9 @@ def _texts(options: object) -> list[str] | None:
     if not isinstance(options, list) or len(options) < 2:  # no choice
         return None
     texts = [option.strip() if isinstance(option, str) else _text(option) for option in options]
-    return None if all(map(_is_label, texts)) else texts
+    # Most first options are long, which is quicker to see than that one of them is no label.
+    is_text = len(texts[0]) > MAX_LABEL_LENGTH or not all(map(_is_label, texts))
+    return texts if is_text else None
 
 
 def _is_label(text: str) -> bool:

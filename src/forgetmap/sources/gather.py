@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
@@ -213,7 +213,7 @@ def _digest(hashes: Mapping[str, HashColumn], row: int) -> str:
 
 def _expanded(samples: Sequence[Sample], rows: Numbers) -> Columns:
     """Return the columns of a table with a row for each score of these samples."""
-    scores = [score for sample in samples for score in sample.scores]
+    scores = list(chain.from_iterable(map(attrgetter("scores"), samples)))
     each = [samples[row] for row in rows.tolist()]
     return _columns(each, _OF_SAMPLES) | {
         name: list(map(attrgetter(field), scores)) for name, field in _OF_SCORES.items()
