@@ -77,36 +77,37 @@ class Expected:
         whole = [pair for pair in self.pairs if pair.is_whole]
         conflicts = len(self._conflicts())
         scored = [pair for pair in whole if pair.is_scored]
+        items = len({(pair.task, pair.identity) for pair in scored})
         return {
             "rows_before": self.rows_before,
             "rows_after": self.rows_after,
             "paired": len(whole),
-            "items": len({(pair.task, pair.identity) for pair in scored}),
-            "only_before": sum(pair.after is None for pair in self.pairs) - conflicts,
-            "only_after": sum(pair.before is None for pair in self.pairs) - conflicts,
+            "items": items,
+            "only_before": self._lone("after") - conflicts,
+            "only_after": self._lone("before") - conflicts,
             "duplicates": sum(pair.is_twin for pair in self.pairs),
             "conflicts": conflicts,
             "unscored": len(whole) - len(scored),
-            "scored_before": self._covered("before", len(scored)),
-            "scored_after": self._covered("after", len(scored)),
+            "scored_before": self._covered("before", items),
+            "scored_after": self._covered("after", items),
         }
 
-    def _covered(self, side: str, scored: int) -> float | None:
-        """Return the share of scored answers of a side that are in a scored pair.
+    def _scored_on(self, side: str) -> set[tuple[str, Content]]:
+        """Return the items with a scored answer on a side."""
+        rows = ((pair, getattr(pair, side)) for pair in self.pairs)
+        return {(pair.task, pair.identity) for pair, row in rows
+                if row is not None and row["score"] is not None}  # fmt: skip
 
-        Repeats that the other side does not have are not counted as missing.
-        """
-        asked = {
-            name: max(pair.repeat for pair in self.pairs if getattr(pair, name) is not None)
-            for name in ("before", "after")
-        }
-        rows = [
-            row
-            for pair in self.pairs
-            if (row := getattr(pair, side)) is not None and pair.repeat <= min(asked.values())
-        ]
-        known = sum(row["score"] is not None for row in rows)
-        return scored / known if known else None
+    def _lone(self, other: str) -> int:
+        """Count answers without a counterpart, but for further ones to items that have some."""
+        known = self._scored_on(other)
+        return sum(getattr(pair, other) is None and (pair.task, pair.identity) not in known
+                   for pair in self.pairs)  # fmt: skip
+
+    def _covered(self, side: str, items: int) -> float | None:
+        """Return the share of the scored items of a side that are in a scored pair."""
+        known = len(self._scored_on(side))
+        return items / known if known else None
 
     @property
     def total(self) -> Counts:
