@@ -8,11 +8,11 @@ from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
     from forgetmap.sources.adapter import Adapter, Log, Problems, Sample, Score
+    from forgetmap.sources.collection import ComparedWith
     from forgetmap.sources.column_maps import map_file, map_text, save_map
     from forgetmap.sources.files import LogFile
     from forgetmap.sources.formats.engine import Companion, Format, RowScore
     from forgetmap.sources.harnesses.captrack import PROVISIONAL_SCORER, captrack_samples
-    from forgetmap.sources.inference import ComparedWith
     from forgetmap.sources.logs import (
         Progress,
         Reading,

@@ -33,18 +33,17 @@ from forgetmap.records import (
     run_from_frame,
 )
 from forgetmap.sources.bundles import bundle
-from forgetmap.sources.column_maps import is_map, saved_map
-from forgetmap.sources.inference import (
+from forgetmap.sources.collection import (
     Collection,
     ComparedWith,
-    Inferred,
     collections_of_model,
-    find_model,
-    infer,
     is_plain,
 )
+from forgetmap.sources.column_maps import is_map, saved_map
+from forgetmap.sources.inference import Inferred, infer
 from forgetmap.sources.logs import Reading, open_logs, recognise
 from forgetmap.sources.matrix import MARK, TASK
+from forgetmap.sources.model_choice import find_model
 from forgetmap.sources.models import selector
 from forgetmap.sources.scale import rescale_frame, rescale_run
 from forgetmap.sources.selection import (

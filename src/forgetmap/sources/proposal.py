@@ -11,16 +11,11 @@ from typing import Any
 
 from forgetmap.errors import ColumnError, InputError, UnknownFormatError
 from forgetmap.records import Run, check_run
+from forgetmap.sources.collection import ComparedWith, collections
 from forgetmap.sources.column_maps import is_map
+from forgetmap.sources.column_words import word_of
 from forgetmap.sources.documents import read_document
-from forgetmap.sources.inference import (
-    ComparedWith,
-    Inferred,
-    collections,
-    infer,
-    items_by_name,
-    word_of,
-)
+from forgetmap.sources.inference import Inferred, infer, items_by_name
 from forgetmap.sources.logs import recognise
 from forgetmap.sources.matrix import TASK, line_of_value
 from forgetmap.sources.models import score_columns, selector

@@ -1,0 +1,331 @@
+"""Which column is the score, and the question to the user if that is not clear."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from forgetmap.errors import ColumnError
+from forgetmap.records import listed
+from forgetmap.sources.cells import cell_of
+from forgetmap.sources.collection import ROWS_READ, Collection, ComparedWith
+from forgetmap.sources.column_words import (
+    ANSWER,
+    CERTAIN,
+    GOLD,
+    LIKELY,
+    MAX_LABELS,
+    NEVER,
+    QUESTION,
+    STATED_MEAN,
+    STATED_RIGHT,
+    as_number,
+    as_share,
+    kind_of,
+    name_rank,
+    right_word,
+    word_of,
+    words_of,
+)
+from forgetmap.sources.documents import TOP
+from forgetmap.sources.paths import EVERY, scalar_paths
+from forgetmap.sources.sniff import TableFile
+from forgetmap.sources.table_map import ScoreRange, TableMap
+
+MIN_FILLED = 0.5
+"""Share of the values of the fullest candidate that a candidate must have."""
+
+
+MAX_CHOICES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A column that may be the score.
+
+    Attributes:
+        spec: the column, path or rule.
+        rank: 0 for a verdict with a name that says so; higher if less certain.
+        scale: its scale, if it is not 0 to 1; the user has to confirm it.
+        values: value in each row.
+    """
+
+    spec: str
+    rank: int
+    values: Sequence[Any]
+    scale: ScoreRange | None = None
+
+
+def score_candidates(table: Collection, known: TableMap) -> list[Candidate]:
+    """Return the columns that may be the score, most certain first."""
+    if "score" in known.columns:
+        spec = known.columns["score"]
+        return [Candidate(spec, 0, table.values(spec), known.score_range)]
+    used = set(known.columns.values()) | {known.model}
+    found = [
+        one
+        for path, values in table.columns.items()
+        if path not in used
+        for one in _candidates_in(path, values)
+    ]
+    counted = _counted(table)
+    if counted is not None:
+        return [counted]
+    most = max((_filled(one.values) for one in found), default=0)
+    found = [one for one in found if _filled(one.values) >= MIN_FILLED * most]
+    named = [one for one in found if one.rank < UNNAMED]
+    graded = None if named else _graded(table, used)
+    found += [] if graded is None else [graded]
+    return sorted(found, key=lambda one: one.rank)
+
+
+def _filled(values: Sequence[Any]) -> int:
+    return sum(value not in (None, "", ()) for value in values)
+
+
+ASKED, GRADED, UNNAMED = 3, 4, 5
+"""Rank of candidates that the user has to confirm, of own grades, and of verdicts of any name."""
+
+
+def _candidates_in(path: str, values: Sequence[Any]) -> Iterable[Candidate]:
+    words = words_of(path)
+    is_named = bool((CERTAIN | LIKELY).intersection(words))
+    if not words or words[-1] in NEVER or (NEVER.intersection(words) and not is_named):
+        return
+    rank = name_rank(words)
+    kind = kind_of(values)
+    if kind == "list":
+        yield from _in_lists(path, values)
+    elif kind == "verdict":
+        word = right_word(values)
+        spec = path if word is None else f"{path}={word}"
+        yield Candidate(spec, UNNAMED if rank is None else rank, values)
+    elif rank is None:
+        return
+    elif kind == "share":
+        yield Candidate(path, rank + 1, values)
+    elif kind == "graded":
+        numbers = [value for value in map(as_number, values) if value is not None]
+        if rank == 0 and 2 * sum(value in {0.0, 1.0} for value in numbers) >= len(numbers):
+            yield Candidate(path, rank, values)  # with a fault that is refused with its line
+            return
+        if "label" in words and len({*numbers}) <= MAX_LABELS:
+            yield from _labels(path, values)
+        yield Candidate(path, ASKED, values, _scale(min(numbers), max(numbers)))
+    elif kind == "label" and rank:
+        yield from _labels(path, values)
+
+
+def _labels(path: str, values: Sequence[Any]) -> Iterable[Candidate]:
+    """Yield a candidate for each value that may count as right."""
+    for label in sorted({str(value).strip() for value in values if value not in (None, "")}):
+        yield Candidate(f"{path}={label}", ASKED, values)
+
+
+def _in_lists(path: str, lists: Sequence[Any]) -> Iterable[Candidate]:
+    """Yield the elements of lists, each of which is one answer to the item."""
+    elements = [one for value in lists if isinstance(value, list) for one in value]
+    if not elements or not any(value for value in lists):
+        return
+    inner: dict[str, list[Any]] = {}
+    for one in elements[:ROWS_READ]:
+        for name, value in scalar_paths(one, depth=2):
+            inner.setdefault(name, []).append(value)
+    for name, values in inner.items():
+        full = f"{path}.{EVERY}.{name}".rstrip(".")
+        rank = 1 if name == "r" else name_rank(words_of(full))
+        is_score = kind_of(values) in {"verdict", "share"} and right_word(values) is None
+        if rank is not None and is_score:
+            texts = [tuple(map(str, one)) if isinstance(one, list) else () for one in lists]
+            yield Candidate(full, rank + 1, texts)
+
+
+def _scale(low: float, high: float) -> ScoreRange:
+    if low < 0:
+        return ScoreRange(-max(-low, high), max(-low, high))
+    best = next((float(end) for end in (2, 5, 10, 100) if high <= end), high)
+    return ScoreRange(1.0 if low >= 1 and best in {2.0, 5.0, 10.0} else 0.0, best)
+
+
+def _counted(table: Collection) -> Candidate | None:
+    """Return the rule for a number of right answers beside a number of answers."""
+    names = {word_of(path): path for path in table.columns}
+    right = next(
+        (names[one] for one in ("correct", "ncorrect", "numcorrect") if one in names), None
+    )
+    count = next(
+        (names[one] for one in ("count", "n", "total", "numsamples") if one in names), None
+    )
+    if right is None or count is None:
+        return None
+    pairs = [(as_number(a), as_number(b)) for a, b in
+             zip(table.columns[right], table.columns[count], strict=True)]  # fmt: skip
+    fits = all(
+        a is not None and b is not None and 0 <= a <= b and a % 1 == 0 and b % 1 == 0
+        for a, b in pairs
+    )
+    return (
+        Candidate(f"{right}/{count}", 0, pairs)
+        if fits and any((b or 0) > 1 for _, b in pairs)
+        else None
+    )
+
+
+def _graded(table: Collection, used: Iterable[str | None]) -> Candidate | None:
+    """Return the rule that compares answer and right answer, of which some must agree."""
+    texts = {path: values for path, values in table.columns.items() if path not in {*used}}
+    golds = [path for path in texts if GOLD.intersection(words_of(path))]
+    answers = [path for path in texts if ANSWER.intersection(words_of(path))]
+    if answers and not golds:
+        golds = [path for path in texts if word_of(path) == "answer"]
+    found = []
+    for gold in golds:
+        for answer in answers:
+            if gold == answer:
+                continue
+            spec = f"{answer}=={gold}"
+            values = [cell_of(row, spec) for row in table.rows]
+            known = [value for value in values if value is not None]
+            alike = [word for word in words_of(gold) if word in words_of(answer)]
+            if any(known):
+                length = sum(len(str(cell)) for cell in texts[gold])
+                found.append((len(alike), -length, sum(known), Candidate(spec, GRADED, values)))
+    return max(found, key=lambda one: one[:3])[3] if found else None
+
+
+def choose_score(
+    file: TableFile, table: Collection, other: Collection | None, item: str | None,
+    found: list[Candidate], known: TableMap, beside: ComparedWith,
+) -> Candidate | None:  # fmt: skip
+    """Return the only candidate that is left; None if each may be a model; otherwise ask."""
+    least = min(one.rank for one in found)
+    left = [one for one in found if one.rank == least]
+    left = _agreeing(left, table.stated) or left
+    left = [one for one in left if len({*map(str, one.values)}) > 1] or left
+    if least != ASKED:
+        left = _distinct(left)
+    if len(left) > 1 and other is not None:
+        left = [one for one in left if _differs(one, table, other, item)] or left
+    left = _plainest(left)
+    if _are_models(found, left):
+        return None
+    depth = left[0].spec.count(".")
+    shallower = [one for one in found if one.rank == ASKED and one.spec.count(".") < depth]
+    left += _plainest(shallower) if shallower and least != ASKED else []
+    is_sure = least != ASKED or (left[0].spec == known.columns.get("score"))
+    if len(left) > 1 or not is_sure:
+        raise _unclear(file, table, item, left, beside)
+    return left[0]
+
+
+def _are_models(found: Sequence[Candidate], left: Sequence[Candidate]) -> bool:
+    """Whether columns without a telling name, or of one name in several objects, are of models."""
+    rivals = [one for one in found if one.rank == left[0].rank]
+    if left[0].rank >= UNNAMED:
+        return len(rivals) > 1
+    leaf, depth = left[0].spec.rpartition(".")[2], left[0].spec.count(".")
+    alike = [one for one in rivals if one.spec.rpartition(".")[2] == leaf]
+    return depth > 0 and sum(one.spec.count(".") == depth for one in alike) > 1
+
+
+def _agreeing(left: Sequence[Candidate], stated: Mapping[str, float]) -> list[Candidate]:
+    """Return the candidates whose sum or mean the file states."""
+    rights = {value for name, value in stated.items() if word_of(name) in STATED_RIGHT}
+    means = {value for name, value in stated.items() if word_of(name) in STATED_MEAN}
+    kept = []
+    for one in left:
+        values = [value for value in map(as_share, one.values) if value is not None]
+        mean = sum(values) / len(values) if values else None
+        if mean is not None and (
+            sum(values) in rights or any(_close(mean, value) for value in means)
+        ):
+            kept.append(one)
+    return kept
+
+
+def _close(mean: float, stated: float) -> bool:
+    return any(abs(mean * scale - stated) <= 0.005 * scale for scale in (1.0, 100.0))
+
+
+def _distinct(left: Sequence[Candidate]) -> list[Candidate]:
+    """Return candidates with different values; of equal ones, the first."""
+    alike = {tuple(map(_normal, one.values)): one for one in reversed(left)}
+    return [one for one in left if any(one is kept for kept in alike.values())]
+
+
+def _normal(value: Any) -> str:
+    share = as_share(value)
+    return str(value) if share is None else str(share)
+
+
+def _plainest(left: list[Candidate]) -> list[Candidate]:
+    """Return the least nested candidates: `correct` before `details.correct`."""
+    depth = min(one.spec.count(".") for one in left)
+    return [one for one in left if one.spec.count(".") == depth]
+
+
+def _differs(one: Candidate, table: Collection, other: Collection, item: str | None) -> bool:
+    """Whether a column has another value on the other side for some item."""
+    theirs = other.values(column_of(one.spec))
+    if item is None:
+        return [*map(str, one.values)] != [*map(str, theirs)]
+    ours = zip(map(str, table.values(item)), table.values(column_of(one.spec)), strict=True)
+    known = dict(zip(map(str, other.values(item)), theirs, strict=True))
+    return any(name in known and str(known[name]) != str(value) for name, value in ours)
+
+
+def _unclear(
+    file: TableFile, table: Collection, item: str | None, left: Sequence[Candidate],
+    beside: ComparedWith,
+) -> ColumnError:  # fmt: skip
+    """Return the error that shows the candidates and a complete command for each."""
+    shown = [f"{one.spec.partition('=')[0]} ({_examples(one.values)})" for one in _distinct(left)]
+    commands = [f"`{_command(file, table, item, one, beside)}`" for one in left[:MAX_CHOICES]]
+    what = listed(list(dict.fromkeys(shown)))
+    single = len(dict.fromkeys(shown)) == 1
+    question = "several columns may be the score"
+    if single:
+        unsure = "its scale" if left[0].scale else "which value counts as right"
+        question = f"{unsure} is not certain"
+    return ColumnError(
+        f"{len(table.rows):,} rows, and {question}: {what}",
+        file=str(file.path),
+        field="score",
+        hint=("type " if len(commands) == 1 else "choose one: ") + ", or ".join(commands) + ".",
+    )
+
+
+def _examples(values: Sequence[Any]) -> str:
+    texts = dict.fromkeys(
+        " ".join(str(value).split())[:20] for value in values if value not in (None, "", ())
+    )
+    numbers = [value for value in map(as_share, values) if value is not None]
+    if len(texts) > MAX_LABELS and numbers:
+        return f"{min(numbers):g} to {max(numbers):g}"
+    return ", ".join(sorted(texts)[:4])
+
+
+def _command(
+    file: TableFile, table: Collection, item: str | None, one: Candidate, beside: ComparedWith
+) -> str:
+    columns = [f"score={one.spec}", *([f"{field_of_item(item, table)}={item}"] if item else [])]
+    columns += [f"rows={table.path}"] if table.path not in (None, TOP) else []
+    words = ["forgetmap", *(["compare", *beside.sources] if beside.sources else
+                            ["records", "show", str(file.path)])]  # fmt: skip
+    words += ["--columns", ",".join(columns)]
+    words += ["--range", str(one.scale)] if one.scale is not None else []
+    return shlex.join(words)
+
+
+def column_of(spec: str) -> str:
+    """Return the column of a rule such as `judge_label=0`; a column itself."""
+    return spec.partition("=")[0]
+
+
+def field_of_item(item: str, table: Collection) -> str:
+    """Return `question` for a text that is asked, which is paired by its content, else `item`."""
+    texts = [str(value) for value in table.values(item)[:50]]
+    is_asked = word_of(item) in QUESTION and any(" " in text.strip() for text in texts)
+    return "question" if is_asked else "item"
