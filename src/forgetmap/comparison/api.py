@@ -369,7 +369,7 @@ def open_all(
 def _compared_with(sources: Sequence[Any], source: Any) -> ComparedWith:
     """Return what a source is compared with: the run before, or the first one after it."""
     paths = [os.fspath(one) for one in sources if isinstance(one, str | os.PathLike)]
-    if len(paths) < len(sources):
+    if len(paths) < max(len(sources), 2):
         return ComparedWith()
     other = paths[1] if source is sources[0] else paths[0]
     return ComparedWith(tuple(paths), Path(other))
