@@ -245,7 +245,7 @@ def test_rows_of_verifiers_without_id_and_prompt_are_explained(tmp_path: Path) -
     path = tmp_path / "results.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     text = refused("records", "show", path)
-    assert "no example_id and no prompt" in text
+    assert "no id and no question" in text
     type_next(text)
     assert show(path)["tasks"][0]["items"] == 3
 

@@ -25,6 +25,8 @@ TOP = "."
 MAX_DEPTH = 4
 ROWS_LOOKED_AT = 200
 MAX_MODELS = 20
+MIN_ALIKE = 0.8
+"""Share of objects by name that must have most fields of the fullest one to be rows."""
 MIN_VERDICTS = 2
 """Truth values by name from which on they are verdicts of items, not settings."""
 IDS = ("id", "item", "item_id", "question_id", "task_id", "sample_id", "doc_id", "idx", "index")
@@ -90,6 +92,9 @@ def _rows_of_members(value: Mapping[str, Any]) -> list[Any] | None:
     if all(isinstance(member, dict) for member in members):
         if not any(map(_has_cells, members)):
             return _rows_by_model(value)
+        fullest = max(members, key=len)
+        if sum(_is_alike(member, fullest) for member in members) < MIN_ALIKE * len(members):
+            return None
         return [{"item": name, **member} for name, member in value.items()]
     if all(isinstance(member, list) for member in members):
         return _rows_by_name(value)
