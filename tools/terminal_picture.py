@@ -1,4 +1,4 @@
-"""Draws docs/images/compare.svg: what `forgetmap compare` prints on the demo's simulated runs."""
+"""Draws docs/images/compare.svg: what `forgetmap compare` prints on the runs of the README."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ PICTURE = Path(__file__).parent.parent / "docs" / "images" / "compare.svg"
 
 
 def main() -> None:
-    """Simulate as in `make demo` and draw the comparison."""
+    """Simulate as in the README and draw the comparison."""
     with tempfile.TemporaryDirectory() as folder:
-        out = f"{folder}/demo"
-        CliRunner().invoke(cli, ["simulate", "--out", out, "--seed", "1"], catch_exceptions=False)
+        out = f"{folder}/example"
+        CliRunner().invoke(cli, ["simulate", "--out", out], catch_exceptions=False)
         comparison = fm.compare(f"{out}/before", f"{out}/after")
         console = Console(record=True, width=88, file=io.StringIO(), force_terminal=True)
-        runs = ["demo/before", "demo/after"]
+        runs = ["example/before", "example/after"]
         with click.Context(compare):
             print_comparison(console, comparison.result, View(commands=next_commands(runs)))
-    drawn = console.export_svg(title="forgetmap compare demo/before demo/after", code_format=FORMAT)
+    drawn = console.export_svg(
+        title="forgetmap compare example/before example/after", code_format=FORMAT
+    )
     PICTURE.parent.mkdir(exist_ok=True)
     PICTURE.write_text(drawn, encoding="utf-8")
 
