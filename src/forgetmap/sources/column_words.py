@@ -27,7 +27,7 @@ VERDICTS: Mapping[str, float] = {
 
 CERTAIN = frozenset({
     "correct", "passed", "pass", "resolved", "solved", "success", "successful", "acc", "accuracy",
-    "match", "em", "right", "correctness", "iscorrect", "truefalse",
+    "match", "em", "right", "correctness", "iscorrect", "truefalse", "ok",
 })  # fmt: skip
 """Words in names of scores that say whether an answer is right."""
 
@@ -40,6 +40,11 @@ LIKELY = frozenset({
 """Words in names of other scores."""
 
 
+LOWER = frozenset({
+    "wer", "cer", "ter", "loss", "error", "errors", "perplexity", "ppl", "brier", "distance",
+    "toxicity", "toxic", "harm", "harmful", "hallucination", "hallucinated", "refusal", "refused",
+})  # fmt: skip
+"""Words in names of measures that are better if they are lower."""
 WHOSE_LABEL = frozenset({"judge", "human", "eval", "grade", "annotator", "rater"})
 
 

@@ -121,9 +121,15 @@ def infer(
         score, guesses = found[0], (f"{error.message}; {error.hint}",)
         known = replace(known, score_range=known.score_range or score.scale)
     has_item = item is not None or not known.columns.keys().isdisjoint({"item", "question"})
-    if score is None or not has_item:
+    if score is None or not has_item or _are_means(score, item):
         return None
     return replace(_settled(table, other, item, score, known), guesses=guesses)
+
+
+def _are_means(score: Candidate, item: str | None) -> bool:
+    """Whether these are a share or number for each task: averages, not results."""
+    is_task = item is not None and word_of(item) in TASK
+    return is_task and "=" not in score.spec and kind_of(score.values) in {"share", "graded"}
 
 
 def items_by_name(known: TableMap, rows: Sequence[Mapping[str, Any]]) -> TableMap:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from forgetmap.errors import ColumnError
@@ -16,6 +16,7 @@ from forgetmap.sources.column_words import (
     CERTAIN,
     GOLD,
     LIKELY,
+    LOWER,
     MAX_LABELS,
     NEVER,
     QUESTION,
@@ -34,6 +35,8 @@ from forgetmap.sources.paths import EVERY, scalar_paths
 from forgetmap.sources.sniff import TableFile
 from forgetmap.sources.table_map import ScoreRange, TableMap
 
+MAX_RATIO = 1.5
+"""Most answers of an item by the least, up to which numbers of answers are repeats."""
 MIN_FILLED = 0.5
 """Share of the values of the fullest candidate that a candidate must have."""
 
@@ -96,7 +99,9 @@ def _candidates_in(path: str, values: Sequence[Any]) -> Iterable[Candidate]:
         return
     rank = name_rank(words)
     kind = kind_of(values)
-    if kind == "list":
+    if LOWER.intersection(words) and kind in {"verdict", "share", "graded"}:
+        yield from _lower_is_better(path, kind, values)
+    elif kind == "list":
         yield from _in_lists(path, values)
     elif kind == "verdict":
         word = right_word(values)
@@ -107,15 +112,30 @@ def _candidates_in(path: str, values: Sequence[Any]) -> Iterable[Candidate]:
     elif kind == "share":
         yield Candidate(path, rank + 1, values)
     elif kind == "graded":
-        numbers = [value for value in map(as_number, values) if value is not None]
-        if rank == 0 and 2 * sum(value in {0.0, 1.0} for value in numbers) >= len(numbers):
-            yield Candidate(path, rank, values)  # with a fault that is refused with its line
-            return
-        if "label" in words and len({*numbers}) <= MAX_LABELS:
-            yield from _labels(path, values)
-        yield Candidate(path, ASKED, values, _scale(min(numbers), max(numbers)))
+        yield from _numbers(path, rank, values)
     elif kind == "label" and rank:
         yield from _labels(path, values)
+
+
+def _numbers(path: str, rank: int, values: Sequence[Any]) -> Iterable[Candidate]:
+    """Yield a score of another scale, for the user to confirm."""
+    numbers = [value for value in map(as_number, values) if value is not None]
+    if rank == 0 and 2 * sum(value in {0.0, 1.0} for value in numbers) >= len(numbers):
+        yield Candidate(path, rank, values)  # a verdict with a fault, refused with its line
+        return
+    if "label" in words_of(path) and len({*numbers}) <= MAX_LABELS:
+        yield from _labels(path, values)
+    yield Candidate(path, ASKED, values, _scale(min(numbers), max(numbers)))
+
+
+def _lower_is_better(path: str, kind: str, values: Sequence[Any]) -> Iterable[Candidate]:
+    """Yield a measure that is better if it is lower, for the user to confirm."""
+    numbers = [value for value in map(as_number, values) if value is not None]
+    if kind == "verdict":
+        yield from (Candidate(f"{path}={value}", ASKED, values) for value in (0, 1))
+    else:
+        worst, best = _scale(min(numbers), max(numbers)) if kind == "graded" else (0.0, 1.0)
+        yield Candidate(path, ASKED, values, ScoreRange(best, worst))
 
 
 def _labels(path: str, values: Sequence[Any]) -> Iterable[Candidate]:
@@ -126,9 +146,10 @@ def _labels(path: str, values: Sequence[Any]) -> Iterable[Candidate]:
 
 def _in_lists(path: str, lists: Sequence[Any]) -> Iterable[Candidate]:
     """Yield the elements of lists, each of which is one answer to the item."""
-    elements = [one for value in lists if isinstance(value, list) for one in value]
-    if not elements or not any(value for value in lists):
-        return
+    filled = [value for value in lists if isinstance(value, list) and value]
+    if len({len(value) for value in filled}) != 1:
+        return  # as many as there are tests or steps: repeats are equally many
+    elements = [one for value in filled for one in value]
     inner: dict[str, list[Any]] = {}
     for one in elements[:ROWS_READ]:
         for name, value in scalar_paths(one, depth=2):
@@ -166,11 +187,12 @@ def _counted(table: Collection) -> Candidate | None:
         a is not None and b is not None and 0 <= a <= b and a % 1 == 0 and b % 1 == 0
         for a, b in pairs
     )
-    return (
-        Candidate(f"{right}/{count}", 0, pairs)
-        if fits and any((b or 0) > 1 for _, b in pairs)
-        else None
-    )
+    counts = [answers or 0 for _, answers in pairs]
+    if not fits or max(counts) <= 1:
+        return None
+    # Numbers that differ much may be items of categories: averages, not repeats.
+    rank = 0 if max(counts) <= MAX_RATIO * min(counts) else ASKED
+    return Candidate(f"{right}/{count}", rank, pairs)
 
 
 def _graded(table: Collection, used: Iterable[str | None]) -> Candidate | None:
@@ -211,6 +233,9 @@ def choose_score(
     left = _plainest(left)
     if _are_models(found, left):
         return None
+    if least >= UNNAMED and "=" not in left[0].spec and known.columns.get("score") is None:
+        both = [replace(left[0], spec=f"{left[0].spec}={value}") for value in (1, 0)]
+        raise _unclear(file, table, item, both, beside)
     depth = left[0].spec.count(".")
     shallower = [one for one in found if one.rank == ASKED and one.spec.count(".") < depth]
     left += _plainest(shallower) if shallower and least != ASKED else []

@@ -295,7 +295,50 @@ def test_of_several_the_one_that_a_total_agrees_with(tmp_path: Path) -> None:
     assert cells(*sides) == (1, 1, 1, 1)
 
 
+def test_a_verdict_of_no_telling_name_is_asked_about_in_both_directions(tmp_path: Path) -> None:
+    def make(n: int, right: bool) -> dict[str, Any]:
+        return {"id": n, "flagged": not right, "seconds": 0.5}
+
+    sides = [write(tmp_path, side, rows(side, make), "jsonl") for side in RIGHT]
+    done = call("compare", *sides, columns=4000)
+    assert done.code == 2
+    assert "score=flagged=1" in done.err
+    assert cells(*sides, column_map={"score": "flagged=0", "item": "id"}) == (1, 1, 1, 1)
+
+
+@pytest.mark.parametrize("name", ["hallucination_rate", "wer"])
+def test_less_is_better_is_asked(name: str, tmp_path: Path) -> None:
+    def make(n: int, right: bool) -> dict[str, Any]:
+        return {"id": n, name: 0.1 if right else 0.9}
+
+    sides = [write(tmp_path, side, rows(side, make), "jsonl") for side in RIGHT]
+    done = call("compare", *sides, columns=4000)
+    (command,) = re.findall(r"`(forgetmap [^`]+)`", done.err)
+    assert "--range 1:0" in command
+    total = json_of(*shlex.split(command)[2:])["total"]
+    assert (total["n11"], total["n10"], total["n01"], total["n00"]) == (1, 1, 1, 1)
+
+
 # ---- refused or contradicted ----
+
+
+def test_lists_of_different_lengths_are_no_repeats(tmp_path: Path) -> None:
+    table = [{"id": n, "passed": [True] * (n + 1)} for n in range(4)]
+    sides = [write(tmp_path, name, table, "jsonl") for name in RIGHT]
+    with pytest.raises(ForgetmapError):
+        fm.compare(*sides)
+
+
+def test_right_answers_by_subject_are_asked_about(tmp_path: Path) -> None:
+    table = [{"subject": s, "correct": 10 * n, "total": 100 * n} for n, s in enumerate("abcd", 1)]
+    with pytest.raises(ForgetmapError):
+        fm.open_run(write(tmp_path, "before", table, "csv"))
+
+
+def test_averages_of_tasks_in_a_table_are_no_results(tmp_path: Path) -> None:
+    table = [{"benchmark": name, "accuracy": 0.5, "n": 100} for name in ("arc", "piqa", "boolq")]
+    with pytest.raises(ForgetmapError):
+        fm.open_run(write(tmp_path, "before", table, "csv"))
 
 
 def test_averages_are_no_results(tmp_path: Path) -> None:
