@@ -234,6 +234,8 @@ def choose_score(
     if _are_models(found, left):
         return None
     if least >= UNNAMED and "=" not in left[0].spec and known.columns.get("score") is None:
+        if item is None or len({*map(_normal, left[0].values)}) < 2:
+            return None
         both = [replace(left[0], spec=f"{left[0].spec}={value}") for value in (1, 0)]
         raise _unclear(file, table, item, both, beside)
     depth = left[0].spec.count(".")
