@@ -13,6 +13,7 @@ import msgspec
 from forgetmap.errors import TRUNCATED_HINT, UnreadableError
 from forgetmap.sources.adapter import Problems
 from forgetmap.sources.files import LogFile, parquet_rows
+from forgetmap.sources.peek import without_collection
 from forgetmap.sources.sniff import whole_number
 
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -38,6 +39,7 @@ def decode(data: bytes | msgspec.Raw) -> Any:
         return decode_slowly(bytes(data))
 
 
+@without_collection()
 def decode_slowly(data: bytes) -> Any:
     """Decode with the standard library, which accepts NaN and locates errors."""
     try:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from hashlib import blake2b
 from itertools import chain, islice
 from operator import attrgetter
@@ -237,18 +235,6 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
         return pa.array(values, kind)
     except UnicodeEncodeError:  # a lone surrogate: valid in JSON, but not in UTF-8
         return pa.array(encodable(values), kind)
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Disable garbage collection of cycles; rows of logs have none."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def samples_of(

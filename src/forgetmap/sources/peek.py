@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -46,6 +48,22 @@ class Peek:
         return self.names.issuperset(names)
 
 
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Disable garbage collection of cycles; rows of logs have none.
+
+    In a deeply nested value, finalizers of other objects would run at the limit of recursion.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@without_collection()
 def peek(head: bytes) -> Peek:
     """Read the first objects of a text that may be truncated anywhere."""
     text = head.decode("utf-8", "replace")
