@@ -11,7 +11,7 @@ A column of this very name comes first.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from forgetmap.sources.decode import number
@@ -23,7 +23,7 @@ _TOLERANCE = 1e-3
 """Difference of two numbers up to which an answer counts as the right one."""
 
 
-def columns_of(spec: str, present: Mapping[str, Any] | frozenset[str] = frozenset()) -> list[str]:
+def columns_of(spec: str, present: Container[str] = frozenset()) -> list[str]:
     """Return the columns that a specification is about."""
     rule = None if spec in present else _RULE.fullmatch(spec)
     if rule is None:
@@ -35,9 +35,9 @@ def columns_of(spec: str, present: Mapping[str, Any] | frozenset[str] = frozense
     return [rule["left"], rule["right"]]
 
 
-def is_rule(spec: str, present: object = frozenset()) -> bool:
+def is_rule(spec: str, present: Container[str] = frozenset()) -> bool:
     """Whether a specification is a rule, not a column or path."""
-    return spec not in present and _RULE.fullmatch(spec) is not None  # type: ignore[operator]
+    return spec not in present and _RULE.fullmatch(spec) is not None
 
 
 def cell_of(row: Mapping[str, Any], spec: str) -> Any:
