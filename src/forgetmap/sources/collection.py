@@ -44,13 +44,13 @@ class Collection:
         path: path of the rows in a document; None if the file is a table.
         rows: the first rows.
         stated: numbers beside the rows, by name.
-        place: where the rows are in a document.
+        twins: lists in a document that look alike, this one among them; empty for a table.
     """
 
     path: str | None
     rows: Sequence[Mapping[str, Any]]
     stated: Mapping[str, float] = field(default_factory=dict)
-    place: RowList | None = None
+    twins: tuple[RowList, ...] = ()
 
     @cached_property
     def columns(self) -> dict[str, list[Any]]:
@@ -76,15 +76,22 @@ def collections(file: TableFile, rows: str | None) -> list[Collection]:
     if isinstance(document, list):
         found = as_rows(document)
         return [] if found is None else [Collection(None, found[:ROWS_READ])]
-    lists = sorted((one for one in find_row_lists(document) if one.count > 1), key=_by_rows)
+    places = find_row_lists(document)
+    largest = sorted((one for one in places if one.count > 1), key=lambda one: -one.count)
     return [
-        replace(_collection(document, one.path, _rows_at(document, one)), place=one)
-        for one in lists[:MAX_LISTS]
+        replace(_collection(document, one.path, _rows_at(document, one)), twins=_twins(one, places))
+        for one in largest[:MAX_LISTS]
     ]
 
 
-def _by_rows(one: RowList) -> int:
-    return -one.count
+def _twins(place: RowList, places: Sequence[RowList]) -> tuple[RowList, ...]:
+    """Return the lists that look like this one and stand beside it, itself included."""
+    parent = place.path.rpartition(".")[0]
+    return tuple(
+        one for one in places
+        if one.is_list == place.is_list and one.names == place.names
+        and one.path.rpartition(".")[0] == parent
+    )  # fmt: skip
 
 
 def _rows_at(document: Any, one: RowList) -> list[Any]:
@@ -110,6 +117,8 @@ def is_plain(file: TableFile, known: TableMap) -> bool:
     named = set(known.columns)
     if file.packing and file.kind == "parquet":
         return True
+    if file.single and not known.rows:
+        return False  # where its rows are has to be found
     if not known.rows and not file.single:
         rows = first_rows(file, None, ROWS_LOOKED_AT) if file.marked else ()
         named |= {name for row in rows for name in row} or {*column_names(file)}

@@ -13,8 +13,7 @@ import msgspec
 from forgetmap.errors import TRUNCATED_HINT, UnreadableError
 from forgetmap.sources.adapter import Problems
 from forgetmap.sources.files import LogFile, parquet_rows
-from forgetmap.sources.peek import without_collection
-from forgetmap.sources.sniff import whole_number
+from forgetmap.sources.sniff import whole_number, without_collection
 
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors of msgspec for a text that is not JSON, or not of the expected type."""

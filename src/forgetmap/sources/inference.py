@@ -34,7 +34,6 @@ from forgetmap.sources.column_words import (
     kind_of,
     word_of,
 )
-from forgetmap.sources.documents import find_row_lists, read_document
 from forgetmap.sources.item_choice import are_few, choose_item, is_unique
 from forgetmap.sources.models import several_lists
 from forgetmap.sources.paths import EVERY
@@ -109,7 +108,8 @@ def infer(
     if best is None:
         return None
     _, table, found = best
-    _refuse_twins(file, table, found, known)
+    if known.rows is None and len(table.twins) > 1 and table.twins[0].is_list:
+        raise several_lists(file.path, table.twins)  # each may be a model
     other = _same_columns(table, others())
     item = known.columns.get("item") or choose_item(table, other, known)
     guesses: tuple[str, ...] = ()
@@ -140,26 +140,11 @@ def items_by_name(known: TableMap, rows: Sequence[Mapping[str, Any]]) -> TableMa
 
 def _are_averages(table: Collection) -> bool:
     """Whether these are a few objects by name with nothing but numbers, such as one per task."""
-    is_named = table.place is not None and not table.place.is_list
+    is_named = bool(table.twins) and not table.twins[0].is_list
     return is_named and len(table.rows) < MIN_NAMED and all(
         kind_of(values) in {"share", "graded"} for path, values in table.columns.items()
         if path not in {"item", "task"}
     )  # fmt: skip
-
-
-def _refuse_twins(
-    file: TableFile, table: Collection, found: Sequence[Candidate], known: TableMap
-) -> None:
-    """Refuse one of several lists that look alike, of which each may be a model."""
-    if table.place is None or known.rows is not None or not found:
-        return
-    parent = table.place.path.rpartition(".")[0]
-    lists = [
-        one for one in find_row_lists(read_document(file))
-        if one.is_list and one.names == table.place.names and one.path.rpartition(".")[0] == parent
-    ]  # fmt: skip
-    if len(lists) > 1 and table.place.is_list:
-        raise several_lists(file.path, lists)
 
 
 def _same_columns(table: Collection, others: Sequence[Collection]) -> Collection | None:

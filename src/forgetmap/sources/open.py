@@ -159,7 +159,7 @@ def _read_model(
         inferred = infer(file, _with_task(known), reading.beside, others, only)
     if found is None or inferred is None:
         return read_selection(file, model, name=name, table_map=table_map)
-    return _as_inferred(file, inferred, name, f"{file.path}{MARK}{model}", found[1])
+    return _as_inferred(file, inferred, found[0], name, f"{file.path}{MARK}{model}", found[1])
 
 
 def _with_task(table_map: TableMap) -> TableMap:
@@ -167,14 +167,19 @@ def _with_task(table_map: TableMap) -> TableMap:
 
 
 def _as_inferred(
-    file: TableFile, inferred: Inferred, name: str, origin: str, only: tuple[str, str] | None = None
-) -> Run:
+    file: TableFile, inferred: Inferred, known: TableMap, name: str, origin: str,
+    only: tuple[str, str] | None = None,
+) -> Run:  # fmt: skip
     """Read a table as inferred, with a notice that says how."""
     run = read_table([file], name=name, origin=origin, table_map=inferred.table_map, only=only)
+    # What the user named needs no word.
+    is_stated = {"score"} <= known.columns.keys() and not known.columns.keys().isdisjoint(
+        {"item", "question"}
+    )
     encoded = (f"not UTF-8: read as {file.encoding}.",) if file.encoding else ()
     return replace(
         run,
-        notices=(inferred.said, *encoded, *run.notices),
+        notices=(*([] if is_stated else [inferred.said]), *encoded, *run.notices),
         contradictions=(*run.contradictions, *inferred.contradictions),
     )
 
@@ -284,10 +289,11 @@ def _open_table(path: Path, name: str | None, table_map: TableMap, beside: Compa
             file = in_utf8(file)
             inferred = infer(file, _with_task(table_map), beside, others)
             if inferred is not None:
-                return _as_inferred(file, inferred, shown, str(path))
+                return _as_inferred(file, inferred, table_map, shown, str(path))
         if file is not None and table_map.columns:
             table_map = _with_task(table_map)
-        return read_table(_table_files(path), name=shown, origin=str(path), table_map=table_map)
+        files = _table_files(path) if file is None else [file]
+        return read_table(files, name=shown, origin=str(path), table_map=table_map)
     except _UNREADABLE as error:
         raise explain_path(path, error) from None
 
@@ -297,6 +303,8 @@ def _only_table(path: Path) -> TableFile | None:
     if path.is_file() and not zipfile.is_zipfile(path):
         file = sniff(path)
         return None if file.headerless else file
+    if path.is_dir():
+        _refuse_half_a_run(path)
     return None if path.is_dir() and _has_tables(path) else bundle(path)
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from forgetmap.sources.sniff import whole_number
+from forgetmap.sources.sniff import whole_number, without_collection
 
 _DECODER = json.JSONDecoder(parse_int=whole_number)
 _BLANK = re.compile(r"\s*")
@@ -46,21 +44,6 @@ class Peek:
     def has(self, *names: str) -> bool:
         """Whether each of these names is in at least one of the first objects."""
         return self.names.issuperset(names)
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Disable garbage collection of cycles; rows of logs have none.
-
-    In a deeply nested value, finalizers of other objects would run at the limit of recursion.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 @without_collection()

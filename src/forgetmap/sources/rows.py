@@ -27,6 +27,7 @@ from forgetmap.sources.sniff import (
     not_utf8,
     readable_file,
     whole_number,
+    without_collection,
 )
 
 csv.field_size_limit(1 << 30)
@@ -285,6 +286,7 @@ def _jsonl(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
             yield number, _object(text, file, number)
 
 
+@without_collection()
 def _object(text: str, file: TableFile, line: int) -> Mapping[str, Any]:
     objects: list[list[tuple[str, Any]]] = []
 
@@ -353,7 +355,8 @@ def _refuse_doubled(names: list[str], file: TableFile, line: int) -> None:
 def _json(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
     text = "".join(line for _, line in _lines(file))
     try:
-        rows = json.loads(text, parse_int=whole_number)
+        with without_collection():
+            rows = json.loads(text, parse_int=whole_number)
     except (json.JSONDecodeError, RecursionError) as error:
         raise UnreadableError(
             _why_not_json(error),

@@ -65,7 +65,8 @@ def score_candidates(table: Collection, known: TableMap) -> list[Candidate]:
     """Return the columns that may be the score, most certain first."""
     if "score" in known.columns:
         spec = known.columns["score"]
-        return [Candidate(spec, 0, table.values(spec), known.score_range)]
+        values = table.values(spec)
+        return [Candidate(spec, 0, values, known.score_range)] if _filled(values) else []
     used = set(known.columns.values()) | {known.model}
     found = [
         one

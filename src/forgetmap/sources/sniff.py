@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import io
 import json
@@ -126,6 +127,21 @@ def sniff(path: Path) -> TableFile:
     if numbers is not None:
         return TableFile(path, "csv", packing, marked, numbers, headerless=True)
     return TableFile(path, "csv", packing, marked, _delimiter(path, head))
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Disable garbage collection of cycles; rows of logs have none.
+
+    In a deeply nested value, finalizers of other objects would run at the limit of recursion.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @contextmanager
@@ -282,6 +298,7 @@ def _is_utf8(line: bytes) -> bool:
     return True
 
 
+@without_collection()
 def _object_kind(head: bytes) -> Kind:
     """Return `jsonl` for one object per line, `json` for an object over several lines."""
     first = head.lstrip().split(b"\n", 1)[0]

@@ -170,7 +170,10 @@ def test_a_folder_with_a_file_for_each_item(tmp_path: Path) -> None:
             answer = {"instance_id": f"repo__{n}", "resolved": verdict, "model": f"m{n % 2}"}
             (folder / f"repo__{n}.json").write_text(json.dumps(answer))
             (folder / f"repo__{n}.md").write_text("a chat")
-    assert cells(tmp_path / "before", tmp_path / "after") == (1, 1, 1, 1)
+    sides = tmp_path / "before", tmp_path / "after"
+    assert cells(*sides) == (1, 1, 1, 1)
+    named = {"score": "resolved", "item": "instance_id"}
+    assert cells(*sides, column_map=named) == (1, 1, 1, 1)
 
 
 def test_an_archive_with_a_file_for_each_model(tmp_path: Path) -> None:
