@@ -18,6 +18,7 @@ from forgetmap.errors import (
     FieldError,
     UnreadableError,
 )
+from forgetmap.sources.open import open_run
 
 WHOLE = as_parquet(good_rows())
 FOOTER = len(WHOLE) - 8 - int.from_bytes(WHOLE[-8:-4], "little")
@@ -120,12 +121,11 @@ def test_a_damaged_text_leaves_no_half_a_run(column: str, tmp_path: Path) -> Non
         assert done.err.startswith(f"Error: {path}, field '{column}': ")
 
 
-def test_numbers_too_large_for_their_column_are_found_on_writing(tmp_path: Path) -> None:
+def test_a_number_too_large_for_its_column_is_left_out_and_named(tmp_path: Path) -> None:
     path = tmp_path / "large"
     rows = [row | {"tokens_in": 5} for row in good_rows()]
     rows[2]["tokens_in"] = 2**40
     path.write_bytes(as_parquet(rows))
-    done = call("records", "convert", path, "--out", tmp_path / "out")
-    assert done.code == 2
-    assert done.err.startswith(f"Error: {path}, line 3, field 'tokens_in': ")
-    assert not (tmp_path / "out").exists()
+    done = call("records", "show", path)
+    assert f"tokens_in is {2**40}: left out" in done.out
+    assert open_run(path).scores.collect()["tokens_in"].to_list().count(None) == 1

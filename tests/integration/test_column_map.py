@@ -113,5 +113,5 @@ def test_the_map_of_one_table_reads_the_other_as_its_last_lines_say(tmp_path: Pa
 
 def test_several_missing_columns_are_in_the_plural(tmp_path: Path) -> None:
     (table,) = tables(tmp_path, "a,b\n1,2\n")
-    with pytest.raises(ColumnError, match="missing columns 'task', 'score', 'item'; the columns"):
+    with pytest.raises(ColumnError, match="missing columns 'score', 'item'; the columns"):
         fm.open_run(table)

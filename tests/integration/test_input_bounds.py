@@ -67,7 +67,7 @@ def table_of(kind: str, field: str, value: str) -> str:
     return "\n".join(objects) + "\n" if kind == "jsonl" else "[" + ",\n".join(objects) + "]"
 
 
-@pytest.mark.parametrize("field", ["score", "k", "gold_index", "options"])
+@pytest.mark.parametrize("field", ["score", "options"])
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "json"])
 def test_a_number_of_5000_digits_is_named_with_its_place(
     kind: str, field: str, tmp_path: Path
@@ -79,6 +79,19 @@ def test_a_number_of_5000_digits_is_named_with_its_place(
     assert done.code == 2
     assert done.err.startswith(f"Error: {path}, line {line}, field '{field}': ")
     assert len(done.err) < 500 + len(str(path))
+
+
+@pytest.mark.parametrize("field", ["k", "gold_index"])
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "json"])
+def test_a_number_of_5000_digits_in_an_optional_field_is_left_out(
+    kind: str, field: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"digits.{kind}"
+    path.write_text(table_of(kind, field, DIGITS))
+    run = open_run(path)
+    assert [(one.line, one.field) for one in run.problems] == [(3 if kind == "csv" else 2, field)]
+    assert len(run.problems[0].message) < 200
+    assert run.scores.collect()[field].to_list() == [None] * 3
 
 
 @pytest.mark.parametrize("layout", ["lines", "array"])

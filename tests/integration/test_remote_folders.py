@@ -198,8 +198,9 @@ def test_a_kill_in_the_middle_costs_only_what_was_missing(
 
 def whole_parts(cache: Path) -> list[Path]:
     """The files that have arrived in full, and are not yet part of a copy."""
+    files = (path for path in cache.rglob("files/*") if path.suffix != ".part")
     sizes = {len(content(number)) for number in range(FILES)}
-    return [path for path in cache.rglob("*.part") if path.stat().st_size in sizes]
+    return [path for path in files if path.stat().st_size in sizes]
 
 
 def test_half_a_file_is_never_taken_for_a_whole_one(store: Store, cache: Path) -> None:

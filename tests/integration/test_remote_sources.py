@@ -33,7 +33,7 @@ from forgetmap.errors import (
 from forgetmap.sources import remote
 from forgetmap.sources.open import open_run
 from forgetmap.sources.remote import fetch
-from forgetmap.sources.selection import is_remote
+from forgetmap.sources.maps import is_remote
 from remote_servers import PASSWORD, SIGNATURE, USER, served
 from tls_servers import write_certificate
 
@@ -429,20 +429,6 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryFileSystem]:
     system = MemoryFileSystem()
     yield system
     system.rm("/", recursive=True)
-
-
-def test_large_strangers_are_left_and_said_so(
-    memory: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(remote, "MAX_OTHER", 100)
-    rows = "".join(json.dumps(row) + "\n" for row in results([1, 0, 1, 0])).encode()
-    memory.pipe({"/run/a.jsonl": rows, "/run/notes": b"x" * 90, "/run/blob": b"x" * 101})
-    fetched = fetch("memory://run")
-    assert len(rows) > 100
-    assert sorted(path.name for path in files_below(fetched.path)) == ["a.jsonl", "notes"]
-    assert fetched.skipped == ("blob",)
-    (notice,) = open_run("memory://run").notices
-    assert notice == "memory://run: 1 large files were not fetched, such as blob."
 
 
 @pytest.mark.parametrize(("limit", "number"), [("MAX_BYTES", 150), ("MAX_FILES", 1)])

@@ -8,8 +8,6 @@ from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
     from forgetmap.sources.adapter import Adapter, Log, Problems, Sample, Score
-    from forgetmap.sources.collection import ComparedWith
-    from forgetmap.sources.column_maps import map_file, map_text, save_map
     from forgetmap.sources.files import LogFile
     from forgetmap.sources.formats.engine import Companion, Format, RowScore
     from forgetmap.sources.harnesses.captrack import PROVISIONAL_SCORER, captrack_samples
@@ -22,14 +20,21 @@ if TYPE_CHECKING:
         recognise,
         recorded_settings,
     )
+    from forgetmap.sources.maps import (
+        ComparedWith,
+        ScoreRange,
+        TableMap,
+        is_remote,
+        map_file,
+        map_text,
+        parse_range,
+        save_map,
+    )
     from forgetmap.sources.open import open_run
-    from forgetmap.sources.profile import ColumnProfile
-    from forgetmap.sources.proposal import MapProposal, propose_map
+    from forgetmap.sources.proposal import ColumnProfile, MapProposal, propose_map
     from forgetmap.sources.registry import ADAPTERS
     from forgetmap.sources.remote import typed_failures
-    from forgetmap.sources.selection import is_remote
     from forgetmap.sources.spark import engine_session
-    from forgetmap.sources.table_map import ScoreRange, TableMap, parse_range
 
 __all__ = [
     "ADAPTERS",

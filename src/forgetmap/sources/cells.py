@@ -1,26 +1,76 @@
-"""Cells of a row by a column, a path, or a rule about columns.
+"""Cells of a row: by column, by a path into one, or by a rule about columns.
 
+    scores.pass@1         a member of an object; names may contain dots
+    trials.0.reward       an element of a list, from 0; -1 is the last one
+    trials.*.reward       every element of a list, each of them a result: these are repeats
     judge_label=0         1 where the column has this value, else 0
     prediction==gold      1 where the answer is the right one, graded here
     correct/count         as many results: of `count` answers, `correct` were right
     config+sample_id      both values as one id
 
-A column of this very name comes first.
+A column of this very name comes first, and of several ways to read a path the one with the longest
+first name. Texts that contain JSON, as in a cell of a CSV file, are parsed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping
-from typing import Any
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Any, Final
 
-from forgetmap.sources.decode import number
-from forgetmap.sources.paths import NOTHING, value_at
+from forgetmap.sources.decode import Malformed, decode, number
 
-EQUALS, OF, AND = "==", "/", "+"
+NOTHING: Final = object()
+"""Marks a path that does not exist, unlike a null."""
+EVERY, EQUALS, OF, AND = "*", "==", "/", "+"
+MAX_DEPTH = 6
+_INDEX = re.compile(r"-?\d{1,9}")
 _RULE = re.compile(r"(?P<left>.+?)(?P<mark>==|=|/|\+)(?P<right>.+)")
 _TOLERANCE = 1e-3
 """Difference of two numbers up to which an answer counts as the right one."""
+
+
+def value_at(value: Any, path: str) -> Any:
+    """Return the value at a path; `NOTHING` if there is no such path."""
+    return _at(value, path.split("."))
+
+
+def _at(value: Any, parts: Sequence[str]) -> Any:
+    if not parts or parts == [""]:
+        return value
+    if isinstance(value, str) and value[:1] in {"{", "["}:
+        try:
+            value = decode(value.encode("utf-8", "replace"))
+        except Malformed:
+            return NOTHING
+    if isinstance(value, list) and _INDEX.fullmatch(parts[0]):
+        index = int(parts[0])
+        return _at(value[index], parts[1:]) if -len(value) <= index < len(value) else NOTHING
+    if isinstance(value, Mapping):
+        for count in range(len(parts), 0, -1):
+            name = ".".join(parts[:count])
+            part = _at(value[name], parts[count:]) if name in value else NOTHING
+            if part is not NOTHING:
+                return part
+    return NOTHING
+
+
+def split_every(path: str) -> tuple[str, str] | None:
+    """Split a path at its `*` into the parts before and after; None if it has no `*`."""
+    parts = path.split(".")
+    if EVERY not in parts:
+        return None
+    index = parts.index(EVERY)
+    return ".".join(parts[:index]), ".".join(parts[index + 1 :])
+
+
+def scalar_paths(value: Any, prefix: str = "", depth: int = MAX_DEPTH) -> Iterator[tuple[str, Any]]:
+    """Iterate over path and value of every leaf of an object; a list is one leaf."""
+    if not isinstance(value, Mapping) or not depth:
+        yield prefix, value
+        return
+    for name, part in value.items():
+        yield from scalar_paths(part, f"{prefix}.{name}" if prefix else str(name), depth - 1)
 
 
 def columns_of(spec: str, present: Container[str] = frozenset()) -> list[str]:
@@ -28,11 +78,9 @@ def columns_of(spec: str, present: Container[str] = frozenset()) -> list[str]:
     rule = None if spec in present else _RULE.fullmatch(spec)
     if rule is None:
         return [spec]
-    if rule["mark"] == "=":
-        return [rule["left"]]
     if rule["mark"] == AND:
         return spec.split(AND)
-    return [rule["left"], rule["right"]]
+    return [rule["left"]] if rule["mark"] == "=" else [rule["left"], rule["right"]]
 
 
 def is_rule(spec: str, present: Container[str] = frozenset()) -> bool:
@@ -51,12 +99,16 @@ def cell_of(row: Mapping[str, Any], spec: str) -> Any:
     if rule is None:
         return None
     if rule["mark"] == AND:
-        return _joined([cell_of(row, part) for part in spec.split(AND)])
+        parts = [cell_of(row, part) for part in spec.split(AND)]
+        return None if all(part is None for part in parts) else " | ".join(map(str, parts))
     left = cell_of(row, rule["left"])
     if rule["mark"] == "=":
         return None if left in (None, "") else float(_same_label(left, rule["right"]))
     right = cell_of(row, rule["right"])
-    return is_right(left, right) if rule["mark"] == EQUALS else _share(left, right)
+    if rule["mark"] == EQUALS:
+        return is_right(left, right)
+    share, count = number(left), number(right)
+    return share / count if share is not None and count else None
 
 
 def counts_of(row: Mapping[str, Any], spec: str) -> tuple[int, int] | None:
@@ -68,6 +120,23 @@ def counts_of(row: Mapping[str, Any], spec: str) -> tuple[int, int] | None:
     if right is None or count is None or not 0 <= right <= count or count % 1 or right % 1:
         return None
     return int(right), int(count)
+
+
+def every_cell(row: Mapping[str, Any], paths: Mapping[str, tuple[str, str]]) -> Iterator[Any]:
+    """Iterate over the cells of each element of the lists in a row; at least one, of nulls.
+
+    Args:
+        row: the row.
+        paths: column -> the parts of its path before and after `*`.
+    """
+    lists = {prefix: cell_of(row, prefix) for prefix, _ in paths.values()}
+    count = max((len(one) for one in lists.values() if isinstance(one, list)), default=0)
+    for index in range(max(count, 1)):
+        cells = {
+            column: value_at(lists[prefix], f"{index}.{rest}".removesuffix("."))
+            for column, (prefix, rest) in paths.items()
+        }
+        yield {column: None if cell is NOTHING else cell for column, cell in cells.items()}
 
 
 def is_right(answer: Any, gold: Any) -> float | None:
@@ -104,16 +173,6 @@ def _plain(text: str) -> str:
 
 
 def _same_label(value: Any, label: str) -> bool:
-    numbers = None if isinstance(value, list | dict) else (number(value), number(label))
-    if numbers and None not in numbers:
-        return numbers[0] == numbers[1]
+    if not isinstance(value, list | dict) and None not in (number(value), number(label)):
+        return number(value) == number(label)
     return str(value).strip().casefold() == label.strip().casefold()
-
-
-def _share(right: Any, count: Any) -> float | None:
-    numbers = number(right), number(count)
-    return None if None in numbers or not numbers[1] else float(numbers[0] or 0) / numbers[1]
-
-
-def _joined(parts: list[Any]) -> str | None:
-    return None if all(part is None for part in parts) else " | ".join(map(str, parts))

@@ -6,16 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from forgetmap.records import BY_NAME, SYNONYMS
+from forgetmap.records import SYNONYMS
+from forgetmap.sources.cells import EVERY
 from forgetmap.sources.decode import number
-from forgetmap.sources.paths import EVERY
 
 MAX_LABELS = 8
-
-
 Kind = Literal["verdict", "share", "graded", "label", "text", "list", "nothing"]
-
-
 VERDICTS: Mapping[str, float] = {
     "true": 1.0, "yes": 1.0, "pass": 1.0, "passed": 1.0, "correct": 1.0, "right": 1.0,
     "success": 1.0, "resolved": 1.0, "solved": 1.0,
@@ -23,31 +19,23 @@ VERDICTS: Mapping[str, float] = {
     "failure": 0.0, "unresolved": 0.0, "unsolved": 0.0,
 }  # fmt: skip
 """Words for right and wrong."""
-
-
 CERTAIN = frozenset({
     "correct", "passed", "pass", "resolved", "solved", "success", "successful", "acc", "accuracy",
     "match", "em", "right", "correctness", "iscorrect", "truefalse", "ok",
 })  # fmt: skip
 """Words in names of scores that say whether an answer is right."""
-
-
 LIKELY = frozenset({
     "score", "scores", "reward", "rewards", "grade", "graded", "rating", "f1", "verdict",
     "result", "outcome", "judge", "judgment", "judgement", "accs", "points", "preference",
     "normalized",
 })  # fmt: skip
 """Words in names of other scores."""
-
-
 LOWER = frozenset({
     "wer", "cer", "ter", "loss", "error", "errors", "perplexity", "ppl", "brier", "distance",
     "toxicity", "toxic", "harm", "harmful", "hallucination", "hallucinated", "refusal", "refused",
 })  # fmt: skip
 """Words in names of measures that are better if they are lower."""
 WHOSE_LABEL = frozenset({"judge", "human", "eval", "grade", "annotator", "rater"})
-
-
 NEVER = frozenset({
     "id", "ids", "idx", "index", "seed", "difficulty", "level", "temperature", "tokens", "token",
     "count", "num", "number", "length", "len", "time", "latency", "duration", "cost", "price",
@@ -57,71 +45,34 @@ NEVER = frozenset({
     "explanation", "feedback", "error", "errors",
 })  # fmt: skip
 """Words in names of settings and measurements."""
-
-
 IDS_BY_NAME = frozenset(SYNONYMS["item"])
 """Names of ids that need no word about them."""
-
-
 ITEM = (
     "item", "id", "itemid", "questionid", "sampleid", "docid", "promptid", "exampleid",
     "instanceid", "problemid", "taskid", "testid", "uniqueid", "uid", "uuid", "qid", "pid", "key",
     "idx", "index", "example",
 )  # fmt: skip
-
-
 QUESTION = ("question", "problem", "instruction", "query", "prompt", "input", "task")
-
-
 TASK = ("task", "benchmark", "dataset", "taskname", "subject", "eval", "suite", "testname")
-
-
 CATEGORY = ("category", "difficulty", "domain", "topic", "subject", "hardness")
-
-
 REPEAT = (
     "repeat", "trial", "trialid", "epoch", "attempt", "iteration", "sampleindex", "sample",
     "completionid", "runid", "run", "seed",
 )  # fmt: skip
-
-
 RESPONSE = ("response", "modelresponse", "output", "modeloutput", "completion", "generation")
-
-
 GOLD = frozenset({
     "gold", "golden", "target", "truth", "gt", "expected", "reference", "correct", "label",
 })  # fmt: skip
-
-
 ANSWER = frozenset({"pred", "predicted", "prediction", "extracted", "parsed", "picked", "chosen"})
-
-
 STATED_RIGHT = frozenset({
     "correct", "numcorrect", "ncorrect", "correctcount", "totalcorrect", "numsolved", "solved",
     "passed", "resolvedinstances",
 })  # fmt: skip
-
-
 STATED_MEAN = frozenset({"acc", "accuracy", "score", "passrate", "pass@1", "successrate"})
-
-
 STATED_ROWS = frozenset({
     "total", "count", "totalquestions", "numquestions", "nquestions", "numexamples", "nexamples",
     "numsamples", "nsamples", "totalsamples", "totalexamples",
 })  # fmt: skip
-
-
-WHOLE_FIELDS = frozenset(
-    name for name, field_of in BY_NAME.items() if str(field_of.type) in {"int32", "int64"}
-)
-
-
-REAL_FIELDS = frozenset(
-    name for name, field_of in BY_NAME.items() if str(field_of.type) == "double"
-) - {"score"}
-"""Fields with whole and with other numbers."""
-
-
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from string import ascii_uppercase
-from typing import Any
+from typing import Any, NamedTuple
 from warnings import catch_warnings
 
 import msgspec
@@ -46,24 +46,14 @@ class DatasetItem(msgspec.Struct):
     has_gold: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """How to read the rows of a data set.
+class Shape(NamedTuple):
+    """How to read the rows of a data set: fields all of them have, and where the parts are."""
 
-    Attributes:
-        needs: fields that every row of the data set has.
-        ask: fields that make up the question, in order.
-        options: extracts the texts of the options.
-        gold: extracts the right answer: an integer is its index, a text the answer or its letter.
-        category: field with the subject.
-        has_gold: whether there is a right answer to compare with.
-    """
-
-    needs: tuple[str, ...]
-    ask: tuple[str, ...] | Callable[[Doc], str]
-    options: Extractor | None = None
-    gold: Extractor | None = None
-    category: str | None = None
+    needs: frozenset[str]
+    ask: tuple[Extractor, ...]
+    options: Extractor | None
+    gold: Extractor | None
+    category: str
     has_gold: bool = True
 
 
@@ -71,83 +61,59 @@ def as_item(doc: object) -> DatasetItem:
     """Return the question, options and right answer of a row; works for any value."""
     if not isinstance(doc, dict) or not doc:
         return DatasetItem(_text(doc) or "null")
-    shape = _shape(tuple(doc))
-    item = DatasetItem(_question(shape, doc), has_gold=shape.has_gold)
-    if shape.options is not None:
-        item.options = _texts(_try(shape.options, doc))
-    if shape.category is not None:
-        category = doc.get(shape.category)
-        item.category = category if isinstance(category, str) else None
-    if shape.gold is not None:
-        _settle_gold(item, _try(shape.gold, doc))
+    shape = _find_shape(tuple(doc))
+    question = "\n".join(filter(None, (_text(_try(part, doc)) for part in shape.ask)))
+    item = DatasetItem(question or _text(doc), has_gold=shape.has_gold)
+    category = doc.get(shape.category)
+    item.category = category if shape.category and isinstance(category, str) else None
+    item.options = _texts(_try(shape.options, doc))
+    gold = _try(shape.gold, doc)
+    if shape.options is None:
+        item.gold = _text(", ".join(map(str, gold)) if isinstance(gold, list) else gold) or None
+    else:
+        _settle_gold(item, gold)
     return item
 
 
 def option_index(value: object, options: int) -> int | None:
-    """Return the index of the option named by a number, its digits or a letter; else None.
-
-    Args:
-        value: the number, from 0, or the text.
-        options: number of options.
-    """
-    if isinstance(value, bool):
-        value = int(value)
+    """Return the index of one of some options from a number from 0, its digits or a letter."""
     if isinstance(value, str):
         value = value.strip().strip("().:").strip()
         if value.isascii() and value.isdigit():
             value = int(value[:9])
         elif len(value) == 1 and value.isascii() and value.isalpha():
             value = ord(value.upper()) - ord("A")
-    if isinstance(value, int) and 0 <= value < options:
-        return value
-    return None
+    return int(value) if isinstance(value, int) and 0 <= value < options else None
 
 
-def _question(shape: Shape, doc: Doc) -> str:
-    if callable(shape.ask):
-        question = _text(_try(shape.ask, doc))
-    elif len(shape.ask) == 1:
-        question = _text(doc.get(shape.ask[0]))
-    else:
-        question = "\n".join(filter(None, (_text(doc.get(name)) for name in shape.ask)))
-    return question or _json(doc)
+def letter_index(letter: str | None, options: Sequence[str] | None) -> int | None:
+    """Return the index of the option with this letter, even if options are themselves letters."""
+    index = ascii_uppercase.find(letter) if letter and len(letter) == 1 else -1
+    return index if options and 0 <= index < len(options) else None
 
 
 def _settle_gold(item: DatasetItem, gold: object) -> None:
     if isinstance(gold, list) and len(gold) == 1:
         gold = gold[0]
-    if isinstance(gold, int) and gold is not True and gold is not False:
-        if not item.options:
-            item.gold_index = gold if 0 <= gold < MAX_OPTIONS else None
-        elif 0 <= gold < len(item.options):
-            item.gold_index = gold
-    elif gold is not None:
+    if isinstance(gold, int) and not isinstance(gold, bool):
+        count = len(item.options) if item.options else MAX_OPTIONS
+        item.gold_index = gold if 0 <= gold < count else None
+    else:
         item.gold = _text(gold) or None
         if item.gold and item.options:
-            item.gold_index = (
-                item.options.index(item.gold)
-                if item.gold in item.options
-                else _letter(item.gold, len(item.options))
-            )
+            if item.gold in item.options:
+                item.gold_index = item.options.index(item.gold)
+            elif not item.gold.strip("() ").isdigit():
+                item.gold_index = option_index(item.gold, len(item.options))
     if item.options and item.gold_index is not None:
         item.gold = item.options[item.gold_index]
 
 
-def _letter(gold: str, options: int) -> int | None:
-    return None if gold.strip("() ").isdigit() else option_index(gold, options)
-
-
-_DAMAGES = (
-    AttributeError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError,
-)  # fmt: skip
-"""Errors that an extractor may raise for a damaged row."""
-
-
-def _try(extract: Extractor, doc: Doc) -> object:
-    """Apply an extractor; return None if the row is damaged."""
+def _try(extract: Extractor | None, doc: Doc) -> object:
+    """Apply an extractor; return None if there is none, or the row is damaged."""
     try:
-        return extract(doc)
-    except _DAMAGES:
+        return extract(doc) if extract else None
+    except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError):
         return None
 
 
@@ -157,15 +123,13 @@ def _text(value: object) -> str:
         return value.strip()
     if value is None:
         return ""
-    return _json(value)
-
-
-def _json(value: object) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
 
 
 def _texts(options: object) -> list[str] | None:
     """Return options as texts; None if there is no choice, or only labels such as `A`."""
+    if isinstance(options, dict):  # {"text": [...], "label": [...]}
+        options = options.get("text")
     if not isinstance(options, list) or len(options) < 2:  # no choice
         return None
     texts = [option.strip() if isinstance(option, str) else _text(option) for option in options]
@@ -182,51 +146,20 @@ def _is_label(text: str) -> bool:
     return not bare or (len(bare) == 1 and bare.isascii() and bare.isalpha())
 
 
-def _declare(
-    needs: tuple[str, ...],
-    ask: str | tuple[str, ...] | Extractor,
-    options: str | tuple[str, ...] | Extractor | None,
-    gold: str | Extractor,
-    category: str | None = None,
-) -> Shape:
-    """Build a shape from field names; a tuple of option fields has one option per field."""
-    return Shape(
-        needs,
-        (ask,) if isinstance(ask, str) else ask,
-        options if options is None or callable(options) else _cells(options),
-        gold if callable(gold) else _cells(gold),
-        category,
-    )
+def _list(value: object) -> list[Any]:
+    """Return a list, also if it is written as a Python literal; else an empty list."""
+    if isinstance(value, str):
+        try:
+            with catch_warnings(action="ignore", category=SyntaxWarning):
+                value = ast.literal_eval(value)
+        except (SyntaxError, MemoryError):
+            value = None
+    return value if isinstance(value, list) else []
 
 
-def _cells(names: str | tuple[str, ...]) -> Extractor:
-    if isinstance(names, str):
-        return lambda doc: doc[names]
-    return lambda doc: [doc[name] for name in names]
-
-
-def _minus_one(name: str) -> Extractor:
-    return lambda doc: int(doc[name]) - 1
-
-
-def _number(name: str) -> Extractor:
-    return lambda doc: int(doc[name])
-
-
-def _labelled(doc: Doc) -> object:
-    """Return the options of ARC and similar data sets: `{"text": [...], "label": [...]}`."""
-    choices = doc["choices"]
-    return choices["text"] if isinstance(choices, dict) else choices
-
-
-def _answer_key(doc: Doc) -> object:
+def _arc_key(doc: Doc) -> object:
     choices, key = doc["choices"], doc["answerKey"]
-    if isinstance(choices, dict):
-        return choices["label"].index(key.strip())
-    return key
-
-
-_BOXED = re.compile(r"\\(?:boxed|fbox)\s*")
+    return choices["label"].index(key.strip()) if isinstance(choices, dict) else key
 
 
 def _boxed(doc: Doc) -> object:
@@ -243,155 +176,118 @@ def _boxed(doc: Doc) -> object:
     return None
 
 
+_BOXED = re.compile(r"\\(?:boxed|fbox)\s*")
 _MATHQA_OPTION = re.compile(r"[a-e] \) (.*?)(?=\s*,\s*[a-e] \) |\s*,?\s*$)")
+_EXTRACTORS: dict[str, Extractor] = {
+    "<first>": lambda _: 0,
+    "<none>": lambda _: None,
+    "<literal choices>": lambda doc: _list(doc["choices"]),
+    "<labelled 1>": lambda doc: doc["mc1_targets"]["labels"].index(1),
+    "<a ) to e )>": lambda doc: _MATHQA_OPTION.findall(doc["options"]),
+    "<without unit>": lambda doc: doc["answer"].partition(" (")[0],
+    "<key>": _arc_key,
+    "<box>": _boxed,
+}
+_TABLE = """
+# GPQA: every run shuffles the options, but their texts are the same.
+Question,choice1-4,Correct Answer | Question | choice1-4 | answer | High-level domain
+Question,Correct Answer,Incorrect Answer 1 | Question | Correct Answer,Incorrect Answer 1-3 \
+| <first> | High-level domain
+# HellaSwag: lm-eval cleans the texts, other harnesses do not, so the raw ones count.
+ctx,endings,label | ctx | endings | label:0
+# OpenBookQA, ARC and CommonsenseQA
+question_stem,choices,answerKey | question_stem | choices | <key>
+question,choices,answerKey | question | choices | <key>
+# MMLU-Pro, MMLU, MuSR
+question,options,answer_index | question | options | answer_index | category
+question,choices,answer,subject | question | choices | answer | subject
+narrative,question,choices,answer_index | narrative,question | <literal choices> | answer_index
+# WinoGrande, PIQA, Social IQa, COPA
+sentence,option1-2,answer | sentence | option1-2 | answer:1
+goal,sol1-2,label | goal | sol1-2 | label:0
+context,question,answerA,answerB,answerC | context,question | answerA,answerB,answerC | label:1
+premise,choice1-2,question | premise,question | choice1-2 | label:0
+# SciQ: the right answer has a field of its own.
+question,correct_answer,distractor1 | question | distractor1-3,correct_answer | correct_answer
+# TruthfulQA: multiple choice and generation
+question,mc1_targets | question | mc1_targets.choices | <labelled 1>
+question,best_answer,correct_answers | question | | best_answer | category
+# LogiQA, RACE (as packed by lm-eval, which asks for the last problem, and in its original form)
+context,question,options,label | context,question | options | label
+article,problems | article,problems.-1.question | problems.-1.options | problems.-1.answer
+article,question,options,answer | article,question | options | answer
+# MathQA, MedMCQA, Belebele, SWAG and MedQA, StoryCloze
+Problem,options,correct | Problem | <a ) to e )> | correct | category
+question,opa,opb,opc,opd,cop | question | opa,opb,opc,opd | cop | subject_name
+flores_passage,question,mc_answer1 | flores_passage,question | mc_answer1-4 | correct_answer_num:1
+startphrase,ending0,ending3 | startphrase | ending0-3 | label
+sent1,ending0,ending3 | sent1-2 | ending0-3 | label
+input_sentence_1,sentence_quiz1-2 | input_sentence_1-4 | sentence_quiz1-2 | answer_right_ending:1
+# Worked mathematics: MGSM, MATH, ASDiv, SVAMP
+question,answer_number | question | | answer_number
+problem,solution | problem | | <box> | type
+body,question,answer,formula | body,question | | <without unit>
+Body,Question,Answer | Body,Question | | Answer
+# Reading: DROP, CoQA, TriviaQA
+passage,question,answers | passage,question | | answers.0
+story,questions,answers | story,questions.input_text.-1 | | answers.input_text.-1
+question,answer,entity_pages | question | | answer.value
+# IFEval, HumanEval, MBPP: there is no single right text.
+prompt,instruction_id_list | prompt | | <none>
+prompt,canonical_solution | prompt | | <none>
+text,code,test_list | text | | <none>
+prompt,code,test_list | prompt | | <none>
+# SuperGLUE: WSC, WiC, MultiRC
+text,span1_text,span2_text | text,span1_text,span2_text
+word,sentence1,sentence2 | word,sentence1,sentence2
+paragraph,question,answer,label | paragraph,question,answer
+"""
+"""For each data set: fields needed | fields of the question | options | right answer | category.
+
+`choice1-4` are four fields, `answers.0` is the first element of a list, `label:1` a number counted
+from 1, and `<box>` one of `_EXTRACTORS`. An integer is the index of the right option, a text its
+text or letter; `<none>` means that there is no right answer to compare with.
+"""
 
 
-def _last_problem(doc: Doc) -> Mapping[str, Any]:
-    """Return the last problem of an article, the one that lm-eval asks for RACE."""
-    problem: Mapping[str, Any] = _list(doc["problems"])[-1]
-    return problem
+def _read_shapes() -> Iterator[Shape]:
+    for line in _TABLE.strip().splitlines():
+        if not line.startswith("#"):
+            row = re.sub(r"(\w[\w ]*?)(\d)-(\d)", _expand, line)
+            needs, ask, *others = (cell.strip() for cell in row.split("|"))
+            options, gold, category = (*others, "", "", "")[:3]
+            asked = tuple(map(_follow, ask.split(",")))
+            found = _extractor(options), _extractor(gold)
+            yield Shape(frozenset(needs.split(",")), asked, *found, category, gold != "<none>")
 
 
-def _list(value: object) -> list[Any]:
-    """Return a list, also if it is written as a Python literal; else an empty list."""
-    if isinstance(value, str):
-        try:
-            with catch_warnings(action="ignore", category=SyntaxWarning):
-                value = ast.literal_eval(value)
-        except (SyntaxError, MemoryError):
-            value = None
-    return value if isinstance(value, list) else []
+def _expand(match: re.Match[str]) -> str:
+    return ",".join(f"{match[1]}{number}" for number in range(int(match[2]), int(match[3]) + 1))
 
 
-def _drop_answer(doc: Doc) -> object:
-    first = doc["answers"][0]
-    return ", ".join(map(str, first)) if isinstance(first, list | tuple) else first
+def _extractor(cell: str) -> Extractor | None:
+    if "," in cell:
+        paths = [_follow(path) for path in cell.split(",")]
+        return lambda doc: [path(doc) for path in paths]
+    return _EXTRACTORS.get(cell) or (_follow(cell) if cell else None)
 
 
-SHAPES: tuple[Shape, ...] = (
-    # GPQA: every run shuffles the options, but their texts are the same.
-    _declare(
-        ("Question", "choice1", "choice2", "choice3", "choice4", "Correct Answer"),
-        "Question", ("choice1", "choice2", "choice3", "choice4"), "answer", "High-level domain",
-    ),
-    _declare(
-        ("Question", "Correct Answer", "Incorrect Answer 1"),
-        "Question", ("Correct Answer", *(f"Incorrect Answer {n}" for n in (1, 2, 3))),
-        lambda _: 0, "High-level domain",
-    ),
-    # HellaSwag: lm-eval cleans the texts, other harnesses do not, so the raw ones count.
-    _declare(("ctx", "endings", "label"), "ctx", "endings", _number("label")),
-    # OpenBookQA, ARC and CommonsenseQA
-    _declare(("question_stem", "choices", "answerKey"), "question_stem", _labelled, _answer_key),
-    _declare(("question", "choices", "answerKey"), "question", _labelled, _answer_key),
-    # MMLU-Pro, MMLU
-    _declare(
-        ("question", "options", "answer_index"), "question", "options", "answer_index", "category"
-    ),
-    _declare(
-        ("question", "choices", "answer", "subject"), "question", "choices", "answer", "subject"
-    ),
-    # MuSR
-    _declare(
-        ("narrative", "question", "choices", "answer_index"), ("narrative", "question"),
-        lambda doc: _list(doc["choices"]), "answer_index",
-    ),
-    # WinoGrande, PIQA, Social IQa, COPA
-    _declare(
-        ("sentence", "option1", "option2", "answer"), "sentence",
-        ("option1", "option2"), _minus_one("answer"),
-    ),
-    _declare(("goal", "sol1", "sol2", "label"), "goal", ("sol1", "sol2"), _number("label")),
-    _declare(
-        ("context", "question", "answerA", "answerB", "answerC"), ("context", "question"),
-        ("answerA", "answerB", "answerC"), _minus_one("label"),
-    ),
-    _declare(
-        ("premise", "choice1", "choice2", "question"), ("premise", "question"),
-        ("choice1", "choice2"), _number("label"),
-    ),
-    # SciQ: the right answer has a field of its own.
-    _declare(
-        ("question", "correct_answer", "distractor1"), "question",
-        ("distractor1", "distractor2", "distractor3", "correct_answer"), "correct_answer",
-    ),
-    # TruthfulQA: multiple choice and generation
-    _declare(
-        ("question", "mc1_targets"), "question",
-        lambda doc: doc["mc1_targets"]["choices"],
-        lambda doc: doc["mc1_targets"]["labels"].index(1),
-    ),
-    _declare(
-        ("question", "best_answer", "correct_answers"), "question", None, "best_answer", "category"
-    ),
-    # LogiQA, RACE (as packed by lm-eval, and in its original form)
-    _declare(
-        ("context", "question", "options", "label"), ("context", "question"), "options", "label"
-    ),
-    _declare(
-        ("article", "problems"),
-        lambda doc: f"{doc['article'].strip()}\n{_last_problem(doc)['question'].strip()}",
-        lambda doc: _last_problem(doc)["options"], lambda doc: _last_problem(doc)["answer"],
-    ),
-    _declare(
-        ("article", "question", "options", "answer"), ("article", "question"), "options", "answer"
-    ),
-    # MathQA, MedMCQA, Belebele, SWAG and MedQA, StoryCloze
-    _declare(
-        ("Problem", "options", "correct"), "Problem",
-        lambda doc: _MATHQA_OPTION.findall(doc["options"]), "correct", "category",
-    ),
-    _declare(
-        ("question", "opa", "opb", "opc", "opd", "cop"), "question",
-        ("opa", "opb", "opc", "opd"), "cop", "subject_name",
-    ),
-    _declare(
-        ("flores_passage", "question", "mc_answer1"), ("flores_passage", "question"),
-        tuple(f"mc_answer{n}" for n in (1, 2, 3, 4)), _minus_one("correct_answer_num"),
-    ),
-    _declare(
-        ("startphrase", "ending0", "ending3"), "startphrase",
-        ("ending0", "ending1", "ending2", "ending3"), "label",
-    ),
-    _declare(
-        ("sent1", "ending0", "ending3"), ("sent1", "sent2"),
-        ("ending0", "ending1", "ending2", "ending3"), "label",
-    ),
-    _declare(
-        ("input_sentence_1", "sentence_quiz1", "sentence_quiz2"),
-        tuple(f"input_sentence_{n}" for n in (1, 2, 3, 4)),
-        ("sentence_quiz1", "sentence_quiz2"), _minus_one("answer_right_ending"),
-    ),
-    # Worked mathematics: GSM8K, MGSM, MATH, ASDiv, SVAMP
-    _declare(("question", "answer_number"), "question", None, lambda d: str(d["answer_number"])),
-    _declare(("problem", "solution"), "problem", None, _boxed, "type"),
-    _declare(
-        ("body", "question", "answer", "formula"), ("body", "question"),
-        None, lambda doc: doc["answer"].partition(" (")[0],
-    ),
-    _declare(
-        ("Body", "Question", "Answer"), ("Body", "Question"), None, lambda doc: str(doc["Answer"])
-    ),
-    # Reading: DROP, CoQA, BoolQ, TriviaQA
-    _declare(("passage", "question", "answers"), ("passage", "question"), None, _drop_answer),
-    _declare(
-        ("story", "questions", "answers"),
-        lambda doc: f"{doc['story'].strip()}\n{doc['questions']['input_text'][-1].strip()}",
-        None, lambda doc: doc["answers"]["input_text"][-1],
-    ),
-    _declare(
-        ("question", "answer", "entity_pages"), "question", None, lambda d: d["answer"]["value"]
-    ),
-    # IFEval, HumanEval, MBPP: there is no single right text.
-    Shape(("prompt", "instruction_id_list"), ("prompt",), has_gold=False),
-    Shape(("prompt", "canonical_solution"), ("prompt",), has_gold=False),
-    Shape(("text", "code", "test_list"), ("text",), has_gold=False),
-    Shape(("prompt", "code", "test_list"), ("prompt",), has_gold=False),
-    # SuperGLUE: WSC, WiC, MultiRC
-    Shape(("text", "span1_text", "span2_text"), ("text", "span1_text", "span2_text")),
-    Shape(("word", "sentence1", "sentence2"), ("word", "sentence1", "sentence2")),
-    Shape(("paragraph", "question", "answer", "label"), ("paragraph", "question", "answer")),
-)  # fmt: skip
+def _follow(path: str) -> Extractor:
+    if path.isidentifier():
+        return itemgetter(path)
+    path, _, first = path.partition(":")
+    steps = [int(step) if step.lstrip("-").isdigit() else step for step in path.split(".")]
+
+    def extract(doc: Doc) -> Any:
+        value: Any = doc
+        for step in steps:
+            value = value[step] if isinstance(step, str) else _list(value)[step]
+        return int(value) - int(first) if first else value
+
+    return extract
+
+
+SHAPES = tuple(_read_shapes())
 
 QUESTION_FIELDS = (
     *("passage", "context", "CONTEXTS", "article", "story", "narrative", "paragraph", "body"),
@@ -406,10 +302,23 @@ _QUESTIONS = frozenset(
 )
 _WHOLE = frozenset({"query", "prompt", "text", "ctx", "instruction", "input"})
 """Fields that only repeat the question in a template, if there is a field for the question."""
-
-
 _OPTIONS = ("choices", "options", "endings")
 _GOLDS = ("answer_index", "gold_index", "gold", "answerKey", "label", "answer", "target")
+
+
+@lru_cache(maxsize=4096)
+def _find_shape(names: tuple[str, ...]) -> Shape:
+    """Return the shape for rows with these fields; of an unknown data set, from common names."""
+    known = next((shape for shape in SHAPES if shape.needs.issubset(names)), None)
+    if known is not None:
+        return known
+    questions = [name for name in QUESTION_FIELDS if name in names]
+    if _QUESTIONS.intersection(names):
+        questions = [name for name in questions if name not in _WHOLE]
+    ask = tuple(map(_follow, questions))
+    if set(_OPTIONS).intersection(names):
+        return Shape(frozenset(), ask, _usual_options, _usual_gold, "")
+    return Shape(frozenset(), ask, None, _worked_answer, "")
 
 
 def _usual_options(doc: Doc) -> object:
@@ -441,26 +350,3 @@ def _worked_answer(doc: Doc) -> object:
     """Return the number at the end of a worked answer of GSM8K: `#### 42`."""
     _, mark, after = doc["answer"].rpartition("####")
     return after.strip() if mark else None
-
-
-def _usual(names: Sequence[str]) -> Shape:
-    """Return the shape for rows of an unknown data set, from common field names."""
-    questions = [name for name in QUESTION_FIELDS if name in names]
-    if _QUESTIONS.intersection(names):
-        questions = [name for name in questions if name not in _WHOLE]
-    if set(_OPTIONS).intersection(names):
-        return Shape((), tuple(questions), _usual_options, _usual_gold)
-    return Shape((), tuple(questions), None, _worked_answer if "answer" in names else None)
-
-
-@lru_cache(maxsize=4096)
-def _shape(names: tuple[str, ...]) -> Shape:
-    present = set(names)
-    known = next((shape for shape in SHAPES if present.issuperset(shape.needs)), None)
-    return known or _usual(names)
-
-
-def letter_index(letter: str | None, options: Sequence[str] | None) -> int | None:
-    """Return the index of the option with this letter, even if options are themselves letters."""
-    index = ascii_uppercase.find(letter) if letter and len(letter) == 1 else -1
-    return index if options and 0 <= index < len(options) else None

@@ -17,6 +17,9 @@ from forgetmap.sources.sniff import whole_number, without_collection
 
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors of msgspec for a text that is not JSON, or not of the expected type."""
+_TYPES = {list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
+_TRUTH = {"true": 1.0, "false": 0.0}
+_NUMBERS = (int, float)
 _BETWEEN = re.compile(r"[\s,]*")
 _decode = msgspec.json.Decoder().decode
 _decode_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -72,7 +75,13 @@ def raw_rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, bytes | m
         for row, values in enumerate(parquet_rows(file), 1):
             yield row, msgspec.json.encode(values)
     elif file.peek.shape == "array":
-        yield from _elements(file, problems)
+        data = file.read()
+        try:
+            elements: list[Any] = _decode_elements(data)
+        except (msgspec.DecodeError, RecursionError):
+            yield from _salvaged(data, file, problems)
+        else:
+            yield from with_lines(data, elements)
     elif is_lines(file):
         yield from file.lines()
     else:
@@ -85,24 +94,16 @@ def rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, dict[str, Any
         yield from enumerate(parquet_rows(file), 1)
         return
     for line, raw in raw_rows(file, problems):
-        row = as_object(raw, file, line, problems)
-        if row is not None:
-            yield line, row
-
-
-def as_object(
-    raw: bytes | msgspec.Raw, file: LogFile, line: int, problems: Problems
-) -> dict[str, Any] | None:
-    """Return the object in a text; otherwise add a problem and return None."""
-    try:
-        value = decode(raw)
-    except Malformed as error:
-        problems.add(file.name, str(error), line=line)
-        return None
-    if not isinstance(value, dict):
-        problems.add(file.name, f"expected an object, not {_type_name(value)}", line=line)
-        return None
-    return value
+        try:
+            value = decode(raw)
+        except Malformed as error:
+            problems.add(file.name, str(error), line=line)
+            continue
+        if isinstance(value, dict):
+            yield line, value
+        else:
+            kind = _TYPES.get(type(value), "a number")
+            problems.add(file.name, f"expected an object, not {kind}", line=line)
 
 
 def document(file: LogFile) -> Any:
@@ -131,16 +132,6 @@ def is_lines(file: LogFile) -> bool:
     except Malformed:
         return False
     return True
-
-
-def _elements(file: LogFile, problems: Problems) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
-    data = file.read()
-    try:
-        elements: list[Any] = _decode_elements(data)
-    except (msgspec.DecodeError, RecursionError):
-        yield from _salvaged(data, file, problems)
-        return
-    yield from with_lines(data, elements)
 
 
 def with_lines(
@@ -177,28 +168,17 @@ def _salvaged(
         at = end
 
 
-def _type_name(value: object) -> str:
-    names = {list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
-    return names.get(type(value), "a number")
-
-
-_TRUTH = {"true": 1.0, "false": 0.0}
-_NUMBERS = (int, float)
-
-
 def number(value: object) -> float | None:
     """Return a number, truth value or numeric text as a finite number; else None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, str):
-        text = value.strip().lower()
-        try:
-            value = _TRUTH[text] if text in _TRUTH else float(text)
-        except ValueError:
-            return None
     try:
-        real = float(value) if isinstance(value, _NUMBERS) else math.nan
-    except OverflowError:
+        if isinstance(value, str):
+            text = value.strip().lower()
+            real = _TRUTH[text] if text in _TRUTH else float(text)
+        else:
+            real = float(value) if isinstance(value, _NUMBERS) else math.nan
+    except (ValueError, OverflowError):
         return None
     return real if math.isfinite(real) else None
 

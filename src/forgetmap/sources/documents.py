@@ -1,30 +1,33 @@
-"""Lists of results inside a JSON document: `{"performances": [...]}`.
+"""Collections of results inside a JSON document: `{"performances": [...]}`.
 
 Rows are a list of objects; objects by name, whose names are the items; lists of objects by name,
 whose names are the items or, if the rows have ids of their own, the tasks; such objects or lists by
 model below each item; truth values by name; or lists of ids, of which one says which were right.
-Numbers by name are a table of averages, never rows.
+Numbers by name are a table of averages, never rows. Lists that look alike beside each other may be
+those of tasks, which are united by a path with `*`, or those of models.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection as Values
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
 from forgetmap.errors import TRUNCATED_HINT, ColumnError, UnreadableError
+from forgetmap.sources.cells import EVERY, cell_of, every_cell, scalar_paths, split_every, value_at
 from forgetmap.sources.decode import Malformed, decode
-from forgetmap.sources.paths import NOTHING, value_at
-from forgetmap.sources.sniff import TableFile, readable_file, whole_number
+from forgetmap.sources.sniff import UTF8_MARK, TableFile, readable_file, whole_number
 
 TOP = "."
 """The path of the document itself."""
-MAX_DEPTH = 4
-ROWS_LOOKED_AT = 200
-MAX_MODELS = 20
+MAX_DEPTH, MAX_MODELS, MAX_LISTS = 4, 20, 40
+ROWS_READ, ROWS_LOOKED_AT = 50_000, 200
+"""Rows by which columns are judged, and rows that show which columns there are."""
 MIN_ALIKE = 0.8
 """Share of objects by name that must have most fields of the fullest one to be rows."""
 MIN_VERDICTS = 2
@@ -46,16 +49,64 @@ class RowList:
     """Rows inside a document.
 
     Attributes:
-        path: dotted path of the rows.
+        parts: names that lead to the rows; none if the document is the rows.
         count: number of rows.
         names: columns of the first rows.
         is_list: whether the rows are a list; objects by name may also be averages.
     """
 
-    path: str
+    parts: tuple[str, ...]
     count: int
     names: tuple[str, ...]
     is_list: bool
+
+    @property
+    def path(self) -> str:
+        """Dotted path of the rows."""
+        return ".".join(self.parts) or TOP
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Rows of a file, with their cells by path.
+
+    Attributes:
+        path: path of the rows in a document; None if the file is a table.
+        rows: the first rows.
+        stated: numbers beside the rows, by name.
+        is_list: whether the rows are a list, not objects by name.
+        twins: paths of the lists that look alike, this one among them; empty for a table.
+        every: path with `*` of these lists.
+    """
+
+    path: str | None
+    rows: Sequence[Row]
+    stated: Mapping[str, float] = field(default_factory=dict)
+    is_list: bool = True
+    twins: tuple[str, ...] = ()
+    every: str = ""
+
+    @cached_property
+    def columns(self) -> dict[str, list[Any]]:
+        """Path -> value in each row; a list is one value."""
+        cells = [dict(scalar_paths(row)) for row in self.rows]
+        names = dict.fromkeys(name for row in cells for name in row)
+        return {name: [row.get(name) for row in cells] for name in names}
+
+    def values(self, spec: str) -> list[Any]:
+        """Return the cells of a column, path or rule."""
+        if spec in self.columns:
+            return self.columns[spec]
+        split = split_every(spec)
+        if split is None:
+            return [cell_of(row, spec) for row in self.rows]
+        return [tuple(one[spec] for one in every_cell(row, {spec: split})) for row in self.rows]
+
+    def of_model(self, only: tuple[str, str] | None) -> Collection:
+        """Return the rows that have this value in this column."""
+        if only is None:
+            return self
+        return replace(self, rows=[r for r in self.rows if str(cell_of(r, only[0])) == only[1]])
 
 
 def read_document(file: TableFile) -> Any:
@@ -65,29 +116,106 @@ def read_document(file: TableFile) -> Any:
         UnreadableError: the file is not JSON.
     """
     with readable_file(file.path), file.open() as stream:
-        data = stream.read()
+        data = stream.read().removeprefix(UTF8_MARK)
     try:
-        return decode(data.removeprefix(b"\xef\xbb\xbf"))
+        return decode(data)
     except Malformed as error:
-        raise UnreadableError(str(error), file=str(file.path), hint=TRUNCATED_HINT) from None
+        line = 1 if file.kind == "jsonl" else None
+        try:
+            json.loads(data)
+        except json.JSONDecodeError as where:
+            line = where.lineno
+        except (ValueError, RecursionError):
+            pass
+        fact = str(error)
+        raise UnreadableError(fact, file=str(file.path), line=line, hint=TRUNCATED_HINT) from None
+
+
+def collections_of(document: Any, rows: str | None) -> list[Collection]:
+    """Return the collections of rows in a document, largest first, or only that at a path."""
+    if rows is not None or isinstance(document, list):
+        found = rows_at(document, rows or TOP)
+        return [] if found is None else [_collection(document, rows, found)]
+    places = find_row_lists(document)
+    largest = sorted((one for one in places if one.count > 1), key=lambda one: -one.count)
+    return [
+        replace(
+            _collection(document, one.path, rows_at(document, one.path) or []),
+            is_list=one.is_list, twins=tuple(twin.path for twin in twins), every=every,
+        )
+        for one in largest[:MAX_LISTS] for every, twins in [_twins(one, places)]
+    ]  # fmt: skip
+
+
+def _twins(place: RowList, places: Sequence[RowList]) -> tuple[str, list[RowList]]:
+    """Return the lists that look like this one at other names of one part, and their path."""
+    best: tuple[str, list[RowList]] = (place.path, [place])
+    for index in range(len(place.parts)):
+        alike = [
+            one for one in places
+            if one.is_list == place.is_list and len(one.parts) == len(place.parts)
+            and all(a == b or n == index
+                    for n, (a, b) in enumerate(zip(one.parts, place.parts, strict=True)))
+            and 2 * len({*one.names} & {*place.names}) > len({*one.names, *place.names})
+        ]  # fmt: skip
+        if len(alike) > len(best[1]):
+            parts = [*place.parts[:index], EVERY, *place.parts[index + 1 :]]
+            best = ".".join(parts), alike
+    return best
+
+
+def _collection(document: Any, path: str | None, rows: list[Any]) -> Collection:
+    parent = (path or TOP).rpartition(".")[0]
+    beside = [document, value_at(document, parent) if parent else None]
+    stated = {
+        name: float(value)
+        for one in beside
+        if isinstance(one, dict) and path != TOP
+        for name, value in one.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+    return Collection(path, [row for row in rows[:ROWS_READ] if isinstance(row, dict)], stated)
 
 
 def find_row_lists(document: Any) -> list[RowList]:
     """Find all row lists in a document: lists before objects by name, longest first."""
-    lists = sorted(_row_lists(document, TOP, MAX_DEPTH), key=lambda one: -one.count)
+    lists = sorted(_row_lists(document, (), MAX_DEPTH), key=lambda one: -one.count)
     return sorted(lists, key=lambda one: not one.is_list)
+
+
+def _row_lists(value: Any, parts: tuple[str, ...], depth: int) -> Iterator[RowList]:
+    rows = as_rows(value)
+    if rows is not None and len(rows) > 1 - isinstance(value, list):
+        looked_at = [row for row in islice(rows, ROWS_LOOKED_AT) if isinstance(row, dict)]
+        names = dict.fromkeys(name for row in looked_at for name in row)
+        yield RowList(parts, len(rows), tuple(names), isinstance(value, list))
+    if isinstance(value, dict) and depth:
+        for name, part in value.items():
+            if isinstance(part, dict | list):
+                yield from _row_lists(part, (*parts, name), depth - 1)
+
+
+def rows_at(document: Any, path: str) -> list[Any] | None:
+    """Return the rows at a path; None if there are none. What `*` stands for is their task."""
+    split = split_every(path)
+    if split is None:
+        return as_rows(document if path == TOP else value_at(document, path))
+    parent = value_at(document, split[0])
+    members = parent.items() if isinstance(parent, dict) else ()
+    return [
+        {"task": name, **row}
+        for name, member in members
+        for row in as_rows(value_at(member, split[1])) or ()
+    ] or None
 
 
 def as_rows(value: Any) -> list[Any] | None:
     """Return the rows in a value; None if it has none. A null stands for a result that failed."""
     if isinstance(value, list):
-        known = [row for row in value if row is not None]
-        is_rows = bool(known) and isinstance(known[0], dict)
-        return [{} if row is None else row for row in value] if is_rows else None
-    return _rows_of_members(value) if isinstance(value, dict) and value else None
-
-
-def _rows_of_members(value: Mapping[str, Any]) -> list[Any] | None:
+        first = next((row for row in value if row is not None), None)
+        return [row or {} for row in value] if isinstance(first, dict) else None
+    if not isinstance(value, dict) or not value:
+        return None
     members = value.values()
     if all(isinstance(member, dict) for member in members):
         if not any(map(_has_cells, members)):
@@ -103,12 +231,12 @@ def _rows_of_members(value: Mapping[str, Any]) -> list[Any] | None:
     return _rows_of_ids(value)
 
 
-def _has_cells(member: Mapping[str, Any]) -> bool:
+def _has_cells(member: Row) -> bool:
     """Whether an object has a plain value, so that it is a row, not objects by name itself."""
     return any(not isinstance(part, dict | list) for part in member.values())
 
 
-def _are_verdicts(values: Collection[Any]) -> bool:
+def _are_verdicts(values: Values[Any]) -> bool:
     """Whether these are truth values, or the numbers 0 and 1, both of them."""
     if all(isinstance(value, bool) for value in values):
         return True
@@ -120,24 +248,23 @@ def _rows_by_name(lists: Mapping[str, list[Any]]) -> list[Any] | None:
 
     Lists with the same ids may be those of models as well as of tasks: that is not for us to say.
     """
-    rows = {name: as_rows(one) for name, one in lists.items()}
-    if not any(rows.values()):
-        return None
-    filled = {name: one or [{} for _ in lists[name]] for name, one in rows.items()}
-    first = max((one for one in filled.values() if one), key=lambda one: len(one[0]))
-    if not all(_is_alike(row, first[0]) for one in filled.values() for row in one[:1] if row):
+    rows = {name: as_rows(one) or [{} for _ in one] for name, one in lists.items()}
+    filled = [one for one in rows.values() if one]
+    first: list[Row] = max(filled, key=lambda one: len(one[0]), default=[{}])
+    if not first[0] or not all(_is_alike(row, first[0]) for one in rows.values()
+                               for row in one[:1] if row):  # fmt: skip
         return None
     known = next((name for name in IDS if name in first[0]), None)
-    ids = [[str(row.get(known)) for row in one] for one in filled.values() if one]
+    ids = [[str(row.get(known)) for row in one] for one in rows.values() if one and any(one)]
     have_ids = known is not None and all(len({*one}) == len(one) for one in ids)
     if have_ids and max(map(len, ids)) > 1:
         if len({name for one in ids for name in one}) < sum(map(len, ids)):
             return None
-        return [{"task": name, **row} for name, one in filled.items() for row in one]
-    return _numbered([({"item": name}, one) for name, one in filled.items()])
+        return [{"task": name, **row} for name, one in rows.items() for row in one]
+    return _numbered([({"item": name}, one) for name, one in rows.items()])
 
 
-def _is_alike(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _is_alike(row: Row, other: Row) -> bool:
     return 2 * len(row.keys() & other.keys()) >= len(other)
 
 
@@ -152,7 +279,7 @@ def _numbered(answers: Sequence[tuple[Mapping[str, str], list[Any]]]) -> list[An
     ]
 
 
-def _rows_by_model(value: Mapping[str, Mapping[str, Any]]) -> list[Any] | None:
+def _rows_by_model(value: Mapping[str, Row]) -> list[Any] | None:
     """Return the rows below each item and model: `{ITEM: {MODEL: [ROW, ...]}}`."""
     answers: list[tuple[Mapping[str, str], list[Any]]] = []
     names = {model for models in value.values() for model in models}
@@ -167,25 +294,24 @@ def _rows_by_model(value: Mapping[str, Mapping[str, Any]]) -> list[Any] | None:
     return _numbered(answers) or None
 
 
-def _rows_of_ids(value: Mapping[str, Any]) -> list[Any] | None:
+def _rows_of_ids(value: Row) -> list[Any] | None:
     """Return a row for each id in the lists of a report: `{"submitted": [], "resolved": []}`."""
-    lists = {name: one for name, one in value.items() if _is_ids(one)}
+    lists = {
+        name: one for name, one in value.items()
+        if isinstance(one, list) and all(isinstance(part, str) for part in one)
+    }  # fmt: skip
     words = {name: set(_WORDS.findall(name.lower())) for name in lists}
-    right = [name for name in lists if words[name] & RIGHT]
-    everything = [name for name in lists if words[name] & ALL]
-    wrong = [name for name in lists if words[name] & WRONG]
+    right, wrong, everything = (
+        [name for name in lists if words[name] & some] for some in (RIGHT, WRONG, ALL)
+    )
     if len(right) != 1 or not (everything or wrong):
         return None
     passed = set(lists[right[0]])
-    ids = (everything or [right[0], *wrong])[: 1 if everything else None]
+    ids = everything[:1] or [right[0], *wrong]
     every = dict.fromkeys(name for one in ids for name in lists[one])
     if not passed or not passed <= every.keys():
         return None
     return [{"item": name, "score": name in passed} for name in every]
-
-
-def _is_ids(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def document_rows(file: TableFile, path: str) -> list[Row]:
@@ -193,54 +319,56 @@ def document_rows(file: TableFile, path: str) -> list[Row]:
 
     Raises:
         ColumnError: there are no rows at this path.
+        UnreadableError: the document is a list of something else.
     """
     document = read_document(file)
-    value = document if path == TOP else value_at(document, path)
-    rows = None if value is NOTHING else as_rows(value)
-    if rows is None or not all(isinstance(row, dict) for row in rows):
-        known = ", ".join(one.path for one in find_row_lists(document)[:6])
-        raise ColumnError(
-            f"there is no list of objects at {path!r}"
-            + (f"; the lists are {known}" if known else ""),
+    rows = rows_at(document, path)
+    if rows is not None and all(isinstance(row, dict) for row in rows):
+        return rows
+    if isinstance(document, list) and document:
+        odd = next(n for n, row in enumerate(document) if row is not None and type(row) is not dict)
+        raise UnreadableError(
+            "this list contains something else than objects",
             file=str(file.path),
-            field="rows",
-            hint=f"name the list with --columns rows={known.split(', ')[0] or 'PATH'}.",
+            line=next(islice(row_lines(file, TOP), odd, None), None),
+            hint="write one object per result, in a list or one per line.",
         )
-    return rows
+    if document == []:
+        return []
+    known = ", ".join(one.path for one in find_row_lists(document)[:6])
+    raise ColumnError(
+        f"there is no list of objects at {path!r}" + (f"; the lists are {known}" if known else ""),
+        file=str(file.path),
+        field="rows",
+        hint=f"name the list with --columns rows={known.split(', ')[0] or 'PATH'}.",
+    )
 
 
 def row_lines(file: TableFile, path: str) -> Iterator[int]:
     """Iterate over the lines in which the rows at a path begin."""
     with readable_file(file.path), file.open() as stream:
         text = stream.read().decode("utf-8-sig", "replace")
-    at = next((offset for offset, char in enumerate(text) if char not in _BLANKS), 0)
-    start = at if path == TOP else _located(text, at, path.split("."))
-    if start is None:
-        return
     line, before = 1, 0
-    for offset in _row_starts(text, start):
+    top = next((offset for offset, char in enumerate(text) if char not in _BLANKS), 0)
+    for offset in _row_starts(text, top, [] if path == TOP else path.split(".")):
         line += text.count("\n", before, offset)
         before = offset
         yield line
 
 
-def _row_lists(value: Any, path: str, depth: int) -> Iterator[RowList]:
-    rows = as_rows(value)
-    if rows is not None and len(rows) > 1 - isinstance(value, list):
-        looked_at = [row for row in islice(rows, ROWS_LOOKED_AT) if isinstance(row, dict)]
-        names = dict.fromkeys(name for row in looked_at for name in row)
-        yield RowList(path, len(rows), tuple(names), isinstance(value, list))
-    if isinstance(value, dict) and depth:
-        for name, part in value.items():
-            if isinstance(part, dict | list):
-                inner = name if path == TOP else f"{path}.{name}"
-                yield from _row_lists(part, inner, depth - 1)
-
-
-def _row_starts(text: str, at: int) -> Iterator[int]:
-    """Iterate over the offsets of the rows of a list, or of lists by name."""
-    for _, start in _parts(text, at):
-        if text[at] == "{" and text[start] == "[":
+def _row_starts(text: str, at: int, parts: list[str]) -> Iterator[int]:
+    """Iterate over the offsets of the rows of a list, or of lists by name, at a path."""
+    if EVERY in parts:
+        index = parts.index(EVERY)
+        above = _located(text, at, parts[:index])
+        for _, start in [] if above is None else _parts(text, above):
+            yield from _row_starts(text, start, parts[index + 1 :])
+        return
+    found = _located(text, at, parts)
+    if found is None:
+        return
+    for _, start in _parts(text, found):
+        if text[found] == "{" and text[start] == "[":
             yield from (inner for _, inner in _parts(text, start))
         else:
             yield start

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from forgetmap.sources.adapter import Problems
@@ -18,14 +18,7 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Fields:
-    """An object of a log; a field of the wrong type is reported and counts as absent.
-
-    Args:
-        values: the object.
-        file: file of the object.
-        line: line in which the object begins.
-        problems: receives the fields of the wrong type.
-    """
+    """An object of a log, with its place; a field of the wrong type counts as absent."""
 
     def __init__(
         self, values: Mapping[str, Any], file: LogFile, line: int | None, problems: Problems
@@ -36,60 +29,45 @@ class Fields:
         """Report a problem of this row."""
         self._problems.add(self.file.name, message, line=self.line, field=field)
 
-    def text(self, *names: str) -> str | None:
-        """Return the first of these fields that is a text."""
+    def _first(self, names: Sequence[str], types: Container[type], expected: str) -> Any:
+        """Return the first of these fields that has one of the types; report others."""
         for name in names:
             value = self.values.get(name)
-            if isinstance(value, str):
+            if type(value) in types:
                 return value
             if value is not None:
-                self.report_problem(f"expected a text, not {value!r:.60}", name)
+                self.report_problem(f"expected {expected}, not {value!r:.60}", name)
         return None
+
+    def text(self, *names: str) -> str | None:
+        """Return the first of these fields that is a text."""
+        text: str | None = self._first(names, (str,), "a text")
+        return text
 
     def name(self, *names: str) -> str | None:
         """Return the first of these fields that is an id or label: a text or a whole number."""
-        for name in names:
-            value = self.values.get(name)
-            if isinstance(value, str | int) and not isinstance(value, bool):
-                return str(value)
-            if value is not None:
-                self.report_problem(f"expected an id, not {value!r:.60}", name)
-        return None
+        name = self._first(names, (str, int), "an id")
+        return None if name is None else str(name)
 
     def count(self, name: str) -> int | None:
         """Return a whole number, at least 0."""
-        value = self.values.get(name)
-        count = as_count(value)
-        if count is None and value is not None:
-            self.report_problem(f"expected a whole number, not {value!r:.60}", name)
-        return count
+        count = as_count(self.values.get(name))
+        return self._first((name,), (), "a whole number") if count is None else count
 
     def number(self, name: str) -> float | None:
         """Return a finite number or truth value; NaN counts as absent and is not reported."""
-        value = self.values.get(name)
-        if value is not None and not isinstance(value, bool | int | float):
-            self.report_problem(f"expected a number, not {value!r:.60}", name)
-            return None
-        return number(value)
+        return number(self._first((name,), (bool, int, float), "a number"))
 
     def texts(self, name: str) -> list[str] | None:
         """Return a list of texts; numbers in it become text."""
         value = self.values.get(name)
-        if value is None:
-            return None
-        if isinstance(value, list) and all(
-            isinstance(element, str | int | float) for element in value
-        ):
-            return [str(element) for element in value]
-        self.report_problem(f"expected a list of texts, not {value!r:.60}", name)
-        return None
+        is_list = isinstance(value, list) and all(isinstance(v, str | int | float) for v in value)
+        texts = self._first((name,), (list,) if is_list else (), "a list of texts")
+        return None if texts is None else list(map(str, texts))
 
     def part(self, name: str) -> Fields:
         """Return a field that is itself an object; empty if it is absent."""
-        value = self.values.get(name)
-        if value is not None and not isinstance(value, dict):
-            self.report_problem(f"expected an object, not {value!r:.60}", name)
-        return self.within(as_mapping(value))
+        return self.within(self._first((name,), (dict,), "an object") or {})
 
     def parts(self, name: str) -> list[Fields]:
         """Return the objects in a field that is a list; other elements are ignored."""
@@ -138,9 +116,7 @@ def as_count(value: object) -> int | None:
 
 def as_json_text(value: object) -> str | None:
     """Return any value as text; values that are not texts are written as JSON."""
-    if value is None or isinstance(value, str):
-        return value if value is not None else None
-    return _encode(value)
+    return value if value is None or isinstance(value, str) else _encode(value)
 
 
 def replace_surrogates(text: str) -> str:

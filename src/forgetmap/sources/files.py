@@ -7,11 +7,14 @@ All reading is bounded: lines, documents, members of archives, files of a folder
 from __future__ import annotations
 
 import io
+import json
 import os
+import re
+import shutil
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -22,7 +25,6 @@ import pyarrow.parquet as pq
 
 from forgetmap._cache import temporary_path
 from forgetmap.errors import TRUNCATED_HINT, UnknownFormatError, UnreadableError
-from forgetmap.sources.peek import MAX_OBJECTS, Peek, peek, peek_rows
 from forgetmap.sources.sniff import (
     MAX_LINE_BYTES,
     MAX_RATIO,
@@ -33,6 +35,8 @@ from forgetmap.sources.sniff import (
     packing_of,
     readable_file,
     too_dense,
+    whole_number,
+    without_collection,
 )
 
 HEAD_BYTES = 1 << 17
@@ -44,9 +48,49 @@ MAX_DOCUMENT_BYTES = 2 << 30
 ROWS_PER_BATCH = 500
 """Rows of a Parquet file that are converted to objects at a time."""
 
-ZIP_MAGIC, PICKLE_MAGIC = b"PK\x03\x04", (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 ZSTANDARD = 93
+_DAMAGES = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, pa.ArrowException)
 Kind = Literal["json", "parquet", "zip", "pickle", "other"]
+MAGICS: dict[Kind, bytes | tuple[bytes, ...]] = {
+    "parquet": PARQUET_MAGIC,
+    "zip": b"PK\x03\x04",
+    "pickle": (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"),
+}
+_DECODER = json.JSONDecoder(parse_int=whole_number)
+_BLANK = re.compile(r"\s*")
+_NAME = re.compile(r'\s*("(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+")\s*:\s*')
+_PEEK_DEPTH = 3
+MAX_OBJECTS = 3
+
+Shape = Literal["nothing", "object", "objects", "array"]
+CUT = object()
+"""Marks a value that continues beyond the first bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peek:
+    """The first objects of a file.
+
+    Attributes:
+        shape: one object, one object per line, an array, or none of these.
+        first: the one of the first objects with most fields, as far as it could be read.
+        names: all field names of the first objects, since a single row may lack some.
+        objects: the first objects, as far as they could be read.
+    """
+
+    shape: Shape
+    first: Mapping[str, Any]
+    names: frozenset[str]
+    objects: Sequence[Mapping[str, Any]]
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Field names of `first`."""
+        return frozenset(self.first)
+
+    def has(self, *names: str) -> bool:
+        """Whether each of these names is in at least one of the first objects."""
+        return self.names.issuperset(names)
 
 
 @dataclass(frozen=True)
@@ -70,26 +114,26 @@ class LogFile:
     @cached_property
     def head(self) -> bytes:
         """The first bytes, unpacked, without byte order mark."""
-        with readable_file(self.path), _sound(self.name), self.open() as stream:
+        with _readable(self.path, self.name), self.open() as stream:
             return stream.read(HEAD_BYTES).removeprefix(UTF8_MARK)
 
     @cached_property
     def kind(self) -> Kind:
         """Kind of the file, from its first bytes."""
-        if self.head.startswith(PARQUET_MAGIC):
-            return "parquet"
-        if self.head.startswith(ZIP_MAGIC):
-            return "zip"
-        if self.head.startswith(PICKLE_MAGIC):
-            return "pickle"
-        return "json" if self.head.lstrip()[:1] in (b"{", b"[") else "other"
+        known = next((kind for kind, magic in MAGICS.items() if self.head.startswith(magic)), None)
+        return known or ("json" if self.head.lstrip()[:1] in (b"{", b"[") else "other")
 
     @cached_property
     def peek(self) -> Peek:
-        """The first JSON objects or Parquet rows; empty if the file is neither."""
-        if self.kind == "parquet":
-            return peek_rows(_first_rows(self))
-        return peek(self.head) if self.kind == "json" else Peek("nothing", {})
+        """The first JSON objects or Parquet rows; empty if the file is neither or damaged."""
+        if self.kind == "json":
+            return _peek_json(self.head)
+        try:
+            few = islice(parquet_rows(self, MAX_OBJECTS), MAX_OBJECTS)
+            rows = list(few) if self.kind == "parquet" else []
+        except UnreadableError:  # which reading it reports later
+            rows = []
+        return _peek("objects" if rows else "nothing", rows)
 
     @property
     def size(self) -> int:
@@ -101,41 +145,38 @@ class LogFile:
         """Path of an unpacked file, for readers that need random access, such as Parquet's."""
         if self.member is None and packing_of(self.path) is None:
             return self.path
-        return _unpacked(self.path, self.open, self.name)
+        target = temporary_path()
+        with _readable(self.path, self.name), self.open() as stream, target.open("wb") as out:
+            shutil.copyfileobj(stream, out, 1 << 20)
+        return target
 
     def open(self) -> IO[bytes]:
-        """Open the file for reading, unpacked."""
+        """Open the file for reading, unpacked; reading fails if its ratio is implausible."""
         if self.archive is not None and self.member is not None:
             return self.archive.open(self.member)
         return open_unpacked(self.path)
 
-    def read(self, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
-        """Read the whole file; fail if it has more than `limit` bytes."""
-        with readable_file(self.path), _sound(self.name), self.open() as stream:
-            if self._stated_size > limit:
-                raise too_dense(self.name, f"it has {self._stated_size:,} bytes")
-            data = _bounded(stream, limit, self.size, self.name)
-        return data.removeprefix(UTF8_MARK)
-
-    @property
-    def _stated_size(self) -> int:
-        """Size before reading: from the directory of the archive, else the size on disk."""
+    def read(self) -> bytes:
+        """Read the whole file, within limits of size."""
         if self.archive is not None and self.member is not None:
-            return self.archive.size(self.member)
-        return self.size
+            return self.archive.read(self.member)
+        with _readable(self.path, self.name), self.open() as stream:
+            return _read(stream, self.size, self.name)
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Iterate over the lines that are not blank, with their numbers."""
-        with readable_file(self.path), _sound(self.name), self.open() as stream:
-            number = total = last = 0
-            most = max(MIN_DENSE_BYTES, MAX_RATIO * self.size)
+        with _readable(self.path, self.name), self.open() as stream:
+            number = last = 0
             while line := stream.readline(MAX_LINE_BYTES + 1):
                 number += 1
-                total += len(line)
                 if len(line) > MAX_LINE_BYTES or number - last > MAX_BLANK_LINES:
-                    raise _too_long(self.name, last + 1)
-                if total > most:
-                    raise too_dense(self.name, f"it decompresses to more than {most:,} bytes")
+                    limit = f"{MAX_LINE_BYTES >> 20} MiB"
+                    raise UnreadableError(
+                        f"this line is longer than {limit}, or has a million blanks",
+                        file=self.name,
+                        line=last + 1,
+                        hint="copy the file again if it is damaged; otherwise shorten this line.",
+                    )
                 if number == 1:
                     line = line.removeprefix(UTF8_MARK)
                 if not line.isspace():
@@ -148,7 +189,7 @@ class Archive:
 
     def __init__(self, path: Path, *, name: str | None = None) -> None:
         self.path, self.name = path, name or str(path)
-        with readable_file(path), _sound(self.name):
+        with _readable(path, self.name):
             self._zip = zipfile.ZipFile(path)
         self._members = {info.filename: info for info in self._zip.infolist() if not info.is_dir()}
         if len(self._members) > 50 * MAX_FILES:
@@ -159,35 +200,27 @@ class Archive:
         """Names of the files in the archive."""
         return list(self._members)
 
-    def size(self, member: str) -> int:
-        """Return the unpacked size of a member, as stated in the directory."""
-        return self._members[member].file_size
-
     def open(self, member: str) -> IO[bytes]:
         """Open a member for reading; fail if its compression ratio is implausible."""
         info = self._members[member]
         if info.file_size > max(MIN_DENSE_BYTES, MAX_RATIO * info.compress_size):
             raise too_dense(self.name, f"{member} decompresses to {info.file_size:,} bytes")
-        with readable_file(self.path), _sound(self.name):
-            if info.compress_type == ZSTANDARD:
-                return self._open_zstandard(info)
-            return self._zip.open(info)
+        with _readable(self.path, self.name):
+            is_zstandard = info.compress_type == ZSTANDARD
+            return self._open_zstandard(info) if is_zstandard else self._zip.open(info)
 
-    def read(self, member: str, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
-        """Read a member; fail if it has more than `limit` bytes."""
-        info = self._members[member]
-        with readable_file(self.path), _sound(self.name), self.open(member) as stream:
-            return _bounded(stream, limit, info.compress_size, f"{self.name}/{member}")
+    def read(self, member: str) -> bytes:
+        """Read a member, within limits of size."""
+        name = f"{self.name}/{member}"
+        with _readable(self.path, name), self.open(member) as stream:
+            return _read(stream, self._members[member].file_size, name)
 
     def _open_zstandard(self, info: zipfile.ZipInfo) -> IO[bytes]:
         """Open a Zstandard member, which the standard library supports only from Python 3.14."""
         with self.path.open("rb") as raw:
-            raw.seek(info.header_offset)
-            header = raw.read(30)
-            if len(header) < 30 or not header.startswith(ZIP_MAGIC):  # fixed part
-                raise zipfile.BadZipFile("a member is not at the position given in the directory")
-            skip = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
-            raw.seek(skip, os.SEEK_CUR)
+            raw.seek(info.header_offset + 26)  # where the lengths of name and extra field are
+            lengths = [int.from_bytes(raw.read(2), "little") for _ in range(2)]
+            raw.seek(sum(lengths), os.SEEK_CUR)
             packed = raw.read(info.compress_size)
         with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
             data = stream.read(info.file_size + 1)
@@ -207,7 +240,7 @@ def find_files(path: Path) -> list[LogFile]:
 def _walk(folder: Path) -> list[Path]:
     """Return the files below a folder, sorted; each folder once, in case of circular links."""
     files: list[Path] = []
-    seen = {_identity(folder)}
+    seen = {folder.resolve()}
     pending = [(folder, 0)]
     while pending:
         here, depth = pending.pop()
@@ -216,8 +249,8 @@ def _walk(folder: Path) -> list[Path]:
                 continue
             if child.is_file():
                 files.append(child)
-            elif child.is_dir() and depth < MAX_DEPTH and _identity(child) not in seen:
-                seen.add(_identity(child))
+            elif child.is_dir() and depth < MAX_DEPTH and child.resolve() not in seen:
+                seen.add(child.resolve())
                 pending.append((child, depth + 1))
         if len(files) > MAX_FILES:
             raise UnknownFormatError(
@@ -228,70 +261,40 @@ def _walk(folder: Path) -> list[Path]:
     return sorted(files)
 
 
-def _identity(folder: Path) -> tuple[int, int]:
-    stat = folder.stat()
-    return stat.st_dev, stat.st_ino
-
-
 def _expanded(path: Path, base: Path) -> list[LogFile]:
     """Return the file; for an archive also its members."""
-    inside = path.relative_to(base).as_posix()
-    with readable_file(path), open_unpacked(path) as stream:
-        is_zip = stream.read(len(ZIP_MAGIC)) == ZIP_MAGIC
-    if not is_zip:
-        return [LogFile(path, str(path), inside)]
-    archive = Archive(LogFile(path, str(path), inside).local, name=str(path))
+    file = LogFile(path, str(path), path.relative_to(base).as_posix())
+    if file.kind != "zip":
+        return [file]
+    archive = Archive(file.local, name=file.name)
     members = [
-        LogFile(path, f"{path}/{member}", f"{inside}/{member}", member, archive)
+        LogFile(path, f"{path}/{member}", f"{file.inside}/{member}", member, archive)
         for member in archive.members
         if not member.rpartition("/")[2].startswith((".", "__MACOSX"))
     ]
-    return [LogFile(path, str(path), inside, archive=archive), *members]
+    return [replace(file, archive=archive), *members]
 
 
-def _unpacked(path: Path, open_stream: Callable[[], IO[bytes]], name: str) -> Path:
-    """Unpack into a temporary file; fail if the compression ratio is implausible."""
-    limit = max(MIN_DENSE_BYTES, MAX_RATIO * path.stat().st_size)
-    target = temporary_path()
-    with readable_file(path), open_stream() as stream, target.open("wb") as out:
-        while chunk := stream.read(1 << 20):
-            limit -= out.write(chunk)
-            if limit < 0:
-                raise too_dense(name, "its compression ratio is too high")
-    return target
-
-
-def _bounded(stream: IO[bytes], limit: int, packed: int, name: str) -> bytes:
-    """Read to the end; fail above `limit` bytes or an implausible compression ratio."""
-    limit = min(limit, max(MIN_DENSE_BYTES, MAX_RATIO * packed))
-    data = stream.read(limit + 1)
-    if len(data) > limit:
-        raise too_dense(name, f"it decompresses to more than {limit:,} bytes")
-    return data
-
-
-def _too_long(name: str, line: int) -> UnreadableError:
-    return UnreadableError(
-        f"this line is longer than {MAX_LINE_BYTES >> 20} MiB, or has a million blanks",
-        file=name,
-        line=line,
-        hint="copy the file again if it is damaged; otherwise shorten this line.",
-    )
+def _read(stream: IO[bytes], stated: int, name: str) -> bytes:
+    """Read a document to the end; fail if it is too large."""
+    data = b"" if stated > MAX_DOCUMENT_BYTES else stream.read(MAX_DOCUMENT_BYTES + 1)
+    if max(stated, len(data)) > MAX_DOCUMENT_BYTES:
+        raise too_dense(name, f"it has more than {MAX_DOCUMENT_BYTES:,} bytes")
+    return data.removeprefix(UTF8_MARK)
 
 
 @contextmanager
-def _sound(name: str) -> Iterator[None]:
-    """Turn the errors of zipfile for a damaged archive into a typed error."""
-    try:
-        yield
-    except (
-        zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, pa.ArrowException,
-    ) as error:  # fmt: skip
-        raise UnreadableError(
-            f"this archive cannot be read: {error}",
-            file=name,
-            hint=f"{TRUNCATED_HINT} Archives with a password cannot be read.",
-        ) from None
+def _readable(path: Path, name: str) -> Iterator[None]:
+    """Turn errors of the system, and those of zipfile for a damaged archive, into typed ones."""
+    with readable_file(path):
+        try:
+            yield
+        except _DAMAGES as error:
+            raise UnreadableError(
+                f"this archive cannot be read: {error}",
+                file=name,
+                hint=f"{TRUNCATED_HINT} Archives with a password cannot be read.",
+            ) from None
 
 
 @contextmanager
@@ -309,11 +312,7 @@ def open_parquet(file: LogFile) -> Iterator[pq.ParquetFile]:
 
 
 def parquet_rows(file: LogFile, size: int = ROWS_PER_BATCH) -> Iterator[dict[str, Any]]:
-    """Iterate over the rows of a Parquet file as objects, read in batches.
-
-    Raises:
-        UnreadableError: the file is damaged, or has values of an unsupported type.
-    """
+    """Iterate over the rows of a Parquet file as objects, read in batches."""
     with open_parquet(file) as opened:
         for batch in opened.iter_batches(batch_size=size):
             try:
@@ -326,23 +325,10 @@ def parquet_rows(file: LogFile, size: int = ROWS_PER_BATCH) -> Iterator[dict[str
                 ) from None
 
 
-def _first_rows(file: LogFile) -> list[dict[str, Any]]:
-    """Return the first rows; none if the file is damaged, which reading it reports later."""
-    try:
-        return list(islice(parquet_rows(file, MAX_OBJECTS), MAX_OBJECTS))
-    except UnreadableError:
-        return []
-
-
 def nearest_files(file: LogFile, others: Sequence[LogFile], *, alone: bool) -> list[LogFile]:
-    """Return the files in the folder of a file, else in the nearest folder above it.
+    """Return the files in the folder of a file with samples, else in the nearest folder above it.
 
-    Files elsewhere belong to another run, unless there is only one.
-
-    Args:
-        file: file with samples.
-        others: files that may belong to it.
-        alone: whether no other file has samples.
+    Files elsewhere belong to another run, unless the file is the only one with samples (`alone`).
     """
     for folder in PurePosixPath(file.inside).parents:
         neighbours = [other for other in others if PurePosixPath(other.inside).parent == folder]
@@ -362,3 +348,66 @@ def nearest_file(
 def run_folder(file: LogFile) -> PurePosixPath:
     """Return the folder RUN of `RUN/KIND/MODEL/FILE`, common to results and predictions."""
     return PurePosixPath(file.name).parent.parent.parent
+
+
+@without_collection()
+def _peek_json(head: bytes) -> Peek:
+    """Read the first objects of a text that may be truncated anywhere."""
+    text = head.decode("utf-8", "replace")
+    start = _skip(text, 0)
+    if text.startswith("[", start):
+        return _peek("array", list(_values(text, _skip(text, start + 1), ",")))
+    objects = list(_values(text, start, "{"))
+    return _peek("objects" if len(objects) > 1 else "object", objects)
+
+
+def _peek(shape: Shape, elements: Sequence[Any]) -> Peek:
+    """Summarise the first elements; several are read, since one of them may be damaged."""
+    objects = [element for element in elements if isinstance(element, dict)]
+    fullest: Mapping[str, Any] = max(objects, key=len, default={})
+    names = frozenset(name for element in objects for name in element)
+    return Peek(shape, fullest, names, objects)
+
+
+def _values(text: str, at: int, before_next: str) -> Iterator[Any]:
+    """Iterate over the first values; after a damaged object, continue at the next line."""
+    for _ in range(MAX_OBJECTS):
+        value, end = _value(text, at, _PEEK_DEPTH)
+        yield value
+        if end is not None:
+            at = _skip(text, end)
+        elif before_next == "{":
+            at = text.find("\n", at) + 1 or len(text)
+        if not text.startswith(before_next, at):
+            return
+        at = _skip(text, at + 1) if before_next == "," else at
+
+
+def _skip(text: str, at: int) -> int:
+    blank = _BLANK.match(text, at)
+    return blank.end() if blank else at
+
+
+def _value(text: str, at: int, depth: int) -> tuple[Any, int | None]:
+    """Return the value at an offset and its end; the end is None if the value is truncated."""
+    try:
+        return _DECODER.raw_decode(text, at)
+    except (json.JSONDecodeError, RecursionError):
+        pass
+    if depth and text.startswith("{", at):
+        return _cut_object(text, at + 1, depth), None
+    if depth and text.startswith("[", at):
+        return [_value(text, _skip(text, at + 1), depth - 1)[0]], None
+    return CUT, None
+
+
+def _cut_object(text: str, at: int, depth: int) -> dict[str, Any]:
+    """Return the members of a truncated object."""
+    fields: dict[str, Any] = {}
+    while name := _NAME.match(text, at):
+        value, end = _value(text, name.end(), depth - 1)
+        fields[json.loads(name[1])] = value
+        if end is None or not text.startswith(",", at := _skip(text, end)):
+            break
+        at += 1
+    return fields

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -19,7 +16,7 @@ from forgetmap.records import KEY, SCORES, TEXTS, HashColumn, scores_schema, tex
 from forgetmap.sources.adapter import Log, Problems, Sample, Score, Verdicts
 from forgetmap.sources.decode import encodable
 from forgetmap.sources.registry import adapter
-from forgetmap.sources.settle import CONTENT, HASHED, contents, hash_samples, settle_answers
+from forgetmap.sources.settle import CONTENT, HASHED, hash_samples, settle_answers
 
 SAMPLES_PER_BATCH = 500
 """Enough to amortise calls on columns, few enough for the cache of a core."""
@@ -33,7 +30,7 @@ _OF_SCORES = {"metric": "metric", "scorer": "scorer", "score": "value", "outcome
 """Columns with a value for each score, and the field of `Score`."""
 _OF_SAMPLES = tuple(name for name in scores_schema().names if name not in {*_OF_SCORES, *HASHED})
 Columns = dict[str, Any]
-Numbers = npt.NDArray[np.int64] | npt.NDArray[np.uint64]
+"""Name -> values; None for a column without any."""
 
 
 class RunWriter:
@@ -55,7 +52,7 @@ class RunWriter:
         self._seen: dict[int, int] = {}
         self._answered: set[int] = set()
         # Task, item and content -> number of answers, if they are not numbered in the log.
-        self._answers: dict[tuple[object, ...], int] = {}
+        self._answers: dict[tuple[object, ...], int] = defaultdict(int)
         self.samples = 0
         self.measures: dict[str, dict[Measure, None]] = defaultdict(dict)
         """Task -> its measures, in order of appearance."""
@@ -76,53 +73,33 @@ class RunWriter:
             return
         for sample in samples:
             settle_answers(sample)
-        hashes = hash_samples(samples)
-        content = contents(hashes)
-        if None in map(attrgetter("repeat"), samples):
-            self._number_repeats(samples, content)
-        counts = [len(sample.scores) for sample in samples]
-        rows: Numbers = np.repeat(np.arange(len(samples)), counts)
-        cells = _expanded(samples, rows)
+        hashes, content = hash_samples(samples)
+        for sample, number in zip(samples, content, strict=True):
+            if sample.repeat is None:  # not numbered in the log: in order of appearance
+                same = (sample.task, sample.item, number)
+                sample.repeat = self._answers[same]
+                self._answers[same] += 1
+        cells, rows = _expanded(samples)
         keys = _keys(cells, "metric", "scorer")
         if len(set(keys)) < len(keys) or not self._seen.keys().isdisjoint(keys):
-            rows = self._drop_duplicates(samples, hashes, content)
-            cells = _expanded(samples, rows)
+            for row, (sample, number) in enumerate(zip(samples, content, strict=True)):
+                while (fresh := self._fresh(sample, number)) is None:  # another item
+                    sample.item = f"{sample.item}~{_digest(hashes, row)}"
+                sample.scores = fresh
+            cells, rows = _expanded(samples)
         else:
-            self._seen.update(zip(keys, content[rows].tolist(), strict=True))
-        if not len(rows):
+            self._seen.update(zip(keys, map(content.__getitem__, rows), strict=True))
+        if not rows:
             return
-        self.samples += len(np.unique(rows))
         for name, column in hashes.items():
             values, known = column.values[rows], column.known[rows]
             cells[name] = pa.array(values, mask=None if known.all() else ~known)
-        self._scores.add(cells)
+        self._scores.add(cells, len(rows))
         self._note(cells)
+        written = [sample for sample in samples if sample.scores]
+        self.samples += len(written)
         if self._texts is not None:
-            self._add_texts(self._texts, [samples[row] for row in np.unique(rows).tolist()])
-
-    def _number_repeats(self, samples: Sequence[Sample], content: Numbers) -> None:
-        """Number answers that the log does not number, in order of appearance."""
-        for sample, number in zip(samples, content.tolist(), strict=True):
-            if sample.repeat is None:
-                same = (sample.task, sample.item, number)
-                sample.repeat = self._answers.get(same, 0)
-                self._answers[same] = sample.repeat + 1
-
-    def _drop_duplicates(
-        self, samples: Sequence[Sample], hashes: Mapping[str, HashColumn], content: Numbers
-    ) -> Numbers:
-        """Remove scores that were seen before; an id with other content becomes a new item.
-
-        Returns:
-            The row of the sample of each score that is left.
-        """
-        rows = []
-        for row, (sample, number) in enumerate(zip(samples, content.tolist(), strict=True)):
-            while (fresh := self._fresh(sample, number)) is None:
-                sample.item = f"{sample.item}~{_digest(hashes, row)}"
-            sample.scores = fresh
-            rows += [row] * len(fresh)
-        return np.array(rows, int)
+            self._add_texts(self._texts, written)
 
     def _fresh(self, sample: Sample, content: int) -> list[Score] | None:
         """Return the scores that are no duplicates; None if another item has the same id."""
@@ -162,30 +139,26 @@ class RunWriter:
                 self._answered.add(key)
                 firsts.append(sample)
         if firsts:
-            table.add(_columns(firsts, texts_schema().names))
+            table.add(_columns(firsts, texts_schema().names), len(firsts))
 
 
 class _Table:
     """A Parquet file that is written in parts of many rows."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
-        repeated = [name for name in REPEATED if name in schema.names]
+        self._fields = [(field.name, field.type) for field in schema]
         self._schema = schema
-        self._writer = pq.ParquetWriter(
-            path, schema, compression="zstd", compression_level=1, use_dictionary=repeated
-        )
+        repeated = [name for name in REPEATED if name in schema.names]
+        self._writer = pq.ParquetWriter(path, schema, use_dictionary=repeated)
         self._batches: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
 
-    def add(self, cells: Columns) -> None:
+    def add(self, cells: Columns, rows: int) -> None:
         """Add rows as columns."""
-        arrays = [
-            cell if isinstance(cell := cells[field.name], pa.Array) else _array(cell, field.type)
-            for field in self._schema
-        ]
+        arrays = [_array(cells[name], kind, rows) for name, kind in self._fields]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         self._batches.append(batch)
-        self._rows, self._bytes = self._rows + len(batch), self._bytes + batch.nbytes
+        self._rows, self._bytes = self._rows + rows, self._bytes + batch.nbytes
         if self._rows >= MIN_ROWS or self._bytes >= MIN_BYTES:
             self._write()
 
@@ -209,17 +182,23 @@ def _digest(hashes: Mapping[str, HashColumn], row: int) -> str:
     return blake2b(repr(own).encode(), digest_size=8).hexdigest()[8:]
 
 
-def _expanded(samples: Sequence[Sample], rows: Numbers) -> Columns:
-    """Return the columns of a table with a row for each score of these samples."""
-    scores = list(chain.from_iterable(map(attrgetter("scores"), samples)))
-    each = [samples[row] for row in rows.tolist()]
-    return _columns(each, _OF_SAMPLES) | {
-        name: list(map(attrgetter(field), scores)) for name, field in _OF_SCORES.items()
-    }
+def _expanded(samples: Sequence[Sample]) -> tuple[Columns, list[int]]:
+    """Return the columns of a table with a row for each score, and the sample of each row."""
+    scores = [score for sample in samples for score in sample.scores]
+    rows = [row for row, sample in enumerate(samples) for _ in sample.scores]
+    cells = _columns(samples, _OF_SAMPLES)
+    if rows != list(range(len(samples))):
+        for name, values in cells.items():
+            cells[name] = values and [values[row] for row in rows]
+    for name, field in _OF_SCORES.items():
+        cells[name] = list(map(attrgetter(field), scores))
+    return cells, rows
 
 
-def _columns(samples: Sequence[Sample], names: Iterable[str]) -> Columns:
-    return {name: list(map(attrgetter(name), samples)) for name in names}
+def _columns(samples: Sequence[Sample], names: Sequence[str]) -> Columns:
+    columns = zip(*map(attrgetter(*names), samples), strict=True)
+    empty = (None,) * len(samples)
+    return {n: None if c == empty else c for n, c in zip(names, columns, strict=True)}
 
 
 def _keys(cells: Columns, *more: str) -> list[int]:
@@ -227,14 +206,16 @@ def _keys(cells: Columns, *more: str) -> list[int]:
     return list(map(hash, zip(*(cells[name] for name in (*KEY, *more)), strict=True)))
 
 
-def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+def _array(values: Any, kind: pa.DataType, rows: int) -> pa.Array:
     """Return a column; characters that cannot be encoded as UTF-8 are replaced."""
-    if values[0] is None and values.count(None) == len(values):
-        return pa.nulls(len(values), kind)
+    if values is None:
+        return pa.nulls(rows, kind)
+    if isinstance(values, pa.Array):
+        return values
     try:
         return pa.array(values, kind)
     except UnicodeEncodeError:  # a lone surrogate: valid in JSON, but not in UTF-8
-        return pa.array(encodable(values), kind)
+        return pa.array(list(map(encodable, values)), kind)
 
 
 def samples_of(
@@ -254,20 +235,19 @@ def samples_of(
         if verdicts is None:
             yield from samples
             continue
-        from forgetmap.sources.verdicts import settle_verdicts  # large
+        from forgetmap.sources.reasons import settle_verdicts  # large
 
         for sample in samples:
             yield settle_verdicts(sample, verdicts, problems)
 
 
-def in_batches(samples: Iterator[Sample]) -> Iterator[list[Sample]]:
+def in_batches(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
     """Collect samples for `RunWriter.add`; few if their texts are long."""
     batch: list[Sample] = []
     size = 0
-    while some := list(islice(samples, SAMPLES_PER_BATCH // 10)):
-        batch += some
-        for name in ("prompt", "response"):
-            size += sum(map(len, filter(None, map(attrgetter(name), some))))
+    for sample in samples:
+        batch.append(sample)
+        size += len(sample.prompt or "") + len(sample.response or "")
         if len(batch) >= SAMPLES_PER_BATCH or size >= MIN_BYTES:
             yield batch
             batch, size = [], 0

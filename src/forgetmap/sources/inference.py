@@ -17,26 +17,24 @@ from typing import Any
 
 from forgetmap.errors import ColumnError, UnreadableError
 from forgetmap.records import Contradiction, Outcome
-from forgetmap.sources.collection import Collection, ComparedWith, collections, rows_of_model
+from forgetmap.sources.cells import EVERY
 from forgetmap.sources.column_words import (
     CATEGORY,
     QUESTION,
-    REAL_FIELDS,
     REPEAT,
     RESPONSE,
     STATED_RIGHT,
     STATED_ROWS,
     TASK,
-    WHOLE_FIELDS,
-    as_number,
     as_share,
     has_lists,
     kind_of,
     word_of,
 )
+from forgetmap.sources.documents import Collection
 from forgetmap.sources.item_choice import are_few, choose_item, is_unique
-from forgetmap.sources.models import several_lists
-from forgetmap.sources.paths import EVERY
+from forgetmap.sources.maps import ComparedWith, TableMap
+from forgetmap.sources.rows import collections
 from forgetmap.sources.score_choice import (
     UNNAMED,
     Candidate,
@@ -45,8 +43,8 @@ from forgetmap.sources.score_choice import (
     field_of_item,
     score_candidates,
 )
-from forgetmap.sources.sniff import TableFile, require_few_columns
-from forgetmap.sources.table_map import TableMap
+from forgetmap.sources.sniff import TableFile
+from forgetmap.sources.unknown import several_lists
 
 MIN_NAMED = 30
 """Objects by name from which on they may be items although they hold nothing but numbers."""
@@ -97,8 +95,7 @@ def infer(
     except UnreadableError:
         return None  # reading the rows reports the line
     for one in tables:
-        table = replace(one, rows=rows_of_model(one, only)) if only else one
-        require_few_columns(file.path, len(table.columns))
+        table = one.of_model(only)
         found = score_candidates(table, known) if table.rows and not _are_averages(table) else []
         if found:
             least = min(candidate.rank for candidate in found)
@@ -108,9 +105,12 @@ def infer(
     if best is None:
         return None
     _, table, found = best
-    if known.rows is None and len(table.twins) > 1 and table.twins[0].is_list:
-        raise several_lists(file.path, table.twins)  # each may be a model
     other = _same_columns(table, others())
+    if known.rows is None and len(table.twins) > 1 and table.is_list:
+        if other is None or other.every != table.every or not _share_most(table, other):
+            raise several_lists(file.path, table.twins)  # each may be a model
+        # What both runs have are tasks.
+        return infer(file, replace(known, rows=table.every), beside, others, only, guess=guess)
     item = known.columns.get("item") or choose_item(table, other, known)
     guesses: tuple[str, ...] = ()
     try:
@@ -138,10 +138,15 @@ def items_by_name(known: TableMap, rows: Sequence[Mapping[str, Any]]) -> TableMa
     return known if item is None else known.with_columns(item=item)
 
 
+def _share_most(table: Collection, other: Collection) -> bool:
+    """Whether both runs have most of the lists that look alike."""
+    shared = {*table.twins} & {*other.twins}
+    return 2 * len(shared) > max(len(table.twins), len(other.twins))
+
+
 def _are_averages(table: Collection) -> bool:
     """Whether these are a few objects by name with nothing but numbers, such as one per task."""
-    is_named = bool(table.twins) and not table.twins[0].is_list
-    return is_named and len(table.rows) < MIN_NAMED and all(
+    return not table.is_list and len(table.rows) < MIN_NAMED and all(
         kind_of(values) in {"share", "graded"} for path, values in table.columns.items()
         if path not in {"item", "task"}
     )  # fmt: skip
@@ -171,8 +176,9 @@ def _settled(
     left_out: tuple[str, ...] = ("question",) if reworded else ()
     if known.model is None and "model" in table.columns and is_unique(table.values(item or "")):
         left_out += ("model",)  # every item was answered by one of them: these are one run
-    odd = [path for path, values in table.columns.items() if _is_odd(path, values)]
-    left_out += tuple(path for path in odd if path not in columns.values())
+    words = {str(value) for value in table.columns.get("outcome", ()) if value not in (None, "")}
+    if not words <= {*Outcome} and "outcome" not in columns.values():
+        left_out += ("outcome",)
     if column_of(score.spec) != score.spec:
         left_out += (column_of(score.spec),)
     table_map = replace(known, columns=columns, rows=table.path, left_out=left_out)
@@ -188,16 +194,6 @@ def _settled(
         said,
         tuple(_contradictions(table, score, known)),
     )
-
-
-def _is_odd(path: str, values: Sequence[Any]) -> bool:
-    """Whether a column is named like one of our fields, but has other values."""
-    known = [value for value in values if value not in (None, "")]
-    if path == "outcome":
-        return not {str(value) for value in known} <= {*Outcome}
-    if path in WHOLE_FIELDS:
-        return any((number := as_number(value)) is None or number % 1 for value in known)
-    return path in REAL_FIELDS and any(as_number(value) is None for value in known)
 
 
 def _is_reworded(table: Collection, other: Collection, item: str, question: str) -> bool:
@@ -219,6 +215,7 @@ def _further(
         "category": (CATEGORY, lambda values: len({*map(str, values)}) <= max(2, len(values) // 2)),
         "question": (QUESTION[:4], lambda values: all(isinstance(v, str) for v in values)),
         "response": (RESPONSE, lambda values: any(isinstance(v, str) for v in values)),
+        "scorer": (("scorer", "evaluator"), lambda values: len({*map(str, values)}) <= 20),
         "repeat": (REPEAT, lambda values: len({*map(str, values)}) <= 1_000),
     }
     further: dict[str, str] = {}

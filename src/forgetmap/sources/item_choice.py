@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from forgetmap.sources.collection import Collection
 from forgetmap.sources.column_words import (
     GOLD,
     ITEM,
@@ -21,22 +20,15 @@ from forgetmap.sources.column_words import (
     word_of,
     words_of,
 )
-from forgetmap.sources.table_map import TableMap
+from forgetmap.sources.documents import Collection
+from forgetmap.sources.maps import TableMap
 
 MIN_OVERLAP = 0.8
 """Share of the items of the smaller side that the other side must have, too."""
-
-
 MAX_SETTING_VALUES = 30
-
-
 MAX_SETTINGS = 10
 """Columns that together tell rows apart."""
-
-
 MAX_ID_LENGTH = 200
-
-
 _RANDOM_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -83,7 +75,7 @@ def choose_item(table: Collection, other: Collection | None, known: TableMap) ->
         return rest[0]
     several = [path for path in shared if word_of(path) != "task"]
     several = [path for path in several if not _are_random(table.columns[path])] or several
-    several = [path for path in several if not _is_constant(table.columns[path])]
+    several = [path for path in several if not _is_constant(table.columns[path])] or several
     return _settings(several, names, table, other) if several else None
 
 

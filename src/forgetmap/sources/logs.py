@@ -26,13 +26,12 @@ from forgetmap.records import (
     read_run,
 )
 from forgetmap.sources.adapter import Log, Problems, Verdicts
-from forgetmap.sources.collection import ComparedWith
 from forgetmap.sources.files import LogFile, find_files
 from forgetmap.sources.gather import RunWriter, in_batches, samples_of
+from forgetmap.sources.maps import ComparedWith, ScoreRange
 from forgetmap.sources.registry import adapter, hint_of, sniff_all
 from forgetmap.sources.run_info import describe
 from forgetmap.sources.sniff import without_collection
-from forgetmap.sources.table_map import ScoreRange
 from forgetmap.sources.totals import compare_totals, graded_notices, total_notices
 from forgetmap.sources.unknown import map_command
 

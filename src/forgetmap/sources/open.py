@@ -7,13 +7,15 @@ import shlex
 import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from forgetmap.errors import (
     ColumnError,
     EmptyInputError,
+    FieldError,
     InputError,
     MissingInputError,
     UnknownFormatError,
@@ -33,45 +35,40 @@ from forgetmap.records import (
     run_from_frame,
 )
 from forgetmap.sources.bundles import bundle
-from forgetmap.sources.collection import (
-    Collection,
-    ComparedWith,
-    collections_of_model,
-    is_plain,
-)
-from forgetmap.sources.column_maps import is_map, saved_map
-from forgetmap.sources.inference import Inferred, infer
+from forgetmap.sources.documents import ROWS_LOOKED_AT, Collection, find_row_lists, read_document
+from forgetmap.sources.inference import infer
 from forgetmap.sources.logs import Reading, open_logs, recognise
-from forgetmap.sources.matrix import MARK, TASK
-from forgetmap.sources.model_choice import find_model
-from forgetmap.sources.models import selector
-from forgetmap.sources.scale import rescale_frame, rescale_run
-from forgetmap.sources.selection import (
-    ModelSelection,
+from forgetmap.sources.maps import (
+    MARK,
+    ComparedWith,
+    TableMap,
+    is_map,
     is_remote,
-    parse_selection,
-    read_selection,
+    rescale_frame,
+    rescale_run,
+    saved_map,
+    selector,
+    split_selection,
 )
+from forgetmap.sources.models import find_model, read_found, read_inferred
+from forgetmap.sources.rows import collections, first_rows, require_few_columns
 from forgetmap.sources.sniff import TableFile, in_utf8, readable_file, sniff
 from forgetmap.sources.spark import open_with_spark
-from forgetmap.sources.table import read_table
-from forgetmap.sources.table_map import TableMap
+from forgetmap.sources.table import TASK, column_names, read_table
 from forgetmap.sources.unknown import (
     accepted,
     empty_folder,
     explain_path,
     find_pointers,
     pointer_error,
+    summary_error,
+    unknown_document,
 )
-
-if TYPE_CHECKING:
-    from forgetmap.sources.remote import OnProgress
 
 MAX_FILES = 10_000
 MAX_NAMES = 8
 TEXTS_BESIDE = frozenset({".md", ".txt", ".log", ".yaml", ".yml", ".html", ".py", ".sh", ".toml"})
 """Endings of files that are no results."""
-UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 _UNREADABLE = (ColumnError, EmptyInputError, UnknownFormatError, UnreadableError)
 
 
@@ -114,195 +111,191 @@ def open_run(
         )
     if is_remote(source):
         return _open_remote(str(source), name, column_map or {}, task, reading)
-    selection = parse_selection(os.fspath(source))
-    with readable_file(selection.path):
-        if selection.model is not None:
-            return _open_selection(selection, name, column_map or {}, task, reading)
-        return _open_path(selection.path, name, column_map or {}, task, reading)
+    path, model = split_selection(os.fspath(source))
+    return _open_local(path, model, name, column_map or {}, task, reading)
 
 
-def _open_selection(
-    selection: ModelSelection,
-    name: str | None,
-    column_map: ColumnMap,
-    task: str | None,
+def _open_local(
+    path: Path, model: str | None, name: str | None, columns: ColumnMap, task: str | None,
     reading: Reading,
-) -> Run:
-    """Open one model of a table or of logs with several models."""
-    path, model = selection.path, str(selection.model)
-    logs = [] if column_map or not path.exists() else recognise(path)
-    if any(log.info.model.name == model for log in logs) or (logs and path.is_dir()):
-        return _with_name(open_logs(path, logs, replace(reading, run=model)), name or model)
-    table_map = _table_map(path, column_map, task, reading)
-    file = bundle(path) if path.is_dir() or zipfile.is_zipfile(path) else sniff(path)
-    if file is None:
-        raise UnknownFormatError(
-            f"this folder contains no logs of several models, so {MARK}{model} does not exist",
-            file=str(path),
-            hint=f"give one file of it, such as {_first_file(path, model)}.",
-        )
-    try:
-        return _read_model(file, model, name or model, table_map, reading)
-    except _UNREADABLE as error:
-        raise explain_path(path, error) from None
-
-
-def _read_model(
-    file: TableFile, model: str, name: str, table_map: TableMap, reading: Reading
-) -> Run:
-    """Read the results of one model: a part of a document, a column, or rows that name it."""
-    found = None if file.headerless else find_model(file, model, table_map, reading.beside)
-    inferred = None
-    if found is not None:
-        known, only = found
-        others = partial(_other_collections, reading.beside)
-        inferred = infer(file, _with_task(known), reading.beside, others, only)
-    if found is None or inferred is None:
-        return read_selection(file, model, name=name, table_map=table_map)
-    return _as_inferred(file, inferred, found[0], name, f"{file.path}{MARK}{model}", found[1])
-
-
-def _with_task(table_map: TableMap) -> TableMap:
-    return replace(table_map, fallback_task=table_map.fallback_task or TASK)
-
-
-def _as_inferred(
-    file: TableFile, inferred: Inferred, known: TableMap, name: str, origin: str,
-    only: tuple[str, str] | None = None,
 ) -> Run:  # fmt: skip
-    """Read a table as inferred, with a notice that says how."""
-    run = read_table([file], name=name, origin=origin, table_map=inferred.table_map, only=only)
-    # What the user named needs no word.
-    is_stated = {"score"} <= known.columns.keys() and not known.columns.keys().isdisjoint(
-        {"item", "question"}
-    )
-    encoded = (f"not UTF-8: read as {file.encoding}.",) if file.encoding else ()
-    return replace(
-        run,
-        notices=(*([] if is_stated else [inferred.said]), *encoded, *run.notices),
-        contradictions=(*run.contradictions, *inferred.contradictions),
-    )
+    with readable_file(path):
+        if not path.exists():
+            raise MissingInputError(
+                "the file or folder does not exist", file=str(path), hint=_nearby(path)
+            )
+        run = _known_run(path) if model is None else None
+        scale = reading.score_range
+        if run is None:
+            own_map = saved_map(path)[0].merged(columns, task, scale)
+            # Named columns, or a map next to the file, mean that it is a table. A map given with
+            # --mapping may be meant for the other side of a comparison.
+            logs = [] if own_map.names_columns else recognise(path)
+            of_model = [log for log in logs if log.info.model.name == model]
+            if not logs or (model is not None and not of_model and path.is_file()):
+                return _open_table(path, model, name, columns, task, reading)
+            run = open_logs(path, logs, replace(reading, run=model or reading.run))
+            run = _with_pointers(path, run)
+            if reading.mapping is not None:
+                run = _noticing(run, f"{run.origin} is a log of {run.format}, so --mapping was "
+                                "ignored (to read it as a table: --columns "
+                                "item=COLUMN,score=COLUMN).")  # fmt: skip
+            task, scale, name = own_map.task, own_map.score_range, name or model
+        run = run if task is None else name_only_task(run, task)
+        run = run if scale is None else rescale_run(run, scale)
+        return run if name is None else replace(run, name=name)
+
+
+def _noticing(run: Run, notice: str) -> Run:
+    return replace(run, notices=(*run.notices, notice))
+
+
+def _open_table(
+    path: Path, model: str | None, name: str | None, columns: ColumnMap, task: str | None,
+    reading: Reading,
+) -> Run:  # fmt: skip
+    """Open a table, or one model of it."""
+    saved, saved_in = saved_map(path, reading.mapping)
+    known = saved.merged(columns, task, reading.score_range)
+    beside = reading.beside
+    others = partial(_other_collections, beside)
+    try:
+        file = _only_table(path)
+        if model is not None:
+            if file is None:
+                raise _no_model_in(path, model)
+            found = find_model(in_utf8(file), model, known, beside)
+            origin = f"{path}{MARK}{model}"
+            run = read_found(in_utf8(file), found, model, name=name or model, origin=origin,
+                             known=known, beside=beside, others=others)  # fmt: skip
+        else:
+            run = _whole_table(path, file, name or path.name.split(".")[0], known, beside)
+    except _UNREADABLE as error:
+        logs = recognise(path) if columns and path.is_dir() else []
+        if logs:
+            raise ColumnError(
+                f"this folder contains logs of {logs[0].format or logs[0].adapter}, not a table "
+                "with columns",
+                file=str(path),
+                field=next(iter(columns)),
+                hint="remove --columns, or give one of its files.",
+            ) from None
+        raise explain_path(path, error) from None
+    first = next(iter(run.problems), None)
+    if reading.strict and first is not None:
+        raise FieldError(
+            first.message, file=first.file, line=first.line, field=first.field,
+            hint="fix this row, or remove --strict to leave the value out.",
+        )  # fmt: skip
+    return run if saved_in is None else _noticing(run, f"read with the mapping {saved_in}.")
+
+
+def _whole_table(
+    path: Path, file: TableFile | None, name: str, known: TableMap, beside: ComparedWith
+) -> Run:
+    """Open a table, by its own names of fields or as inferred."""
+    files = [file] if file is not None else _table_files(path)
+    first = in_utf8(files[0])
+    table_map = replace(known, fallback_task=TASK) if known.columns else known
+    if not first.headerless and not _is_plain(first, known):
+        inferred = infer(first, replace(known, fallback_task=TASK), beside,
+                         partial(_other_collections, beside))  # fmt: skip
+        if inferred is not None and len(files) == 1:
+            return read_inferred(first, inferred, known, name=name, origin=str(path))
+        table_map = inferred.table_map if inferred else replace(known, fallback_task=TASK)
+        if inferred is None and first.single and known.rows is None:
+            table_map = replace(table_map, rows=_rows_without_score(first))
+    return read_table(files, name=name, origin=str(path), table_map=table_map)
+
+
+def _rows_without_score(file: TableFile) -> str | None:
+    """Return the path of the largest list in a document; None if it is one result itself.
+
+    Raises:
+        UnknownFormatError: there is no list of results, or the file has only averages.
+    """
+    document = read_document(file)
+    require_few_columns(file, len(document))
+    if "score" in document and file.kind == "jsonl":
+        return None
+    summary, lists = summary_error(file.path, document), find_row_lists(document)
+    if summary is not None or not lists or not lists[0].is_list:
+        raise summary or unknown_document(file.path, document)
+    return lists[0].path
+
+
+def _is_plain(file: TableFile, known: TableMap) -> bool:
+    """Whether a table names its fields itself, or the user did: nothing is inferred then."""
+    names = {*known.columns}
+    if file.kind == "parquet":
+        names |= {*column_names(file)}
+    elif known.rows is None:
+        if file.single or (file.kind == "json" and isinstance(read_document(file), dict)):
+            return False  # where its rows are has to be found
+        names |= {name for row in first_rows(file, None, ROWS_LOOKED_AT) for name in row}
+    return "score" in names and not names.isdisjoint({"item", "question"})
 
 
 def _other_collections(beside: ComparedWith) -> Sequence[Collection]:
     """Return the collections of the other run; none if it is a log, or cannot be read."""
     if beside.other is None:
         return ()
-    selection = parse_selection(str(beside.other))
-    path, model = selection.path, selection.model
+    path, model = split_selection(str(beside.other))
     try:
         if not path.exists() or is_run_folder(path):
             return ()
         file = bundle(path) if path.is_dir() or zipfile.is_zipfile(path) else sniff(path)
         if file is None or file.headerless:
             return ()
-        found = find_model(file, model, TableMap()) if model else None
-        known, only = found or (TableMap(), None)
-        return collections_of_model(in_utf8(file), known.rows, only)
+        file = in_utf8(file)
+        found = find_model(file, model, TableMap()) if model else (TableMap(), None)
+        if not isinstance(found, tuple):
+            return ()
+        known, only = found
+        return [one.of_model(only) for one in collections(file, known.rows)]
     except InputError:
         return ()
 
 
-def _first_file(folder: Path, model: str) -> str:
-    """Return the selector `FILE#MODEL` for the first file of a folder."""
+def _no_model_in(folder: Path, model: str) -> UnknownFormatError:
     files = (child for child in sorted(folder.iterdir()) if _is_visible_file(child))
-    return selector(next(files, folder / "FILE"), model)
-
-
-def _table_map(path: Path, column_map: ColumnMap, task: str | None, reading: Reading) -> TableMap:
-    return saved_map(path, reading.mapping).merged(column_map, task, reading.score_range)
+    return UnknownFormatError(
+        f"this folder contains no logs of several models, so {MARK}{model} does not exist",
+        file=str(folder),
+        hint=f"give one file of it, such as {selector(next(files, folder / 'FILE'), model)}.",
+    )
 
 
 def _open_remote(
-    url: str, name: str | None, column_map: ColumnMap, task: str | None, reading: Reading
+    url: str, name: str | None, columns: ColumnMap, task: str | None, reading: Reading
 ) -> Run:
     """Open a local copy; errors and the run name the remote address."""
     from forgetmap.sources.remote import fetch  # fsspec is large
 
+    def show(file: str, done: int, total: int) -> None:
+        if reading.progress is not None:
+            reading.progress(f"Fetching {file}: {done / 1e6:,.1f} of {total / 1e6:,.1f} MB")
+
     address, _, model = url.partition(MARK)
-    remote_copy = fetch(address, on_progress=_in_words(reading))
-    path = remote_copy.path
-    with remote_copy.errors_about_original(), readable_file(path):
-        run = (
-            _open_selection(ModelSelection(path, model), name, column_map, task, reading)
-            if model
-            else _open_path(path, name, column_map, task, reading)
-        )
+    remote_copy = fetch(address, on_progress=show if reading.progress else None)
+    with remote_copy.errors_about_original():
+        run = _open_local(remote_copy.path, model or None, name, columns, task, reading)
         return remote_copy.original_run(run)
-
-
-def _in_words(reading: Reading) -> OnProgress | None:
-    """Return a callback that reports a download through the progress callback of `reading`."""
-    show = reading.progress
-    if show is None:
-        return None
-    return lambda name, done, total: show(f"Fetching {name}: {_in_bytes(done, total)}")
-
-
-def _in_bytes(done: int, total: int) -> str:
-    """Return "1.2 of 3.4 GB", in a unit chosen by the total."""
-    unit, size = next((one for one in UNITS if total >= one[1]), UNITS[-1])
-    return f"{done / size:,.1f} of {total / size:,.1f} {unit}"
-
-
-def _open_path(
-    path: Path, name: str | None, column_map: ColumnMap, task: str | None, reading: Reading
-) -> Run:
-    if not path.exists():
-        raise MissingInputError(
-            "the file or folder does not exist", file=str(path), hint=_nearby(path)
-        )
-    known = _known_run(path)
-    if known is None:
-        own_map = _table_map(path, column_map, task, replace(reading, mapping=None))
-        # Named columns, or a map next to the file, mean that it is a table. A map given with
-        # --mapping may be meant for the other side of a comparison.
-        logs = [] if own_map.names_columns else recognise(path)
-        if not logs:
-            try:
-                table_map = _table_map(path, column_map, task, reading)
-                return _open_table(path, name, table_map, reading.beside)
-            except UnknownFormatError as error:
-                raise _about_columns(path, column_map) or error from None
-        known = _without_map(_with_pointers(path, open_logs(path, logs, reading)), reading)
-        task, scale = own_map.task, own_map.score_range
-    else:
-        scale = reading.score_range
-    known = known if task is None else name_only_task(known, task)
-    return _with_name(known if scale is None else rescale_run(known, scale), name)
 
 
 def _known_run(path: Path) -> Run | None:
     """Read a run folder, or a folder of run folders as repeats; None if it is neither."""
     if is_run_folder(path):
         return read_run(path)
-    runs = _run_folders(path)
+    children = sorted(path.iterdir()) if path.is_dir() else []
+    runs = [child for child in children if child.is_dir() and is_run_folder(child)]
     return as_repeats([read_run(folder) for folder in runs], origin=str(path)) if runs else None
-
-
-def _open_table(path: Path, name: str | None, table_map: TableMap, beside: ComparedWith) -> Run:
-    shown = name or path.name.split(".")[0] or str(path)
-    try:
-        file = _only_table(path)
-        if file is not None and not is_plain(file, table_map):
-            others = partial(_other_collections, beside)
-            file = in_utf8(file)
-            inferred = infer(file, _with_task(table_map), beside, others)
-            if inferred is not None:
-                return _as_inferred(file, inferred, table_map, shown, str(path))
-        if file is not None and table_map.columns:
-            table_map = _with_task(table_map)
-        files = _table_files(path) if file is None else [file]
-        return read_table(files, name=shown, origin=str(path), table_map=table_map)
-    except _UNREADABLE as error:
-        raise explain_path(path, error) from None
 
 
 def _only_table(path: Path) -> TableFile | None:
     """Return the single table of a path: a file, or the documents of a folder or archive as one."""
     if path.is_file() and not zipfile.is_zipfile(path):
-        file = sniff(path)
-        return None if file.headerless else file
+        return sniff(path)
     if path.is_dir():
         _refuse_half_a_run(path)
     return None if path.is_dir() and _has_tables(path) else bundle(path)
@@ -326,43 +319,7 @@ def _with_pointers(path: Path, run: Run) -> Run:
     if not pointers:
         return run
     error = pointer_error(path, pointers)
-    return replace(run, notices=(*run.notices, f"{error.message}: skipped; {error.hint}"))
-
-
-def _about_columns(path: Path, column_map: ColumnMap) -> ColumnError | None:
-    """Return the error for columns named for a folder of logs; None if that is not the case."""
-    logs = recognise(path) if column_map and path.is_dir() else []
-    if not logs:
-        return None
-    first = next(iter(column_map))
-    return ColumnError(
-        f"this folder contains logs of {logs[0].format or logs[0].adapter}, not a table with "
-        "columns",
-        file=str(path),
-        field=first,
-        hint="remove --columns, or give one of its files.",
-    )
-
-
-def _without_map(run: Run, reading: Reading) -> Run:
-    """Add a notice that --mapping, which is for tables, was ignored for this log."""
-    if reading.mapping is None:
-        return run
-    notice = (
-        f"{run.origin} is a log of {run.format}, so --mapping was ignored (to read it as a "
-        "table: --columns item=COLUMN,score=COLUMN)."
-    )
-    return replace(run, notices=(*run.notices, notice))
-
-
-def _with_name(run: Run, name: str | None) -> Run:
-    return run if name is None else replace(run, name=name)
-
-
-def _run_folders(path: Path) -> Sequence[Path]:
-    if not path.is_dir():
-        return ()
-    return [child for child in sorted(path.iterdir()) if child.is_dir() and is_run_folder(child)]
+    return _noticing(run, f"{error.message}: skipped; {error.hint}")
 
 
 def _table_files(path: Path) -> list[TableFile]:
@@ -434,11 +391,14 @@ def _is_visible_file(path: Path) -> bool:
 
 
 def _nearby(path: Path) -> str:
+    """Return what to type instead of a path that does not exist."""
     parent = path.parent
     if not parent.is_dir():
         return f"the folder {parent} does not exist either; check the path."
     names = sorted(child.name for child in parent.iterdir() if not child.name.startswith("."))
     if not names:
         return f"{parent} is empty; check the path."
-    listing = ", ".join(names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")
-    return f"{parent} contains {listing}."
+    alike = get_close_matches(path.name, names, n=1)
+    if alike:
+        return f"did you mean {parent / alike[0]}?"
+    return f"{parent} contains {', '.join(names[:MAX_NAMES])}{', ...' * (len(names) > MAX_NAMES)}."

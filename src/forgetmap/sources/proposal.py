@@ -1,35 +1,56 @@
-"""Proposed mappings: how a table would be read, with every guess that was made."""
+"""Proposed mappings: what is in a table, how it would be read, and every guess that was made."""
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from forgetmap.errors import ColumnError, InputError, UnknownFormatError
 from forgetmap.records import Run, check_run
-from forgetmap.sources.collection import ComparedWith, collections
-from forgetmap.sources.column_maps import is_map
-from forgetmap.sources.column_words import word_of
-from forgetmap.sources.documents import read_document
-from forgetmap.sources.inference import Inferred, infer, items_by_name
+from forgetmap.sources.cells import EVERY, scalar_paths
+from forgetmap.sources.column_words import as_number, word_of
+from forgetmap.sources.documents import Collection, read_document
+from forgetmap.sources.inference import infer, items_by_name
 from forgetmap.sources.logs import recognise
-from forgetmap.sources.matrix import TASK, line_of_value
-from forgetmap.sources.models import score_columns, selector
-from forgetmap.sources.profile import ColumnProfile, profile_columns
-from forgetmap.sources.rows import csv_cells
-from forgetmap.sources.selection import is_remote, read_selection
+from forgetmap.sources.maps import ComparedWith, TableMap, is_map, is_remote, selector
+from forgetmap.sources.models import find_model, lines_by_model, read_found, score_columns
+from forgetmap.sources.rows import collections, csv_cells
 from forgetmap.sources.sniff import TableFile, sniff
-from forgetmap.sources.table import read_table
-from forgetmap.sources.table_map import TableMap
-from forgetmap.sources.unknown import explain_path, summary_error, unknown_document
+from forgetmap.sources.table import MODELS, TASK, read_table
+from forgetmap.sources.unknown import SHAPES, explain_path, summary_error, unknown_document
 
 ROWS_LOOKED_AT = 2_000
-SHAPES = {"csv": "CSV", "jsonl": "JSON lines", "json": "a JSON list", "parquet": "Parquet"}
+EXAMPLES, EXAMPLE_LENGTH, MAX_DEPTH = 3, 40, 4
 MODEL_WORDS = ("model", "modelname", "modelid", "system", "generator", "agent")
+NUMBERS = {"truth value", "whole number", "number"}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnProfile:
+    """A column, or the values at a path inside one.
+
+    Attributes:
+        path: name or path; `*` stands for every element of a list.
+        kind: type of the values: truth value, whole number, number, text, list, mixed or empty.
+        filled: number of rows with a value.
+        different: number of distinct values.
+        low: the smallest number; None if the values are not numbers.
+        high: the largest number.
+        examples: the first distinct values, as text.
+    """
+
+    path: str
+    kind: str
+    filled: int
+    different: int
+    low: float | None
+    high: float | None
+    examples: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +92,6 @@ class MapProposal:
         return [selector(table, name) for name in self.models[:2]] or [shlex.quote(str(table))]
 
 
-@dataclass(slots=True)
-class _Draft:
-    """An unfinished proposal."""
-
-    shape: str
-    rows: Sequence[Mapping[str, Any]]
-    table_map: TableMap
-    models: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-
 def propose_map(source: str | Path, known: TableMap | None = None) -> MapProposal:
     """Examine a table and propose a map for it.
 
@@ -103,19 +113,32 @@ def propose_map(source: str | Path, known: TableMap | None = None) -> MapProposa
 def _propose(path: Path, known: TableMap) -> MapProposal:
     try:
         file = _first_table(path) if path.is_dir() else sniff(path)
-        if file.headerless:
-            draft = _matrix([cells for _, cells in csv_cells(file)])
-        else:
-            draft = _draft(file, known)
+        draft = _draft(path, file, known)
     except InputError as error:
         raise explain_path(path, error) from None
-    profiles = profile_columns(draft.rows)
-    proposal = MapProposal(
-        path, draft.shape, len(draft.rows), profiles, draft.table_map, draft.models, draft.notes
-    )
-    if path.is_dir():
-        proposal = replace(proposal, example=file.path)
-    return _tried(file, _as_log(proposal))
+    draft = replace(draft, example=file.path if path.is_dir() else None)
+    log = next(iter(recognise(path)), None)
+    if log is not None:
+        form = log.format or log.adapter
+        note = f"this is a log of {form}, which needs no mapping; with one it is read as a table."
+        draft = replace(draft, log_format=form, notes=(note, *draft.notes))
+    try:
+        run = _read(file, draft)
+        check_run(run, unique=True)
+    except InputError as error:
+        # Its hint is to propose a mapping, which is what this is.
+        is_unmapped = isinstance(error, ColumnError) and error.missing
+        return replace(draft, problem=error.located if is_unmapped else str(error))
+    return replace(draft, run=run, notes=(*draft.notes, *run.notices))
+
+
+def _read(file: TableFile, draft: MapProposal) -> Run:
+    """Read the table, or its first model, with the proposed map."""
+    name, origin = draft.path.name.split(".")[0], str(draft.path)
+    if not draft.models:
+        return read_table([file], name=name, origin=origin, table_map=draft.table_map)
+    found = find_model(file, draft.models[0], draft.table_map)
+    return read_found(file, found, draft.models[0], name=name, origin=origin, known=draft.table_map)
 
 
 def _first_table(folder: Path) -> TableFile:
@@ -135,34 +158,26 @@ def _first_table(folder: Path) -> TableFile:
     )
 
 
-def _as_log(proposal: MapProposal) -> MapProposal:
-    """Add a note if the file is a log, which needs no map."""
-    log = next(iter(recognise(proposal.path)), None)
-    if log is None:
-        return proposal
-    form = log.format or log.adapter
-    note = f"this is a log of {form}, which needs no mapping; with a mapping it is read as a table."
-    return replace(proposal, log_format=form, notes=(note, *proposal.notes))
+def _draft(path: Path, file: TableFile, known: TableMap) -> MapProposal:
+    if file.headerless:
+        return _matrix(path, [cells for _, cells in csv_cells(file)])
+    document = read_document(file) if file.single or file.kind == "json" else None
+    if isinstance(document, list) and document and all(isinstance(r, list) for r in document):
+        return _matrix(path, document)
+    if isinstance(document, dict) and known.rows is None:
+        summary = summary_error(file.path, document)
+        if summary is not None:
+            raise summary
+    drafts = [_of_rows(path, file, known, one) for one in collections(file, known.rows) if one.rows]
+    if drafts:
+        return max(drafts, key=_completeness)
+    models = lines_by_model(document)
+    if models:
+        return MapProposal(path, "a JSON document of scores by model", 0, (), known, models)
+    raise unknown_document(file.path, document)
 
 
-def _tried(file: TableFile, proposal: MapProposal) -> MapProposal:
-    """Read the table with the proposed map, and add the run or the problem."""
-    path, table_map = proposal.path, proposal.table_map
-    name = path.name.split(".")[0]
-    try:
-        if proposal.models:
-            run = read_selection(file, proposal.models[0], name=name, table_map=table_map)
-        else:
-            run = read_table([file], name=name, origin=str(path), table_map=table_map)
-        check_run(run, unique=True)
-    except InputError as error:
-        # Its hint is to propose a mapping, which is what this is.
-        is_unmapped = isinstance(error, ColumnError) and error.missing
-        return replace(proposal, problem=error.located if is_unmapped else str(error))
-    return replace(proposal, run=run, notes=(*proposal.notes, *run.notices))
-
-
-def _matrix(rows: Sequence[Sequence[Any]]) -> _Draft:
+def _matrix(path: Path, rows: Sequence[Sequence[Any]]) -> MapProposal:
     height, width = len(rows), len(rows[0])
     shape = f"a matrix of {height:,} rows and {width:,} columns without header"
     kind, count = ("row", height) if width > height else ("col", width)
@@ -171,62 +186,92 @@ def _matrix(rows: Sequence[Sequence[Any]]) -> _Draft:
         "fewer of them; #col1 is the first column, #row1 the first row."
     )
     models = [f"{kind}{number}" for number in range(1, count + 1)]
-    return _Draft(shape, [], TableMap(), models, [note])
+    return MapProposal(path, shape, 0, (), TableMap(), models, (note,))
 
 
-def _draft(file: TableFile, known: TableMap) -> _Draft:
-    document = read_document(file) if file.single or file.kind == "json" else None
-    if isinstance(document, list) and document and all(isinstance(r, list) for r in document):
-        return _matrix(document)
-    if isinstance(document, dict) and known.rows is None:
-        summary = summary_error(file.path, document)
-        if summary is not None:
-            raise summary
-    drafts = [_of_rows(file, known, one.path, one.rows) for one in collections(file, known.rows)]
-    if drafts:
-        return max(drafts, key=_completeness)
-    names = document if isinstance(document, dict) else {}
-    lines = [name for name, value in names.items() if line_of_value(value) is not None]
-    if len(lines) > 1 and len(lines) == len(names):
-        return _Draft("a JSON document of scores by model", [], known, lines)
-    raise unknown_document(file.path, document)
+def _completeness(draft: MapProposal) -> tuple[bool, bool, int]:
+    has_score = "score" in draft.table_map.columns or bool(draft.models)
+    return has_score, draft.table_map.names_item, draft.rows
 
 
-def _completeness(draft: _Draft) -> tuple[bool, bool, int]:
-    columns = draft.table_map.columns
-    has_score = "score" in columns or bool(draft.models)
-    return has_score, "item" in columns or "question" in columns, len(draft.rows)
-
-
-def _of_rows(
-    file: TableFile, known: TableMap, path: str | None, rows: Sequence[Mapping[str, Any]]
-) -> _Draft:
-    shape = SHAPES[file.kind] if path is None else f"a JSON document, rows in {path}"
-    draft = _Draft(shape, rows[:ROWS_LOOKED_AT], replace(known, rows=path or known.rows))
-    model = known.model or next((name for name in rows[0] if word_of(name) in MODEL_WORDS), None)
-    models = sorted({str(row[model]) for row in rows if row.get(model)}) if model else []
+def _of_rows(path: Path, file: TableFile, known: TableMap, table: Collection) -> MapProposal:
+    shape = SHAPES[file.kind] if table.path is None else f"a JSON document, rows in {table.path}"
+    known = replace(known, rows=table.path or known.rows)
+    model = known.model or next((n for n in table.columns if word_of(n) in MODEL_WORDS), None)
+    models = sorted({str(value) for value in table.values(model) if value}) if model else []
     only = (model, models[0]) if model and len(models) > 1 else None
-    inferred = infer(file, draft.table_map, ComparedWith(), only=only, guess=True)
-    wide = score_columns(rows) if "score" not in known.columns and inferred is None else []
+    inferred = infer(file, known, ComparedWith(), only=only, guess=True)
+    notes: list[str] = []
     if inferred is not None:
-        _add(draft, inferred)
-    elif len(wide) > 1:
-        draft.models = wide
-        draft.table_map = items_by_name(draft.table_map, rows)
+        known, notes = inferred.table_map, [inferred.said, *inferred.guesses]
     else:
-        draft.table_map = items_by_name(draft.table_map, rows)
-        draft.notes.append("no column looks like a score: name it with --columns score=COLUMN.")
+        known = items_by_name(known, table.rows)
+        wide = score_columns(table) if "score" not in known.columns else []
+        if len(wide) > 1 and only is None:
+            models = wide
+        elif "score" not in known.columns:
+            notes.append("no column looks like a score: name it with --columns score=COLUMN.")
     if only is not None:
-        draft.models = models
-        draft.table_map = replace(
-            draft.table_map, model=None if model in ("model", "model_name") else model
-        )
-    if "task" not in draft.table_map.columns and draft.table_map.task is None:
-        draft.table_map = replace(draft.table_map, task=TASK)
-        draft.notes.append(f"no column contains task names: all rows belong to the task {TASK!r}.")
-    return draft
+        known = replace(known, model=None if model in MODELS else model)
+    elif inferred is not None:
+        models = []
+    if "task" not in known.columns and known.task is None:
+        known = replace(known, task=TASK)
+        notes.append(f"no column contains task names: all rows belong to the task {TASK!r}.")
+    looked_at = table.rows[:ROWS_LOOKED_AT]
+    columns = profile_columns(looked_at)
+    return MapProposal(path, shape, len(looked_at), columns, known, models, notes)
 
 
-def _add(draft: _Draft, inferred: Inferred) -> None:
-    draft.table_map = inferred.table_map
-    draft.notes += [inferred.said, *inferred.guesses]
+def profile_columns(rows: Sequence[Mapping[str, Any]]) -> list[ColumnProfile]:
+    """Profile the columns of these rows and the values nested in them, in order of appearance."""
+    values: dict[str, list[Any]] = {}
+    for row in rows:
+        for path, value in scalar_paths(row, depth=MAX_DEPTH):
+            cells = values.setdefault(path, [])
+            if value not in (None, "", [], {}):
+                cells.append(value)
+    profiles = []
+    for path, cells in values.items():
+        profiles.append(_profile(path, cells))
+        if profiles[-1].kind == "list":
+            inner: dict[str, list[Any]] = {}
+            for element in (element for one in cells for element in one):
+                for name, value in scalar_paths(element, f"{path}.{EVERY}", MAX_DEPTH):
+                    inner.setdefault(name, []).append(value)
+            of_elements = (_profile(*one) for one in inner.items())
+            profiles += [profile for profile in of_elements if profile.kind in NUMBERS]
+    return profiles
+
+
+def _profile(path: str, cells: Sequence[Any]) -> ColumnProfile:
+    kinds = {_kind(cell) for cell in cells}
+    if kinds == {"whole number", "number"}:
+        kinds = {"number"}
+    kind = next(iter(kinds)) if len(kinds) == 1 else "mixed" if kinds else "empty"
+    texts = list(dict.fromkeys(map(_as_text, cells)))
+    numbers = [n for n in map(as_number, cells) if n is not None] if kind in NUMBERS else []
+    words = [" ".join(text.split()) for text in texts[:EXAMPLES]]
+    examples = (w if len(w) <= EXAMPLE_LENGTH else f"{w[: EXAMPLE_LENGTH - 3]}..." for w in words)
+    return ColumnProfile(
+        path, kind, len(cells), len(texts),
+        min(numbers, default=None), max(numbers, default=None), tuple(examples),
+    )  # fmt: skip
+
+
+def _kind(cell: Any) -> str:
+    if isinstance(cell, list):
+        return "list"
+    if isinstance(cell, bool) or str(cell).strip().lower() in {"true", "false"}:
+        return "truth value"
+    value = as_number(cell)
+    if value is None:
+        return "text"
+    return "whole number" if value.is_integer() else "number"
+
+
+def _as_text(cell: Any) -> str:
+    try:
+        return cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, default=str)
+    except RecursionError:
+        return "..."

@@ -39,14 +39,14 @@ class Code(NamedTuple):
 _AGAIN = "evaluate again with {}, and let it finish."
 # fmt: off
 _CODE = {
-    "inspect": Code("inspect.adapter:InspectAI", "Inspect",
+    "inspect": Code("inspect:InspectAI", "Inspect",
         "version status eval plan results samples", ["eval", "samples"], ["zip"]),
     "lm-eval": Code("lm_eval.adapter:LmEval", "lm-eval samples",
         "doc_id doc target arguments resps", ["doc_id"],
         hint=_AGAIN.format("--log_samples of lm-eval")),
     "lm-eval-0.3": Code("lm_eval.legacy:LmEvalLegacy", "lm-eval 0.3 write-out",
         "doc_id prompt_0 logit_0 truth", ["doc_id prompt_0"]),
-    "lighteval": Code("lighteval.adapter:Lighteval", "lighteval details",
+    "lighteval": Code("lighteval:Lighteval", "lighteval details",
         "doc metric model_response", [], ["parquet"],
         hint=_AGAIN.format("--save-details of lighteval")),
     "helm": Code("helm:Helm", "HELM",
@@ -58,12 +58,6 @@ _CODE = {
         ["result", "valid error", "accuracy correct_count total_count"],
         hint="keep its folders result/MODEL and score/MODEL side by side, and give either of "
         "them."),
-    "tau-bench": Code("tau_bench:TauBench", "tau-bench",
-        "task_id reward info traj trial", ["task_id reward info traj"]),
-    "tau2-bench": Code("tau_bench:Tau2Bench", "tau2-bench",
-        "timestamp info tasks simulations", ["info"]),
-    "swe-bench": Code("swe_bench:SweBench", "SWE-bench report",
-        "resolved_ids submitted_ids completed_ids"),
 }
 # fmt: on
 """Adapters as code: a log is no table there, or they know more than a file says."""
@@ -87,10 +81,10 @@ _ORDER = {
     "every-eval-ever": "frameworks:EVERY_EVAL_EVER",
     "bfcl": "",
     "evalplus": "benchmarks:EVALPLUS",
-    "tau-bench": "",
-    "tau2-bench": "",
+    "tau-bench": "agents:TAU_BENCH",
+    "tau2-bench": "agents:TAU2_BENCH",
     "promptfoo": "frameworks:PROMPTFOO",
-    "swe-bench": "",
+    "swe-bench": "agents:SWE_BENCH",
     "mt-bench": "judgments:MT_BENCH",
     "alpaca-eval": "judgments:ALPACA_EVAL",
     "openai-evals": "frameworks:OPENAI_EVALS",

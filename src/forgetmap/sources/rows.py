@@ -1,28 +1,48 @@
-"""Slow row-by-row reading of a table file, to locate errors and to look inside columns."""
+"""The rows of a table file with the lines they begin in, and their fields as a Parquet file.
+
+Every file but plain Parquet is read here, row by row, once for its fields and again only to say in
+which line a value is wrong.
+"""
 
 from __future__ import annotations
 
-import codecs
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice, repeat
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forgetmap.errors import TRUNCATED_HINT, ColumnError, UnreadableError
-from forgetmap.records import FileRow, parquet_columns, parquet_rows, readable, unquote_formula
-from forgetmap.sources.cells import OF, cell_of, columns_of, counts_of, is_rule
+from forgetmap._cache import temporary_path
+from forgetmap.errors import ColumnError, EmptyInputError, UnknownFormatError, UnreadableError
+from forgetmap.records import BY_NAME, FileRow, parquet_columns, parquet_rows, readable
+from forgetmap.sources.cells import (
+    OF,
+    cell_of,
+    columns_of,
+    counts_of,
+    every_cell,
+    is_rule,
+    split_every,
+)
 from forgetmap.sources.decode import Malformed, decode
-from forgetmap.sources.documents import document_rows, row_lines
-from forgetmap.sources.paths import NOTHING, split_every, value_at
+from forgetmap.sources.documents import (
+    ROWS_READ,
+    TOP,
+    Collection,
+    collections_of,
+    document_rows,
+    read_document,
+    row_lines,
+)
+from forgetmap.sources.fields import replace_surrogates
 from forgetmap.sources.sniff import (
     MAX_LINE_BYTES,
-    PEEK,
     UTF8_MARK,
-    Flattening,
     TableFile,
     not_utf8,
     readable_file,
@@ -31,182 +51,231 @@ from forgetmap.sources.sniff import (
 )
 
 csv.field_size_limit(1 << 30)
+MAX_WIDTH = 500_000
+"""Upper limit on columns of a table."""
+ROWS_PER_BATCH = 20_000
+Row = Mapping[str, Any]
+LINE_HINT = "each line must be one JSON object with task, item and score."
+
+
+def rows_of(
+    file: TableFile, path: str | None = None, *, columns: Sequence[str] = (), lines: bool = False
+) -> Iterator[tuple[int, Row]]:
+    """Iterate over the rows of a file with their lines, or their numbers in Parquet.
+
+    Args:
+        file: the table.
+        path: path of the rows in a JSON document.
+        columns: the columns to read of a Parquet file; by default, and of other files, all.
+        lines: whether to compute the lines of rows in a document, which is slower.
+    """
+    if file.kind == "parquet":
+        origin = str(file.path)
+        return parquet_rows(file.data, columns or parquet_columns(file.data, origin=origin),
+                            origin=origin)  # fmt: skip
+    if file.kind == "csv":
+        return _csv_rows(file)
+    if file.kind == "jsonl" and path is None:
+        return _json_lines(file)
+    rows = document_rows(file, path or TOP)
+    return zip(row_lines(file, path or TOP) if lines else repeat(1), rows, strict=False)
+
+
+def first_rows(file: TableFile, path: str | None, count: int) -> list[Row]:
+    """Return the first rows of a file; of Parquet, only these are read."""
+    if file.kind == "parquet":
+        with readable(str(file.path)), pq.ParquetFile(file.data) as opened:
+            batch = next(opened.iter_batches(count), None)
+            return [] if batch is None else batch.to_pylist()
+    return [row for _, row in islice(rows_of(file, path), count)]
+
+
+def collections(file: TableFile, rows: str | None) -> list[Collection]:
+    """Return the collections of rows in a file, largest first, or only that at a path."""
+    if file.single or file.kind == "json":
+        return collections_of(read_document(file), rows)
+    return [Collection(None, first_rows(file, None, ROWS_READ))]
+
+
+def as_parquet(file: TableFile, asked: Sequence[str], path: str | None = None) -> TableFile:
+    """Write the fields of a table, and the columns asked for, to a Parquet file, all as texts.
+
+    Args:
+        file: any table, or a JSON document.
+        asked: columns, and paths and rules about them, besides those named like our fields.
+        path: path of the rows in a JSON document.
+    """
+    asked = tuple(dict.fromkeys(asked))
+    fields = _Fields(file, asked, path)
+    schema = pa.schema([(name, pa.string()) for name in dict.fromkeys((*asked, *BY_NAME))])
+    target, rows = temporary_path(".parquet"), (row for _, row in fields.rows())
+    with pq.ParquetWriter(target, schema, compression="zstd", compression_level=1) as writer:
+        while batch := list(islice(rows, ROWS_PER_BATCH)):
+            present = fields.present
+            columns = [
+                _texts(batch, name) if name in present else pa.nulls(len(batch), pa.string())
+                for name in schema.names
+            ]
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+    if not fields.names:
+        raise EmptyInputError(
+            "there are no results",
+            file=str(file.path),
+            hint="write one object per result, with task, item and score.",
+        )
+    return replace(
+        file,
+        kind="parquet",
+        packing=None,
+        unpacked=target,
+        columns=tuple(name for name in schema.names if name in fields.present),
+        names=tuple(fields.names),
+        source=file.kind,
+        rows=lambda: fields.rows(lines=True),
+    )
+
+
+class _Fields:
+    """The fields in the rows of a file; which ones there are is known after reading them."""
+
+    def __init__(self, file: TableFile, asked: Sequence[str], path: str | None) -> None:
+        self._file, self._asked, self._path = file, asked, path
+        self._starred = {name: split for name in asked if (split := split_every(name))}
+        self._counted = [name for name in asked if is_rule(name) and OF in name]
+        self.names: dict[str, None] = {}
+        """All columns of the file, in order of appearance."""
+
+    @property
+    def present(self) -> set[str]:
+        repeats = {"repeat"} if self._starred or self._counted else set()
+        return {*self._asked, *(self.names.keys() & BY_NAME.keys()), *repeats}
+
+    def rows(self, *, lines: bool = False) -> Iterator[tuple[int, Row]]:
+        """Iterate over the fields of each result; a path with `*` gives several per row."""
+        plain = [name for name in self._asked if name not in self._starred]
+        for line, row in rows_of(self._file, self._path, columns=self._roots(), lines=lines):
+            if not self.names.keys() >= row.keys():
+                self.names.update(dict.fromkeys(row))
+                require_few_columns(self._file, len(self.names))
+            cells = {name: row[name] for name in BY_NAME.keys() & row.keys()}
+            cells.update((name, cell_of(row, name)) for name in plain)
+            counts = next(filter(None, (counts_of(row, name) for name in self._counted)), None)
+            if counts is not None:
+                for number in range(counts[1]):
+                    right = float(number < counts[0])
+                    yield line, {**cells, "repeat": number, self._counted[0]: right}
+            elif self._starred:
+                for index, parts in enumerate(every_cell(row, self._starred)):
+                    yield line, {"repeat": index, **cells, **parts}
+            else:
+                yield line, cells
+
+    def _roots(self) -> list[str]:
+        """Return the columns to read of a Parquet file."""
+        if self._file.kind != "parquet":
+            return []
+        parts = [part for name in self._asked for part in (name, *columns_of(name))]
+        present = parquet_columns(self._file.data, origin=str(self._file.path))
+        require_few_columns(self._file, len(present))
+        return [
+            name for name in present
+            if name in BY_NAME or any(one == name or one.startswith(f"{name}.") for one in parts)
+        ] or present[:1]  # fmt: skip
+
+
+def require_few_columns(file: TableFile, count: int) -> None:
+    """Refuse a table with more columns than an evaluation could have items."""
+    if count > MAX_WIDTH:
+        raise UnknownFormatError(
+            f"the header has {count:,} columns or more",
+            file=str(file.path),
+            line=1,
+            hint=f"check that this is a table; at most {MAX_WIDTH:,} columns are allowed.",
+        )
+
+
+def _texts(rows: Sequence[Row], name: str) -> pa.Array:
+    cells = [row.get(name) for row in rows]
+    try:
+        return pa.array(cells, pa.string())
+    except (pa.ArrowException, UnicodeEncodeError):
+        return pa.array(map(_as_text, cells), pa.string())
+
+
+def _as_text(value: Any) -> str | None:
+    """Return a value as text: a text as it is, anything else as JSON."""
+    if value is None or isinstance(value, str):
+        return value if value is None else replace_surrogates(value)
+    try:
+        return replace_surrogates(json.dumps(value, ensure_ascii=False, default=str))
+    except RecursionError:
+        return None  # nested too deeply to be a field of a result
 
 
 def raw_rows(file: TableFile, chosen: Mapping[str, str]) -> Iterator[tuple[int, FileRow]]:
-    """Iterate over rows with canonical names and their line, or their number in Parquet.
+    """Iterate over rows with canonical names and their lines, to locate an error.
 
     Args:
         file: the table.
         chosen: canonical name -> column; other columns are omitted.
     """
-    for line, row in _checked_rows(file, chosen.values()):
+    rows: Callable[[], Iterator[tuple[int, Row]]] | None = file.rows
+    for line, row in rows() if rows else rows_of(file, columns=[*chosen.values()], lines=True):
         cells = {field: row.get(column) for field, column in chosen.items()}
         # An empty text counts as missing.
         known = {name: None if cell == "" else cell for name, cell in cells.items()}
         yield line, FileRow(known, file=str(file.path))
 
 
-def _checked_rows(
-    file: TableFile, columns: Iterable[str]
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    if file.flattening is not None:
-        return flat_rows(file.flattening, with_lines=True)
-    reader = {"csv": _csv, "jsonl": _jsonl, "json": _json}.get(file.kind)
-    if reader is not None:
-        return reader(file)
-    return parquet_rows(file.data, columns, origin=str(file.path))
-
-
-def object_rows(
-    file: TableFile, rows: str | None, *, columns: Sequence[str] = (), with_lines: bool = False
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Iterate over the rows of a file with all their columns.
-
-    Args:
-        file: the table.
-        rows: path of the list of rows in a JSON document.
-        columns: columns to read from a Parquet file; ignored for other formats.
-        with_lines: whether to compute the lines of rows in a document, which is slower.
-    """
-    if rows is not None:
-        lines = row_lines(file, rows) if with_lines else repeat(1)
-        yield from zip(lines, document_rows(file, rows), strict=False)
-    elif file.kind == "jsonl":
-        yield from _quick_lines(file)
-    else:
-        yield from _checked_rows(file, columns)
-
-
-def first_rows(file: TableFile, rows: str | None, count: int) -> list[Mapping[str, Any]]:
-    """Return the first rows of a file; of Parquet, only these are read."""
-    if file.kind == "parquet":
-        with readable(str(file.path)), pq.ParquetFile(file.data) as opened:
-            batch = next(opened.iter_batches(count), None)
-            return [] if batch is None else batch.to_pylist()
-    return [row for _, row in islice(object_rows(file, rows), count)]
-
-
-def flat_rows(
-    flattening: Flattening, *, with_lines: bool
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Iterate over the rows of a flattening; a path with `*` gives several rows per row."""
-    columns = flattening.columns
-    starred = {column: split for column in columns if (split := split_every(column))}
-    counted = [column for column in columns if is_rule(column) and OF in column]
-    roots = [part.split(".")[0] for column in columns for part in (column, *columns_of(column))]
-    source = flattening.source
-    if source.kind == "parquet":
-        roots = parquet_roots(source, columns)
-    for line, row in object_rows(source, flattening.rows, columns=roots, with_lines=with_lines):
-        plain = {column: cell_of(row, column) for column in columns if column not in starred}
-        counts = next(filter(None, (counts_of(row, column) for column in counted)), None)
-        if counts is not None:
-            for repeat_number in range(counts[1]):
-                score = float(repeat_number < counts[0])
-                yield line, {**plain, "repeat": repeat_number, counted[0]: score}
-            continue
-        if not starred:
-            yield line, plain
-            continue
-        for index, parts in enumerate(_every(row, starred)):
-            yield line, {"repeat": index, **plain, **parts}
-
-
-def all_columns(file: TableFile) -> list[str]:
-    """Return the columns of a Parquet file; none for other formats, which are read whole."""
-    return parquet_columns(file.data, origin=str(file.path)) if file.kind == "parquet" else []
-
-
-def parquet_roots(file: TableFile, columns: Sequence[str]) -> list[str]:
-    """Return the columns of a Parquet file at which these paths start."""
-    present = parquet_columns(file.data, origin=str(file.path))
-    return [
-        name
-        for name in present
-        if any(
-            part == name or part.startswith(f"{name}.")
-            for column in columns
-            for part in columns_of(column)
-        )
-    ]
-
-
-def _every(
-    row: Mapping[str, Any], starred: Mapping[str, tuple[str, str]]
-) -> Iterator[dict[str, Any]]:
-    """Iterate over the cells of each element of the lists in a row; at least one, of nulls."""
-    lists = {prefix: cell_of(row, prefix) for prefix, _ in starred.values()}
-    count = max((len(one) for one in lists.values() if isinstance(one, list)), default=0)
-    for index in range(max(count, 1)):
-        cells = {
-            column: value_at(lists[prefix], f"{index}.{rest}".removesuffix("."))
-            for column, (prefix, rest) in starred.items()
-        }
-        yield {column: None if cell is NOTHING else cell for column, cell in cells.items()}
-
-
-def csv_header(file: TableFile) -> list[str]:
-    """Return the column names of a CSV file."""
-    return next(_csv_rows(file), (1, []))[1]
-
-
 def csv_cells(file: TableFile) -> Iterator[tuple[int, list[str]]]:
-    """Iterate over the rows of a CSV file without header; cells between blanks are never empty."""
-    for line, cells in _csv_rows(file):
-        filled = [cell for cell in cells if cell] if file.delimiter == " " else cells
-        if filled:
-            yield line, filled
-
-
-def require_text(file: TableFile) -> None:
-    """Refuse a text file that is truncated, not UTF-8, or contains NUL bytes.
-
-    DuckDB would not notice that in columns that are read later or never.
-    """
-    if not _is_text(file):
-        for _ in _lines(file):
-            pass
-
-
-def _is_text(file: TableFile) -> bool:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    try:
-        with readable_file(file.path), file.open() as stream:
-            while chunk := stream.read(PEEK):
-                if b"\0" in chunk:
-                    return False
-                # ASCII need not be decoded, except after the beginning of a longer character.
-                if decoder.getstate()[0] or not chunk.isascii():
-                    decoder.decode(chunk)
-            decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _lines(file: TableFile) -> Iterator[tuple[int, str]]:
+    """Iterate over the non-empty rows of a CSV file, with the line each starts in."""
+    line = 1
     with readable_file(file.path), file.open() as stream:
-        for number, line in enumerate(stream, start=1):
-            if b"\0" in line or len(line) > MAX_LINE_BYTES:
-                raise UnreadableError(
-                    "this line contains a NUL byte"
-                    if b"\0" in line
-                    else f"this line is longer than {MAX_LINE_BYTES >> 20} MiB",
-                    file=str(file.path),
-                    line=number,
-                    hint="copy the file again if it is damaged; otherwise shorten or clean this "
-                    "line.",
-                )
-            try:
-                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                raise not_utf8(file.path, number, error) from None
+        texts = (_text(file, number, data) for number, data in enumerate(stream, start=1))
+        reader = csv.reader(texts, delimiter=file.delimiter, strict=True)
+        try:
+            for cells in reader:
+                # Between blanks, no cell is empty.
+                filled = [cell for cell in cells if cell] if file.delimiter == " " else cells
+                if filled:
+                    yield line, filled
+                line = reader.line_num + 1
+        except csv.Error as error:
+            raise UnreadableError(
+                f"not valid CSV: {error}",
+                file=str(file.path),
+                line=line,
+                hint="close the open quote in this row, or copy the file again if it is "
+                "truncated. Lines must end in a line feed.",
+            ) from None
 
 
-def _csv(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    rows = _csv_rows(file)
+def _text(file: TableFile, number: int, line: bytes) -> str:
+    """Return the text of a line.
+
+    Raises:
+        UnreadableError: it is not UTF-8, contains a NUL byte, or is too long.
+    """
+    if b"\0" in line or len(line) > MAX_LINE_BYTES:
+        raise UnreadableError(
+            "this line contains a NUL byte"
+            if b"\0" in line
+            else f"this line is longer than {MAX_LINE_BYTES >> 20} MiB",
+            file=str(file.path),
+            line=number,
+            hint="copy the file again if it is damaged; otherwise shorten or clean this line.",
+        )
+    try:
+        return line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise not_utf8(file.path, number, error) from None
+
+
+def _csv_rows(file: TableFile) -> Iterator[tuple[int, Row]]:
+    rows = csv_cells(file)
     _, header = next(rows, (1, []))
+    require_few_columns(file, len(header))
+    _refuse_doubled(list(filter(None, header)), file, 1, "in the header")
     for line, cells in rows:
         if len(cells) != len(header):
             raise UnreadableError(
@@ -215,79 +284,44 @@ def _csv(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
                 line=line,
                 hint="quote cells that contain the delimiter or a line break.",
             )
-        yield line, dict(zip(header, map(unquote_formula, cells), strict=True))
+        yield line, dict(zip(header, cells, strict=True))
 
 
-def _csv_rows(file: TableFile) -> Iterator[tuple[int, list[str]]]:
-    """Iterate over the cells of non-empty rows, with the line each starts in."""
-    last = ""
-
-    def texts() -> Iterator[str]:
-        nonlocal last
-        for _, last in _lines(file):
-            yield last
-
-    reader = csv.reader(texts(), delimiter=file.delimiter, strict=True)
-    line, ending = 1, None
-    try:
-        for cells in reader:
-            ending = ending or _ending(last)
-            if cells and _ending(last) not in (None, ending):
-                raise UnreadableError(
-                    f"this line ends in {_ending(last)!r}, the first in {ending!r}",
-                    file=str(file.path),
-                    line=reader.line_num,
-                    hint="use the same line ending in all lines, for example with dos2unix FILE.",
-                )
-            if cells:
-                yield line, cells
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise UnreadableError(
-            f"not valid CSV: {error}",
-            file=str(file.path),
-            line=line,
-            hint="close the open quote in this row, or copy the file again if it is truncated. "
-            "Lines must end in a line feed.",
-        ) from None
+def _refuse_doubled(names: list[str], file: TableFile, line: int, where: str) -> None:
+    """Refuse a name that occurs twice, of which only one value could be read."""
+    for name, count in Counter(names).most_common(1):
+        if count > 1:
+            raise ColumnError(
+                f"{name!r} occurs {count} times {where}",
+                file=str(file.path),
+                line=line,
+                field=name,
+                hint="give each value its own name.",
+            )
 
 
-def _ending(line: str) -> str | None:
-    if not line.endswith("\n"):
-        return None
-    return "\r\n" if line.endswith("\r\n") else "\n"
-
-
-def _quick_lines(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _json_lines(file: TableFile) -> Iterator[tuple[int, Row]]:
     """Iterate over the objects of JSON lines; invalid lines are parsed again for the error."""
     with readable_file(file.path), file.open() as stream:
-        for number, data in enumerate(stream, start=1):
-            text = data.removeprefix(UTF8_MARK) if number == 1 else data
-            if not text.isspace():
-                yield number, _quick_object(text, file, number)
+        for number, line in enumerate(stream, start=1):
+            data = line.removeprefix(UTF8_MARK) if number == 1 else line
+            if data.isspace():
+                continue
+            try:
+                value = decode(data)
+            except Malformed:
+                value = None
+            # msgspec takes the last of several values of one name.
+            if not isinstance(value, dict) or any(data.count(name) > 1 for name in _ONCE):
+                value = _object(_text(file, number, data), file, number)
+            yield number, value
 
 
-def _quick_object(data: bytes, file: TableFile, line: int) -> Mapping[str, Any]:
-    try:
-        value = decode(data)
-    except Malformed:
-        value = None
-    if isinstance(value, dict):
-        return value
-    try:
-        return _object(data.decode("utf-8"), file, line)
-    except UnicodeDecodeError as error:
-        raise not_utf8(file.path, line, error) from None
-
-
-def _jsonl(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for number, text in _lines(file):
-        if text.strip():
-            yield number, _object(text, file, number)
+_ONCE = (b'"score"', b'"item"', b'"task"')
 
 
 @without_collection()
-def _object(text: str, file: TableFile, line: int) -> Mapping[str, Any]:
+def _object(text: str, file: TableFile, line: int) -> Row:
     objects: list[list[tuple[str, Any]]] = []
 
     def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -296,98 +330,21 @@ def _object(text: str, file: TableFile, line: int) -> Mapping[str, Any]:
 
     try:
         value = json.loads(text, object_pairs_hook=keep, parse_int=whole_number)
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        raise UnreadableError(
-            "invalid character: a surrogate escape (\\ud800 to \\udfff) without its pair",
-            file=str(file.path),
-            line=line,
-            hint="replace it before writing, such as: text.encode('utf-8', 'replace').decode().",
-        ) from None
     except (json.JSONDecodeError, RecursionError) as error:
-        raise _not_json(text, file, line, error) from None
+        fact, hint = "nested too deeply to be read", LINE_HINT
+        if isinstance(error, json.JSONDecodeError):
+            fact = f"not valid JSON: {error.msg} at column {error.colno}"
+        if text.startswith("{") and not text.endswith("\n"):
+            fact = "the last line is truncated"
+            hint = "finish the copy or the run, or delete this line if you do not need it."
+        raise UnreadableError(fact, file=str(file.path), line=line, hint=hint) from None
     if not isinstance(value, dict):
+        names = {list: "a list", str: "a text", type(None): "null"}
         raise UnreadableError(
-            f"this line contains {_in_words(value)}, not an object",
+            f"this line contains {names.get(type(value), 'a single value')}, not an object",
             file=str(file.path),
             line=line,
-            hint="each line must be one JSON object with task, item and score.",
+            hint=LINE_HINT,
         )
-    _refuse_doubled([name for name, _ in objects[-1]], file, line)
+    _refuse_doubled([name for name, _ in objects[-1]], file, line, "in one object")
     return value
-
-
-def _not_json(text: str, file: TableFile, line: int, error: Exception) -> UnreadableError:
-    if text.startswith("{") and not text.endswith("\n"):
-        return UnreadableError(
-            "the last line is truncated",
-            file=str(file.path),
-            line=line,
-            hint="finish the copy or the run, or delete this line if you do not need it.",
-        )
-    return UnreadableError(
-        _why_not_json(error),
-        file=str(file.path),
-        line=line,
-        hint="each line must be one JSON object with task, item and score.",
-    )
-
-
-def _why_not_json(error: Exception) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"not valid JSON: {error.msg} at column {error.colno}"
-    return "nested too deeply to be read"
-
-
-def _refuse_doubled(names: list[str], file: TableFile, line: int) -> None:
-    """Refuse a name that occurs twice: Python takes the last value, DuckDB neither."""
-    for name, count in Counter(names).most_common(1):
-        if count > 1:
-            raise ColumnError(
-                f"{name!r} occurs {count} times in one object",
-                file=str(file.path),
-                line=line,
-                field=name,
-                hint="give each value its own name.",
-            )
-
-
-def _json(file: TableFile) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    text = "".join(line for _, line in _lines(file))
-    try:
-        with without_collection():
-            rows = json.loads(text, parse_int=whole_number)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise UnreadableError(
-            _why_not_json(error),
-            file=str(file.path),
-            line=getattr(error, "lineno", None),
-            hint=f"{TRUNCATED_HINT} It must be a list of objects.",
-        ) from None
-    if not isinstance(rows, list):
-        raise UnreadableError(
-            f"this JSON contains {_in_words(rows)}, not a list of objects",
-            file=str(file.path),
-            hint="write one object per result, in a list or one per line.",
-        )
-    for line, element in _elements(text):
-        yield line, _object(element, file, line)
-
-
-def _elements(text: str) -> Iterator[tuple[int, str]]:
-    """Iterate over the elements of a valid JSON list as text, with the line each starts in."""
-    decoder = json.JSONDecoder(parse_int=whole_number)
-    line, seen, index = 1, 0, text.index("[") + 1
-    while True:
-        while text[index] in ", \t\r\n":
-            index += 1
-        if text[index] == "]":
-            return
-        line, seen = line + text.count("\n", seen, index), index
-        _, index = decoder.raw_decode(text, index)
-        yield line, text[seen:index] + "\n"
-
-
-def _in_words(value: object) -> str:
-    names = {list: "a list", dict: "an object", str: "a text", type(None): "null"}
-    return names.get(type(value), "a single value")

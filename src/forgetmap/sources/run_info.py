@@ -5,82 +5,59 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from forgetmap.records import MetricInfo, RunInfo, TaskInfo
-from forgetmap.sources.adapter import Adapter, Log
+from forgetmap.sources.adapter import Log
 from forgetmap.sources.gather import Measure, RunWriter
 from forgetmap.sources.registry import adapter
 
 
 def describe(logs: Sequence[Log], writer: RunWriter) -> RunInfo:
-    """Return the manifest of these logs.
+    """Return the manifest of these logs; fields in which they contradict each other are unknown.
 
     Args:
         logs: the logs that were read.
         writer: its measures and ranges determine the main measure of each task and the range of
             each metric.
     """
-    info, preferred = _merge_infos(logs), _preferred(logs, writer)
-    tasks = {
-        task: _with_main(info.tasks.get(task, TaskInfo()), list(measures), preferred[task])
-        for task, measures in writer.measures.items()
-    }
-    metrics = {
-        name: info.metrics.get(name, MetricInfo()).model_copy(update=_range(*writer.ranges[name]))
-        for name in writer.ranges
-        if name in info.metrics or _range(*writer.ranges[name])
-    }
-    return info.model_copy(update={"tasks": tasks, "metrics": metrics})
-
-
-def _merge_infos(logs: Sequence[Log]) -> RunInfo:
-    """Merge the manifests of logs; fields in which they contradict each other are unknown."""
-    first = logs[0].info
+    infos = [log.info for log in logs]
     same = {
-        name: getattr(first, name)
+        name: getattr(infos[0], name)
         for name in RunInfo.model_fields
-        if all(getattr(log.info, name) == getattr(first, name) for log in logs)
+        if all(getattr(info, name) == getattr(infos[0], name) for info in infos)
     }
-    models = [log.info.model for log in logs if log.info.model.name]
-    tasks = {name: task for log in logs for name, task in log.info.tasks.items()}
-    metrics = {name: metric for log in logs for name, metric in log.info.metrics.items()}
-    newest = max((log.info.created or "" for log in logs), default="") or None
+    known = {name: task for info in infos for name, task in info.tasks.items()}
+    metrics = {name: metric for info in infos for name, metric in info.metrics.items()}
+    adapters = {task: log.adapter for log in logs for task in log.tasks}
+    tasks = {}
+    for task, measures in writer.measures.items():
+        preferred = adapter(adapters.get(task, logs[0].adapter)).preferred
+        tasks[task] = _with_main(known.get(task, TaskInfo()), list(measures), preferred)
+    ranges = {
+        # The ends of 0 to 1 that scores exceed are unknown.
+        name: {**({"low": None} if low < 0 else {}), **({"high": None} if high > 1 else {})}
+        for name, (low, high) in writer.ranges.items()
+    }
     return RunInfo(
         **{
             **same,
-            "model": models[0] if models else first.model,
-            "harness": first.harness,
+            "model": next((info.model for info in infos if info.model.name), infos[0].model),
+            "harness": infos[0].harness,
+            "created": max((info.created or "" for info in infos), default="") or None,
             "tasks": tasks,
-            "metrics": metrics,
-            "created": newest,
+            "metrics": {
+                name: metrics.get(name, MetricInfo()).model_copy(update=changed)
+                for name, changed in ranges.items()
+                if name in metrics or changed
+            },
         }
     )
 
 
-def _preferred(logs: Sequence[Log], writer: RunWriter) -> dict[str, Sequence[str]]:
-    """Return for each task the preferred metrics of its adapter."""
-    default: Adapter = adapter(logs[0].adapter)
-    adapters = {task: adapter(log.adapter) for log in logs for task in log.tasks}
-    return {task: adapters.get(task, default).preferred for task in writer.measures}
-
-
-def _range(low: float, high: float) -> dict[str, None]:
-    """Return the ends of 0 to 1 that scores exceed, as None."""
-    return {**({"low": None} if low < 0 else {}), **({"high": None} if high > 1 else {})}
-
-
 def _with_main(info: TaskInfo, measures: Sequence[Measure], preferred: Iterable[str]) -> TaskInfo:
     """Set the main metric: that of the harness, else the first preferred, else the first one."""
-    if info.main_metric is not None and any(metric == info.main_metric for metric, _ in measures):
-        chosen = [m for m in measures if m[0] == info.main_metric]
-        main = [m for m in chosen if m[1] == info.main_scorer]
-        metric, scorer = (main or chosen)[0]
-    else:
-        metric, scorer = next(
-            filter(None, (_find(name, measures) for name in preferred)), measures[0]
-        )
+    fitting = [measure for measure in measures if measure[0] == info.main_metric]
+    main = [measure for measure in fitting if measure[1] == info.main_scorer]
+    for name in preferred:
+        metric, _, scorer = name.partition("/")
+        fitting = fitting or [m for m in measures if m[0] == metric and scorer in ("", m[1])]
+    metric, scorer = (main or fitting or measures)[0]
     return info.model_copy(update={"main_metric": metric, "main_scorer": scorer})
-
-
-def _find(name: str, measures: Sequence[Measure]) -> Measure | None:
-    metric, _, scorer = name.partition("/")
-    fitting = [m for m in measures if m[0] == metric and scorer in ("", m[1])]
-    return fitting[0] if fitting else None

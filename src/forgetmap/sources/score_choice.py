@@ -9,8 +9,7 @@ from typing import Any
 
 from forgetmap.errors import ColumnError
 from forgetmap.records import listed
-from forgetmap.sources.cells import cell_of
-from forgetmap.sources.collection import ROWS_READ, Collection, ComparedWith
+from forgetmap.sources.cells import EVERY, cell_of, scalar_paths
 from forgetmap.sources.column_words import (
     ANSWER,
     CERTAIN,
@@ -30,17 +29,14 @@ from forgetmap.sources.column_words import (
     word_of,
     words_of,
 )
-from forgetmap.sources.documents import TOP
-from forgetmap.sources.paths import EVERY, scalar_paths
+from forgetmap.sources.documents import ROWS_READ, TOP, Collection
+from forgetmap.sources.maps import ComparedWith, ScoreRange, TableMap
 from forgetmap.sources.sniff import TableFile
-from forgetmap.sources.table_map import ScoreRange, TableMap
 
 MAX_RATIO = 1.5
 """Most answers of an item by the least, up to which numbers of answers are repeats."""
 MIN_FILLED = 0.5
 """Share of the values of the fullest candidate that a candidate must have."""
-
-
 MAX_CHOICES = 4
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from forgetmap.records import (
     FAILED,
@@ -17,7 +16,7 @@ from forgetmap.records import (
     text_hash,
     text_hashes,
 )
-from forgetmap.sources.adapter import Sample, Score
+from forgetmap.sources.adapter import Sample
 
 SHA256_DIGITS = 64
 HASH_DIGITS = 15
@@ -41,26 +40,17 @@ def settle_answers(sample: Sample) -> None:
             sample.choice = option_text(sample.choice, options)
         if sample.k is None and len(options) > 1:
             sample.k = len(options)
+    wrong = []
     for score in sample.scores:
-        if score.value is None or score.outcome is not None:
-            _settle_outcome(score)
-    if sample.response:
-        _settle_reasons(sample)
-
-
-def _settle_outcome(score: Score) -> None:
-    """Replace an outcome that contradicts the value."""
-    outcome = score.outcome
-    if score.value is None:
-        score.outcome = outcome if outcome in MISSING else Outcome.UNSCORED
-    elif outcome is not None and (outcome in MISSING or (outcome in FAILED and score.value)):
-        score.outcome = None
-
-
-def _settle_reasons(sample: Sample) -> None:
-    """Set the outcome of answers with score 0 for which the harness gives no reason."""
-    wrong = [s for s in sample.scores if s.value == 0 and s.outcome in (None, Outcome.INCORRECT)]
-    if wrong:
+        outcome = score.outcome
+        if score.value is None:
+            score.outcome = outcome if outcome in MISSING else Outcome.UNSCORED
+            continue
+        if outcome is not None and (outcome in MISSING or (outcome in FAILED and score.value)):
+            score.outcome = outcome = None  # it contradicts the value
+        if score.value == 0 and (outcome is None or outcome is Outcome.INCORRECT):
+            wrong.append(score)
+    if wrong and sample.response:  # the harness gives no reason
         from forgetmap.sources.reasons import why_wrong  # large
 
         reason = why_wrong(sample)
@@ -68,32 +58,27 @@ def _settle_reasons(sample: Sample) -> None:
             score.outcome = reason or score.outcome
 
 
-def hash_samples(samples: Sequence[Sample]) -> dict[str, HashColumn]:
-    """Return the hashes of samples by the names of their columns."""
+def hash_samples(samples: Sequence[Sample]) -> tuple[dict[str, HashColumn], list[int]]:
+    """Return the hashes of samples by the names of their columns, and a number for each content.
+
+    The number distinguishes items with the same id.
+    """
+    count = len(samples)
+    both = text_hashes([s.question for s in samples] + [s.gold for s in samples])
     columns = {
-        "question_hash": text_hashes([sample.question for sample in samples]),
+        "question_hash": HashColumn(both.values[:count], both.known[:count]),
         "options_hash": options_hashes([sample.options for sample in samples]),
-        "gold_hash": text_hashes([sample.gold for sample in samples]),
+        "gold_hash": HashColumn(both.values[count:], both.known[count:]),
     }
-    keys = [sample.prompt_key for sample in samples]
-    if None in keys:
-        prompts = text_hashes([None if s.prompt_key else s.prompt for s in samples])
-        for row, key in enumerate(keys):
-            if key is not None:
-                prompts.values[row], prompts.known[row] = _key_hash(key), True
-    else:
-        numbers = np.array([_key_hash(key) for key in keys if key is not None])
-        prompts = HashColumn(numbers, np.ones(len(keys), bool))
-    return {**columns, "prompt_hash": prompts}
-
-
-def contents(hashes: Mapping[str, HashColumn]) -> npt.NDArray[np.uint64]:
-    """Return a number for each sample that distinguishes items with the same id."""
-    first, *others = (
-        hashes[name].values.view(np.uint64) * np.uint64(factor)
+    numbers = sum(
+        columns[name].values.view(np.uint64) * np.uint64(factor)
         for name, factor in zip(CONTENT, _FACTORS, strict=True)
     )
-    return sum(others, start=first)
+    prompts = text_hashes([None if sample.prompt_key else sample.prompt for sample in samples])
+    for row, sample in enumerate(samples):
+        if sample.prompt_key is not None:
+            prompts.values[row], prompts.known[row] = _key_hash(sample.prompt_key), True
+    return {**columns, "prompt_hash": prompts}, np.asarray(numbers).tolist()
 
 
 def _key_hash(key: str) -> int:

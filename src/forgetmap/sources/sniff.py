@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-import gzip
 import io
 import json
 import re
+import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,10 +28,6 @@ Packing = Literal["gzip", "zstd"]
 
 PEEK = 1 << 20
 MAX_LINE_BYTES = 64 << 20
-MAX_COLUMNS = 10_000
-"""Columns that DuckDB reads; of wider tables only the columns needed are read."""
-MAX_WIDTH = 500_000
-"""Upper limit on columns of a table with a header."""
 MAX_RATIO = 500
 """Unpacked bytes per packed byte; a denser file cannot be answers of a model."""
 MIN_DENSE_BYTES = 32 << 20
@@ -47,21 +43,6 @@ UTF8_MARK, UTF16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, slots=True)
-class Flattening:
-    """The origin of a flat table: columns and paths extracted from the rows of a file.
-
-    Attributes:
-        source: the file.
-        rows: path of the list of rows in a document; None if the file is a table.
-        columns: names of columns, and paths into them.
-    """
-
-    source: TableFile
-    rows: str | None
-    columns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class TableFile:
     """A table file of a known format.
 
@@ -74,20 +55,26 @@ class TableFile:
         headerless: whether the first line has only numbers, so that there is no header.
         single: whether the file is one JSON object, on one line or several.
         unpacked: path of a temporary copy that is read instead, if there is one.
-        flattening: origin of `unpacked`, if it is a flat table.
         encoding: encoding of the file, if it is not UTF-8.
+        columns: columns of `unpacked`, if these are fields taken from the rows of the file.
+        names: all columns of the file then.
+        source: format of the file then.
+        rows: reads these rows again, with their lines.
     """
 
     path: Path
     kind: Kind
     packing: Packing | None = None
     marked: bool = False
-    delimiter: str = ","
+    delimiter: str = ""
     headerless: bool = False
     single: bool = False
     unpacked: Path | None = None
-    flattening: Flattening | None = None
     encoding: str = ""
+    columns: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    source: str = ""
+    rows: Callable[[], Iterator[tuple[int, Mapping[str, Any]]]] | None = None
 
     @property
     def data(self) -> Path:
@@ -107,7 +94,7 @@ def sniff(path: Path) -> TableFile:
             head = stream.read(PEEK)
             single = head.lstrip(BLANKS)[:1] == b"{" and not _has_second_line(head, stream)
     if head.startswith(PARQUET_MAGIC):
-        return TableFile(path, "parquet", packing)
+        return TableFile(path, "parquet", unpacked=_unpacked(path) if packing else None)
     marked = head.startswith(UTF8_MARK)
     head = head.removeprefix(UTF8_MARK)
     start = head.lstrip()[:1]
@@ -159,17 +146,6 @@ def readable_file(path: Path) -> Iterator[None]:
         ) from None
 
 
-def require_few_columns(path: Path, count: int) -> None:
-    """Refuse a table with more columns than an evaluation could have items."""
-    if count > MAX_WIDTH:
-        raise UnknownFormatError(
-            f"the header has {count:,} columns or more",
-            file=str(path),
-            line=1,
-            hint=f"check that this is a table; at most {MAX_WIDTH:,} columns are allowed.",
-        )
-
-
 def not_utf8(path: Path, line: int, error: UnicodeDecodeError) -> UnreadableError:
     """Return the error for bytes that are not UTF-8."""
     return UnreadableError(
@@ -218,15 +194,20 @@ class _Unpacked(io.RawIOBase):
     """Stream of a packed file; fails above the largest plausible size."""
 
     def __init__(self, path: Path, packing: Packing) -> None:
-        self._path = path
-        self._stream: Any = gzip.GzipFile(path) if packing == "gzip" else _Zstandard(path)
+        import pyarrow as pa  # large, and only needed here
+
+        self._path, self._errors = path, pa.ArrowException
+        self._stream = pa.CompressedInputStream(pa.OSFile(str(path)), packing)
         self._most = self._left = max(MIN_DENSE_BYTES, MAX_RATIO * path.stat().st_size)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        count: int = self._stream.readinto(buffer)
+        try:
+            count = int(self._stream.readinto(buffer))
+        except (self._errors, OSError) as error:
+            raise EOFError(f"damaged or truncated: {str(error).splitlines()[0]:.100}") from None
         self._left -= count
         if self._left < 0:
             raise too_dense(str(self._path), f"it decompresses to more than {self._most:,} bytes")
@@ -237,25 +218,11 @@ class _Unpacked(io.RawIOBase):
         super().close()
 
 
-class _Zstandard:
-    """Stream of a file packed with Zstandard."""
-
-    def __init__(self, path: Path) -> None:
-        import pyarrow as pa  # large, and only needed here
-
-        self._errors = pa.ArrowException
-        self._file = pa.OSFile(str(path))
-        self._stream = pa.CompressedInputStream(self._file, "zstd")
-
-    def readinto(self, buffer: Any) -> int:
-        try:
-            return int(self._stream.readinto(buffer))
-        except self._errors as error:
-            raise EOFError(f"damaged or truncated: {str(error).splitlines()[0]:.100}") from None
-
-    def close(self) -> None:
-        self._stream.close()
-        self._file.close()
+def _unpacked(path: Path) -> Path:
+    target = temporary_path(".parquet")
+    with readable_file(path), target.open("wb") as out, open_unpacked(path) as stream:
+        shutil.copyfileobj(stream, out)
+    return target
 
 
 def too_dense(name: str, fact: str) -> UnreadableError:

@@ -22,8 +22,7 @@ from forgetmap.records import (
     spark_errors,
     spark_session,
 )
-from forgetmap.sources.scale import rescale_frame
-from forgetmap.sources.table_map import ScoreRange
+from forgetmap.sources.maps import ScoreRange, rescale_frame
 
 DELTA_LOG = "_delta_log"
 _FORMAT = re.compile(r"(delta|parquet|orc):(?!//)(.+)")

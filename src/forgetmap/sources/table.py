@@ -1,37 +1,39 @@
-"""Plain tables: CSV, JSON Lines, JSON and Parquet, compressed or not, in one file or many.
+"""Tables as runs: CSV, JSON Lines, JSON and Parquet, packed or not, in one file or many.
 
-Parquet without texts stays lazy. Text formats are parsed once, by DuckDB, into a temporary table.
-Cells of the wrong type become NaN or -1, which validation refuses; the file is then read again line
-by line to locate the error.
+Parquet with plain columns stays lazy. Rows of any other file are written to Parquet once, as texts
+(rows.py), which DuckDB casts. A score that is no number becomes NaN, which validation refuses; the
+rows are then read again to locate it. Of optional fields, what does not fit is left out, with a
+problem that names the first row.
+
+Repeated ids in a table without a column of repeats:
+
+- Every id occurs equally often: these are repeats, numbered in the order of the file.
+- Most ids occur several times, but not equally often: the id names a group, such as a question
+  asked with several inputs. Its rows are items of their own, `ID#1`, `ID#2`, ..., in one cluster.
+- A few ids occur again, or all rows of an id are the same in every column: a mistake, which
+  validation refuses.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 import duckdb
 import narwhals as nw
 import pyarrow as pa
 
-from forgetmap._cache import temporary_path
-from forgetmap._disk import stamp_of
-from forgetmap.errors import ColumnError, EmptyInputError, FieldError, UnreadableError
+from forgetmap.errors import ColumnError, FieldError
 from forgetmap.records import (
     BY_NAME,
+    CONTENT_HASHES,
     HASHES,
     KEY,
-    MORE_SYNONYMS,
-    SYNONYMS,
-    TEXT_NAMES,
-    ColumnMap,
     FileRow,
+    Problem,
     Run,
     RunInfo,
-    by_synonyms,
     canonical_run,
     connection,
     fresh_name,
@@ -46,47 +48,39 @@ from forgetmap.records import (
     scan,
     unquoted_sql,
 )
+from forgetmap.records import TEXT_NAMES as TEXTS
 from forgetmap.sources.cells import EQUALS, columns_of, is_rule
-from forgetmap.sources.documents import document_rows, find_row_lists, read_document
-from forgetmap.sources.flatten import flatten
-from forgetmap.sources.matrix import TASK
-from forgetmap.sources.models import (
-    MODELS,
-    empty_path,
-    explain_columns,
-    model_column,
-    selector,
-    several_lists,
-    several_models,
-)
-from forgetmap.sources.repeated_ids import find_repeated_ids, number_rows
-from forgetmap.sources.rows import csv_header, first_rows, raw_rows, require_text
-from forgetmap.sources.scale import rescaled, rescaled_rows
-from forgetmap.sources.sniff import (
-    MAX_COLUMNS,
-    MAX_LINE_BYTES,
-    MAX_WIDTH,
-    UTF8_MARK,
-    TableFile,
-    readable_file,
-    require_few_columns,
-)
-from forgetmap.sources.table_map import TableMap
-from forgetmap.sources.unknown import summary_error, unknown_document
+from forgetmap.sources.decode import number
+from forgetmap.sources.maps import TableMap, rescaled, rescaled_rows, selector
+from forgetmap.sources.rows import as_parquet, raw_rows
+from forgetmap.sources.sniff import TableFile
+from forgetmap.sources.unknown import empty_path, missing_columns_error, several_models
+from forgetmap.text import counted
 
-ROWS_LOOKED_AT = 200
-MAX_LISTS = 20
-"""Upper limit on lists of results in a document that are read as models."""
+TASK = "all"
+"""Name of the task for tables without tasks."""
+MODELS = ("model", "model_name")
+"""Columns in which several values always mean several models."""
+MAX_ROWS_OF_ID = 1000
+"""Upper limit on the rows of an id that are read as repeats."""
+MIN_SHARE = 0.5
+"""Share of ids that must occur several times for their rows to be read as items of a group."""
 Chosen = Mapping[str, str]
 """Canonical name -> column of the file."""
 Cell = tuple[str, str]
 """A column and a value in it."""
-EVALSTATS = frozenset({"template", "input", "score"})
-"""Columns of a table of evalstats, which may also have `run` and `evaluator`."""
-_OF_EVALSTATS = {"repeat": "run", "scorer": "evaluator"}
-_OTHER_TOOLS = frozenset(_OF_EVALSTATS.values())
-MAX_NAMES_CACHED = 32
-"""Number of tables whose column names are cached."""
+_WHOSE, _PLACE = "whose", "forgetmap_place"
+_SQL_TYPES = {"string": "VARCHAR", "int32": "INTEGER", "int64": "BIGINT", "double": "DOUBLE"}
+_WHOLE = frozenset(
+    f"{sign}{size}" for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+)
+_NUMBERS = _WHOLE | {"FLOAT", "DOUBLE", "BOOLEAN"}
+_OPTIONAL = {
+    name: (2 if name == "k" else None, 2**31 - 1 if str(field.type) == "int32" else 2**63 - 1)
+    for name, field in BY_NAME.items()
+    if str(field.type) in {"int32", "int64", "double"} and name not in {"score", "repeat"}
+}
+"""Optional numbers -> the least and the greatest that fit."""
 
 
 def read_table(
@@ -102,91 +96,72 @@ def read_table(
         table_map: map of the tables.
         only: read only the rows with this value.
     """
-    column_map, scale = table_map.columns, table_map.score_range
+    scale, in_document = table_map.score_range, table_map.rows is not None
     files = [prepare_table(file, table_map, only) for file in files]
-    task = table_map.task or _implied_task(files, column_map) or table_map.fallback_task
-    if task is None and all(file.flattening and file.flattening.rows for file in files):
-        task = TASK  # JSON documents come from other tools, which have no column of tasks
+    task = table_map.task or table_map.fallback_task
     chosen = [_chosen(file, table_map, task, only) for file in files]
 
     def rows() -> Iterator[tuple[int, FileRow]]:
         return rescaled_rows(_all_rows(files, chosen, only), scale)
 
     def as_run(scores: duckdb.DuckDBPyRelation, texts: duckdb.DuckDBPyRelation) -> Run:
-        frames = nw.from_native(scores), nw.from_native(texts)
+        frame, texts_frame = nw.from_native(scores), nw.from_native(texts)
         return canonical_run(
-            frames[0], info=RunInfo(), name=name, origin=origin, rows=rows, texts=frames[1]
+            frame, info=RunInfo(), name=name, origin=origin, rows=rows, texts=texts_frame
         )
 
+    notices: list[str] = []
     try:
-        selects = (
-            _select(file, columns, only, task) for file, columns in zip(files, chosen, strict=True)
+        tasks: Sequence[str | None] = [task] * len(files)
+        if table_map.task is None and not any("task" in one for one in chosen):
+            tasks = _tasks_of_files(files, chosen, only) or tasks
+        if len({*tasks}) > 1:
+            notices.append("ids occur in several files: the task is the name of the file.")
+        texts = relation = rescaled(
+            _union([_select(*one, only) for one in zip(files, chosen, tasks, strict=True)]), scale
         )
-        texts = relation = rescaled(_union(selects), scale)
-        is_text = any(file.kind != "parquet" or file.flattening for file in files)
-        if is_text and not needs_content(relation.columns):
-            relation = _materialised(relation)
+        if any(file.kind != "parquet" or file.rows for file in files):
+            relation = relation if needs_content(relation.columns) else _materialised(relation)
         run = as_run(relation, texts)
-        repeated = find_repeated_ids(run)
-        in_document = any(file.flattening and file.flattening.rows for file in files)
-        numbered = None
-        if repeated is not None:
-            numbered = number_rows(texts, repeated, may_be_copies=not in_document)
-        if repeated is not None and numbered is not None:
-            run = replace(as_run(numbered, numbered), notices=(repeated.notice,))
+        numbered = _numbered(run, texts, may_be_copies=not in_document)
+        if numbered is not None:
+            run = as_run(numbered[0], numbered[0])
+            notices.append(numbered[1])
+        problems = _misfits(files, chosen, only)
     except (duckdb.Error, pa.ArrowException, OSError, FieldError) as error:
         raise locate_error(rows(), origin, error) from None
+    count = sum(number for number, _ in problems)
+    run = replace(run, notices=tuple(notices), problem_count=count,
+                  problems=tuple(problem for _, problem in problems))  # fmt: skip
     has_tasks = any("task" in columns for columns in chosen)
     return name_only_task(run, table_map.task) if has_tasks and table_map.task else run
 
 
 def prepare_table(file: TableFile, table_map: TableMap, only: Cell | None = None) -> TableFile:
-    """Return a file that DuckDB can read: text is checked, nested or wide rows are flattened."""
-    if file.flattening is not None or file.headerless:
-        return file
-    rows = table_map.rows or (_find_rows(file, table_map) if file.single else None)
-    if rows is not None:
-        names = _names_of_rows(file, rows)
-        return _flat(file, names, table_map, only, rows)
-    file = _readable(file)
-    asked_for = [*table_map.columns.values(), *(only[:1] if only else ())]
-    # Listing the columns of JSON takes a pass over the whole file.
-    if file.kind == "csv" or any("." in column or is_rule(column) for column in asked_for):
-        present = column_names(file)
-        require_few_columns(file.path, len(present))
-        is_deep = any(column not in present and leads_into(column, present) for column in asked_for)
-        if is_deep or len(present) > MAX_COLUMNS:
-            return _flat(file, present, table_map, only)
-    return file
-
-
-def _flat(
-    file: TableFile, present: Sequence[str], table_map: TableMap, only: Cell | None,
-    rows: str | None = None,
-) -> TableFile:  # fmt: skip
-    """Flatten the file.
+    """Return a Parquet file with the fields of a table: itself, if it has plain columns.
 
     Raises:
         ColumnError: a path of the map has no value in any row.
     """
-    own = _flat_names(file, present, rows)
-    flat = flatten(file, _needed(own, present, table_map, only), rows=rows)
+    if file.rows is not None or file.headerless:
+        return file
+    asked = [*table_map.columns.values(), *(only[:1] if only else ())]
+    asked += [table_map.model] if table_map.model else []
+    if file.kind == "parquet":
+        present = parquet_columns(file.data, origin=str(file.path))
+        if not any(name not in present and leads_into(name, present) for name in asked):
+            return file
+    flat = as_parquet(file, asked, table_map.rows)
     for field, column in table_map.columns.items():
-        if column in present or not leads_into(column, present):
+        # No right answer in any row leaves all of them unscored.
+        if column in flat.names or (is_rule(column, flat.names) and EQUALS in column):
             continue
-        if is_rule(column, present) and EQUALS in column:
-            continue  # no right answer in any row leaves all of them unscored
-        counted = f"SELECT count({quote(column)}) FROM {_parquet_scan(flat)}"
-        if connection().sql(counted).fetchall() == [(0,)]:
-            raise empty_path(file, field, column, rows)
-    return flat
-
-
-def _flat_names(file: TableFile, present: Sequence[str], rows: str | None) -> list[str]:
-    """Return the columns without those of objects, which are not fields themselves."""
-    some = first_rows(file, rows, ROWS_LOOKED_AT)
-    objects = {name for row in some for name, cell in row.items() if isinstance(cell, dict)}
-    return [name for name in present if name not in objects]
+        counts = f"SELECT count({quote(column)}) FROM {scan('read_parquet', flat.data)}"
+        if leads_into(column, flat.names) and connection().sql(counts).fetchall() == [(0,)]:
+            raise empty_path(file, field, column, table_map.rows)
+    known = {name for name in asked if name in flat.names or leads_into(name, flat.names)}
+    unknown = {*asked} - known
+    return replace(flat, columns=tuple(name for name in flat.columns if name not in unknown))
 
 
 def leads_into(path: str, present: Collection[str]) -> bool:
@@ -197,122 +172,24 @@ def leads_into(path: str, present: Collection[str]) -> bool:
     return any(".".join(parts[:count]) in present for count in range(1, len(parts)))
 
 
-def _needed(
-    flat: Sequence[str], present: Sequence[str], table_map: TableMap, only: Cell | None
-) -> list[str]:
-    """Return the flat columns that may be fields, and all columns named by the map."""
-    synonyms = {column for columns in SYNONYMS.values() for column in columns}
-    asked_for = [*table_map.columns.values(), *(only[:1] if only else ())]
-    asked_for += [table_map.model] if table_map.model else []
-    mapped = [column for column in asked_for if column in present or leads_into(column, present)]
-    further = {column for columns in MORE_SYNONYMS.values() for column in columns}
-    known = {*BY_NAME, *synonyms, *MODELS, *_OTHER_TOOLS}
-    own = [name for name in flat if name in known or name.lower() in further]
-    return [*own, *mapped] or list(present[:1])
+def column_names(file: TableFile) -> list[str]:
+    """Return the names of the columns of a prepared table."""
+    return list(file.columns) if file.rows else parquet_columns(file.data, origin=str(file.path))
 
 
-def _find_rows(file: TableFile, table_map: TableMap) -> str | None:
-    """Return the path of the list of results in a document; None if the document is one result.
-
-    Raises:
-        UnknownFormatError: there is no list of results, or the file contains only averages.
-        ColumnError: there are several such lists.
-    """
-    try:
-        document = read_document(file)
-    except UnreadableError:
-        return None  # reading the rows reports the line of the error
-    if not isinstance(document, dict):
-        return None
-    lists = [one for one in find_row_lists(document) if one.is_list]
-    fitting = [one for one in lists if _fits(one.names, table_map)]
-    # A document of many results may have an id and an accuracy, but is not itself a result.
-    if _fits(list(document), table_map) and not any(one.count > 1 for one in fitting):
-        return None
-    require_few_columns(file.path, len(document))
-    summary = summary_error(file.path, document)
-    if summary is not None:
-        raise summary
-    alike = [one for one in fitting if one.names == fitting[0].names]
-    if len(alike) > MAX_LISTS:
-        # So many lists of the same kind are not models: each one is named after an item.
-        named = [one for one in find_row_lists(document) if not one.is_list]
-        return next((one.path for one in named if one.count >= len(alike)), alike[0].path)
-    if len(alike) > 1:
-        raise several_lists(file.path, alike)
-    if not lists:
-        raise unknown_document(file.path, document)
-    return (fitting or lists)[0].path
-
-
-def _fits(present: Sequence[str], table_map: TableMap) -> bool:
-    """Whether rows with these columns have a score and an item."""
-    columns = table_map.columns
-    named = {
-        field: column
-        for field, column in columns.items()
-        if column in present or leads_into(column, present)
-    }
-    known = _named_columns(present, named)
-    fields = {*known, *by_synonyms(present, known)}
-    return "score" in fields and not fields.isdisjoint({"item", "question"})
-
-
-def _names_of_rows(file: TableFile, rows: str) -> list[str]:
-    """Return the columns of all rows of a list in a document."""
-    return list(dict.fromkeys(name for row in document_rows(file, rows) for name in row))
-
-
-def _readable(file: TableFile) -> TableFile:
-    if file.kind != "parquet":
-        require_text(file)
-    if file.kind == "parquet" and file.packing:
-        return _unpacked(file, skip=0)
-    if file.kind in {"json", "jsonl"} and file.marked:
-        return _unpacked(file, skip=len(UTF8_MARK))
-    return file
-
-
-def _unpacked(file: TableFile, *, skip: int) -> TableFile:
-    unpacked = temporary_path()
-    with readable_file(file.path), unpacked.open("wb") as target, file.open() as stream:
-        stream.read(skip)
-        shutil.copyfileobj(stream, target)
-    return replace(file, unpacked=unpacked, packing=None)
-
-
-def has_items(present: Sequence[str], column_map: ColumnMap) -> bool:
-    """Whether a table with these columns has ids or questions of items."""
-    columns = _named_columns(present, column_map)
-    known = columns.keys() | by_synonyms(present, columns).keys()
-    return not known.isdisjoint({"item", "question"})
-
-
-def _named_columns(present: Sequence[str], column_map: ColumnMap) -> dict[str, str]:
-    return {name: name for name in BY_NAME if name in present} | dict(column_map)
-
-
-def _implied_task(files: Sequence[TableFile], column_map: ColumnMap) -> str | None:
-    """Return a single task if every table has a known synonym of `item` but no task."""
-    for file in files:
-        present = [] if file.headerless else column_names(file)
-        columns = _named_columns(present, column_map)
-        known = by_synonyms(present, columns)
-        if "item" not in known or "task" in {*columns, *known}:
-            return None
-    return TASK
-
-
-def _of_other_tools(present: Sequence[str]) -> dict[str, str]:
-    """Return the columns of tables of other tools whose names are too common to match alone."""
-    if not EVALSTATS.issubset(present):
-        return {}
-    return {field: column for field, column in _OF_EVALSTATS.items() if column in present}
+def distinct_texts(file: TableFile, column: str) -> list[str]:
+    """Return the distinct values of a column of a prepared table as texts, sorted."""
+    source, names = _scan(file)
+    cell = names[column_names(file).index(column)]
+    query = f"SELECT DISTINCT CAST({cell} AS VARCHAR) FROM {source} WHERE {cell} IS NOT NULL"
+    with readable(str(file.path)):
+        return sorted(text for (text,) in connection().sql(query).fetchall())
 
 
 def _chosen(
     file: TableFile, table_map: TableMap, task: str | None, only: Cell | None
 ) -> dict[str, str]:
+    """Return the column of each field."""
     if file.headerless:
         raise ColumnError(
             "this table has no header: its first line contains only numbers",
@@ -321,11 +198,8 @@ def _chosen(
             hint="choose the column of a model by its number, such as "
             f"{selector(file.path, 'col1')}, or its row, such as {selector(file.path, 'row1')}.",
         )
-    present = column_names(file)
-    require_few_columns(file.path, len(present))
-    column_map = _of_other_tools(present) | dict(table_map.columns)
-    # Spreadsheets append columns without a name.
-    for name, count in Counter(filter(None, present)).most_common(1):
+    present, columns = column_names(file), table_map.columns
+    for name, count in Counter(present).most_common(1):
         if count > 1:
             raise ColumnError(
                 f"column {name!r} occurs {count} times in the header",
@@ -336,80 +210,35 @@ def _chosen(
             )
     try:
         readable_names = [name for name in present if name not in table_map.left_out]
-        chosen = match_columns(readable_names, column_map, origin=str(file.path), task=task)
+        chosen = match_columns(readable_names, columns, origin=str(file.path), task=task)
     except ColumnError as error:
-        if error.field in column_map:
+        if error.field in columns:
             raise
-        raise explain_columns(file, error) from None
-    is_one = only is not None or "model" in table_map.left_out
-    column = None if is_one else model_column(file.path, present, table_map)
-    if column is not None and column not in chosen.values():
-        models = distinct_texts(file, column)
+        raise missing_columns_error(file, error, table_map.rows) from None
+    by = [table_map.model] if table_map.model else [name for name in MODELS if name in present]
+    if only is None and len(by) == 1 and by[0] not in {*chosen.values(), *table_map.left_out}:
+        if by[0] not in present:
+            raise ColumnError(
+                f"--columns model={by[0]}: there is no column {by[0]!r}",
+                file=str(file.path),
+                field="model",
+                hint=f"the columns are {', '.join(present[:12])}.",
+            )
+        models = distinct_texts(file, by[0])
         if len(models) > 1:
             raise several_models(file.path, models)
-    foreign = [name for name in HASHES if name in chosen and name not in column_map]
-    return {
-        field: column
-        for field, column in chosen.items()
-        if field not in foreign or _holds_our_hashes(file, column)
-    }
+    foreign = {name for name in HASHES if name in chosen and name not in columns
+               and not _holds_our_hashes(file, chosen[name])}  # fmt: skip
+    return {field: column for field, column in chosen.items() if field not in foreign}
 
 
 def _holds_our_hashes(file: TableFile, column: str) -> bool:
     """Whether a column named like one of our hashes has integers; other tools write digests."""
-    if file.kind == "parquet":
-        kinds = dict(zip(column_names(file), _parquet_kinds(file), strict=True))
-        return kinds[column] in _WHOLE
+    if file.rows is None:
+        return _kinds(file)[column_names(file).index(column)] in _WHOLE
     values = (row.get("hash") for _, row in raw_rows(file, {"hash": column}))
     first = next((value for value in values if value not in (None, "")), 0)
     return str(first).lstrip("-").isdecimal()
-
-
-def column_names(file: TableFile) -> list[str]:
-    """Return the names of the columns of a file."""
-    if file.kind == "csv":
-        return csv_header(file)
-    if file.kind == "parquet":
-        return parquet_columns(file.data, origin=str(file.path))
-    return list(_json_names(file, stamp_of(file.data)))
-
-
-@lru_cache(MAX_NAMES_CACHED)
-def _json_names(file: TableFile, stamp: str) -> tuple[str, ...]:
-    """Return the names of all fields; cached until the file changes, as every row is read."""
-    del stamp
-    names = f"SELECT DISTINCT unnest(json_keys(json)) FROM {_objects(file)} LIMIT {MAX_WIDTH + 1}"
-    try:
-        names_found = connection().sql(names).fetchall()
-    except duckdb.Error as error:
-        raise locate_error(raw_rows(file, {}), str(file.path), error) from None
-    if not names_found:
-        for _ in raw_rows(file, {}):
-            pass
-        raise EmptyInputError(
-            "there are no results",
-            file=str(file.path),
-            hint="write one object per result, with task, item and score.",
-        )
-    return tuple(sorted(name for (name,) in names_found))
-
-
-def distinct_texts(file: TableFile, column: str) -> list[str]:
-    """Return the distinct values of a column as texts, sorted."""
-    if file.kind == "parquet":
-        position = column_names(file).index(column)
-        names = [f"c{index}" for index in range(len(column_names(file)))]
-        source, cell = f"{_parquet_scan(file)} AS scan({', '.join(names)})", names[position]
-    elif file.kind == "csv":
-        names = [f"c{index}" for index in range(len(column_names(file)))]
-        source, cell = _csv_scan(file, names), names[column_names(file).index(column)]
-    else:
-        source, cell = _json_scan(file, {column: column}), quote(column)
-    query = f"SELECT DISTINCT CAST({cell} AS VARCHAR) FROM {source} WHERE {cell} IS NOT NULL"
-    try:
-        return sorted(text for (text,) in connection().sql(query).fetchall())
-    except duckdb.Error as error:
-        raise locate_error(raw_rows(file, {}), str(file.path), error) from None
 
 
 def _all_rows(
@@ -425,135 +254,194 @@ def _all_rows(
                 yield line, FileRow(blank | known, file=row.file)
 
 
-def _union(parts: Iterable[str]) -> duckdb.DuckDBPyRelation:
+def _union(parts: Sequence[str]) -> duckdb.DuckDBPyRelation:
     every = " UNION ALL BY NAME ".join(f"({part})" for part in parts)
     return connection().sql(f"SELECT * FROM ({every})")
 
 
 def _materialised(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
-    """Parse a text file once into a table, without the columns of texts."""
-    kept = ", ".join(quote(name) for name in relation.columns if name not in TEXT_NAMES)
+    """Cast texts once into a table, without the columns of texts."""
+    kept = ", ".join(quote(name) for name in relation.columns if name not in TEXTS)
     name = fresh_name()
     relation.project(kept).create(name)
     return connection().table(name)
 
 
-_WHOSE = "whose"
+# ---- cells of Parquet, in the type of their field ----
 
 
-def _select(file: TableFile, chosen: Chosen, only: Cell | None, task: str | None) -> str:
-    constant = [] if task is None or "task" in chosen else [f"{literal(task)} AS task"]
-    if file.kind in {"json", "jsonl"}:
-        cells = [_cell(field, quote(column), None) for field, column in chosen.items()] + constant
-        selection = dict(chosen) | ({_WHOSE: only[0]} if only else {})
-        rows = f"{_json_scan(file, selection)}{_where(quote(only[0]), only[1]) if only else ''}"
-        return f"SELECT {', '.join(cells)} FROM {rows}"
-    # By position, because DuckDB ignores the case of names.
-    present = column_names(file)
-    indexes = {field: present.index(column) for field, column in chosen.items()}
-    kinds = _parquet_kinds(file) if file.kind == "parquet" else [""] * len(present)
-    names = [f"c{index}" for index in range(len(present))]
-    where = _where(names[present.index(only[0])], only[1]) if only else ""
-    if file.kind == "csv":
-        cells = [_csv_cell(field, names[index]) for field, index in indexes.items()] + constant
-        return f"SELECT {', '.join(cells)} FROM {_csv_scan(file, names)}{where}"
-    cells = [_cell(field, names[index], kinds[index]) for field, index in indexes.items()]
-    cells += constant
-    rows = f"{_parquet_scan(file)} AS scan({', '.join(names)}){where}"
-    return f"SELECT {', '.join(cells)} FROM {rows}"
+def _scan(file: TableFile) -> tuple[str, list[str]]:
+    """Return SQL for the rows, and names of columns by position: DuckDB ignores their case."""
+    stored = parquet_columns(file.data, origin=str(file.path))
+    names = [f"c{index}" for index in range(len(stored))]
+    source = f"{scan('read_parquet', file.data)} AS scan({', '.join(names)})"
+    return source, [names[stored.index(name)] for name in column_names(file)]
 
 
-def _where(column: str, value: str) -> str:
-    return f" WHERE CAST({column} AS VARCHAR) = {literal(value)}"
+def _kinds(file: TableFile) -> list[str]:
+    """Return the type of each column."""
+    if file.rows is not None:
+        return ["VARCHAR"] * len(file.columns)
+    with readable(str(file.path)):
+        query = connection().sql(f"FROM {scan('read_parquet', file.data)}")
+        return [str(kind) for kind in query.types]
 
 
-def _csv_cell(field: str, column: str) -> str:
-    """Return SQL for a cell of a CSV file, without the quote that protects formulas in texts."""
-    is_text = str(BY_NAME[field].type) == "string"
-    return _cell(field, unquoted_sql(column) if is_text else column, None)
+def _cells(file: TableFile, chosen: Chosen, only: Cell | None) -> tuple[dict[str, Cell], str]:
+    """Return SQL and type of the column of each field, and SQL for the rows."""
+    (source, names), kinds, present = _scan(file), _kinds(file), column_names(file)
+    where = ""
+    if only is not None:
+        whose = names[present.index(only[0])]
+        where = f" WHERE CAST({whose} AS VARCHAR) = {literal(only[1])}"
+    places = {field: present.index(column) for field, column in chosen.items()}
+    return {field: (names[at], kinds[at]) for field, at in places.items()}, f"{source}{where}"
 
 
-def _parquet_scan(file: TableFile) -> str:
-    return scan("read_parquet", file.data)
+def _select(file: TableFile, chosen: Chosen, task: str | None, only: Cell | None) -> str:
+    cells, rows = _cells(file, chosen, only)
+    columns = []
+    for field, (column, kind) in cells.items():
+        is_text = str(BY_NAME[field].type) == "string"
+        # Texts of a CSV file may have a quote that protects them from being formulas.
+        cell = unquoted_sql(column) if file.source == "csv" and is_text else column
+        columns.append(f"{_cell(field, cell, kind, is_stored=file.rows is None)} AS {field}")
+    if task is not None and "task" not in chosen:
+        columns.append(f"{literal(task)} AS task")
+    return f"SELECT {', '.join(columns)} FROM {rows}"
 
 
-def _csv_scan(file: TableFile, names: list[str]) -> str:
-    options = (
-        f"{_compression(file)}, auto_detect=false, header=true, columns={_columns(names)}, "
-        f"delim={literal(file.delimiter)}, quote='\"', escape='\"', nullstr='', "
-        f"max_line_size={MAX_LINE_BYTES}, strict_mode=true"
-    )
-    return scan("read_csv", file.data, options)
-
-
-def _json_scan(file: TableFile, chosen: Chosen) -> str:
-    options = f"{_json_layout(file)}, columns={_columns(chosen.values())}"
-    return scan("read_json", file.data, options)
-
-
-def _objects(file: TableFile) -> str:
-    return scan("read_json_objects", file.data, _json_layout(file))
-
-
-def _json_layout(file: TableFile) -> str:
-    layout = "newline_delimited" if file.kind == "jsonl" else "array"
-    return f"{_compression(file)}, format='{layout}', maximum_object_size={MAX_LINE_BYTES}"
-
-
-def _compression(file: TableFile) -> str:
-    return f"compression='{file.packing or 'none'}'"
-
-
-def _columns(names: Iterable[str]) -> str:
-    once = dict.fromkeys(names)
-    return "{" + ", ".join(f"{literal(name)}: 'VARCHAR'" for name in once) + "}"
-
-
-_SQL_TYPES = {"string": "VARCHAR", "int32": "INTEGER", "int64": "BIGINT", "double": "DOUBLE"}
-_WHOLE = frozenset(
-    f"{sign}{size}" for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
-)
-_NUMBERS = _WHOLE | {"FLOAT", "DOUBLE", "BOOLEAN"}
-
-
-def _cell(field: str, column: str, kind: str | None) -> str:
-    """Return SQL for a column in the type of its field; misfits become values that are refused.
+def _cell(field: str, column: str, kind: str, *, is_stored: bool) -> str:
+    """Return SQL for a column in the type of its field.
 
     Args:
         field: canonical field.
         column: SQL of the column.
-        kind: type of the column; None in a text format.
+        kind: type of the column.
+        is_stored: whether the file is the user's, whose types count.
     """
     if field == "options":
-        is_list = kind is not None and kind.endswith("[]")
-        return f"{column if is_list else f'CAST({column} AS VARCHAR)'} AS {field}"
+        return column if kind.endswith("[]") else f"CAST({column} AS VARCHAR)"
     sql_type = _SQL_TYPES[str(BY_NAME[field].type)]
     # Keys are not cast, so that statistics in the footer of a Parquet file can be used.
-    if kind == sql_type and (sql_type != "VARCHAR" or field in KEY):
-        return f"{column} AS {field}"
+    if kind == sql_type and is_stored and field != "k" and (sql_type != "VARCHAR" or field in KEY):
+        return column
     if field == "item" and kind in {"FLOAT", "DOUBLE"}:
         # In a column with missing values, the id 7 is stored as 7.0.
         digits = f"CASE WHEN {column} = floor({column}) THEN TRY_CAST({column} AS BIGINT) END"
-        return f"coalesce(CAST({digits} AS VARCHAR), CAST({column} AS VARCHAR)) AS item"
+        return f"coalesce(CAST({digits} AS VARCHAR), CAST({column} AS VARCHAR))"
     if field == "repeat" or sql_type == "VARCHAR":
-        return f"nullif(CAST({column} AS VARCHAR), '') AS {field}"
-    return f"{_number(field, column, kind)} AS {field}"
-
-
-def _number(field: str, column: str, kind: str | None) -> str:
+        return f"nullif(CAST({column} AS VARCHAR), '')"
     cell = column if kind in _NUMBERS else f"nullif(trim(CAST({column} AS VARCHAR)), '')"
     truth = f"CASE lower({cell}) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
     value = column if kind in _NUMBERS else f"coalesce(TRY_CAST({cell} AS DOUBLE), {truth})"
     if field == "score":
-        real = f"coalesce(CAST({value} AS DOUBLE), 'nan')"
-        return f"CASE WHEN {cell} IS NOT NULL THEN {real} END"
-    if field == "k":
-        is_whole = "TRUE" if kind in _WHOLE else f"{value} = floor({value})"
-        count = f"coalesce(CASE WHEN {is_whole} THEN TRY_CAST({value} AS INTEGER) END, -1)"
-        return f"CASE WHEN {cell} IS NOT NULL THEN {count} END"
-    return f"CAST({cell} AS {_SQL_TYPES[str(BY_NAME[field].type)]})"
+        return f"CASE WHEN {cell} IS NOT NULL THEN coalesce(CAST({value} AS DOUBLE), 'nan') END"
+    if sql_type == "DOUBLE":
+        return f"CASE WHEN isfinite({value}) THEN CAST({value} AS DOUBLE) END"
+    exact = f"coalesce(TRY_CAST({cell} AS {sql_type}), TRY_CAST({value} AS {sql_type}))"
+    is_whole = "TRUE" if kind in _WHOLE else f"{value} = floor({value})"
+    return f"CASE WHEN {is_whole}{f' AND {value} >= 2' if field == 'k' else ''} THEN {exact} END"
 
 
-def _parquet_kinds(file: TableFile) -> list[str]:
-    with readable(str(file.path)):
-        return [str(kind) for kind in connection().sql(f"FROM {_parquet_scan(file)}").types]
+def _misfits(
+    files: Sequence[TableFile], chosen: Sequence[Chosen], only: Cell | None
+) -> list[tuple[int, Problem]]:
+    """Return how many values of an optional field do not fit, with the first of them."""
+    found = []
+    for file, columns in zip(files, chosen, strict=True):
+        cells, rows = _cells(file, columns, only)
+        is_stored = file.rows is None
+        odd = {
+            field: f"count(*) FILTER (nullif(trim(CAST({column} AS VARCHAR)), '') IS NOT NULL "
+            f"AND ({_cell(field, column, kind, is_stored=is_stored)}) IS NULL)"
+            for field, (column, kind) in cells.items()
+            if field in _OPTIONAL
+            and not (is_stored and field != "k" and kind == _SQL_TYPES[str(BY_NAME[field].type)])
+        }
+        if not odd:
+            continue
+        (counts,) = connection().sql(f"SELECT {', '.join(odd.values())} FROM {rows}").fetchall()
+        for field, count in zip(odd, counts, strict=True):
+            if count:
+                found.append((count, _first_misfit(file, field, columns, only, count)))
+    return found
+
+
+def _first_misfit(
+    file: TableFile, field: str, columns: Chosen, only: Cell | None, count: int
+) -> Problem:
+    least, greatest = _OPTIONAL[field]
+    is_whole = str(BY_NAME[field].type) != "double"
+    for line, row in _all_rows([file], [columns], only):
+        value = row[field]
+        known = None if isinstance(value, list | dict) else number(value)
+        is_within = known is not None and (least or -greatest) <= known <= greatest
+        if value is not None and not (is_within and not (is_whole and (known or 0) % 1)):
+            what = f"{field} is {value!r:.40}"
+            also = f", and so are {counted(count - 1, 'other value')}" if count > 1 else ""
+            return Problem(row.file, line, field, f"{what}: left out{also}")
+    return Problem(str(file.path), None, field, f"{counted(count, 'value')} left out")
+
+
+# ---- tasks and repeats that no column names ----
+
+
+def _tasks_of_files(
+    files: Sequence[TableFile], chosen: Sequence[Chosen], only: Cell | None
+) -> list[str | None]:
+    """Return the names of files as tasks if they share ids; none if they are parts of one task."""
+    names = [file.path.name.partition(".")[0] for file in files]
+    if len({*names}) < 2 or not all("item" in columns for columns in chosen):
+        return []
+    parts = []
+    for index, (file, columns) in enumerate(zip(files, chosen, strict=True)):
+        cells, rows = _cells(file, columns, only)
+        item = f"CAST({cells['item'][0]} AS VARCHAR) AS id"
+        parts.append(f"SELECT {index} AS file, {item} FROM {rows}")
+    ids = _union(parts).aggregate("id, count(DISTINCT file) AS files", "id")
+    (row,) = ids.aggregate("count(*), count(*) FILTER (files > 1)").fetchall()
+    return [*names] if row[1] > MIN_SHARE * row[0] else []
+
+
+def _numbered(
+    run: Run, rows: duckdb.DuckDBPyRelation, *, may_be_copies: bool
+) -> tuple[duckdb.DuckDBPyRelation, str] | None:
+    """Number the repeats or items of repeated ids; None if ids are unique, or it is a mistake."""
+    if "repeat" in run.columns or run.ids_are_occurrences:
+        return None
+    names = ("task", "item", "metric", "scorer", *CONTENT_HASHES)
+    key = ", ".join(quote(name) for name in names if name in run.columns)
+    groups = nw.to_native(run.scores).aggregate(f"{key}, count(*) AS n", key)
+    (row,) = groups.aggregate("count(*), count(*) FILTER (n > 1), min(n), max(n)").fetchall()
+    ids, repeated, least, most = (int(value or 0) for value in row)
+    are_repeats = least == most
+    is_clear = ids > 1 and (are_repeats or repeated > MIN_SHARE * ids)
+    if not repeated or most > MAX_ROWS_OF_ID or not is_clear:
+        return None
+    source, numbered = fresh_name(), fresh_name()
+    rows.create(source)
+    names = ("task", "item", "metric", "scorer", "question", "options", "gold")
+    key = ", ".join(quote(name) for name in names if name in rows.columns)
+    place = f"row_number() OVER (PARTITION BY {key} ORDER BY rowid) - 1 AS {_PLACE}"
+    connection().sql(f"SELECT *, {place} FROM {source} ORDER BY rowid").create(numbered)
+    table = connection().table(numbered)
+    if not are_repeats:
+        cluster = "" if "cluster" in rows.columns else ", item AS cluster"
+        item = f"concat(item, '#', {_PLACE} + 1)"
+        return table.project(f"* EXCLUDE {_PLACE} REPLACE ({item} AS item){cluster}"), (
+            f"{repeated:,} of {counted(ids, 'id')} occur several times, but not equally often: "
+            "their rows are separate items, numbered in the order of the file, in one cluster per "
+            "id."
+        )
+    every = ", ".join(quote(name) for name in rows.columns)
+    unlike, of_ids = (
+        table.project(columns).distinct().aggregate("count(*)").fetchall()
+        for columns in (every, key)
+    )
+    if may_be_copies and unlike == of_ids:
+        return None  # a file appended to itself
+    return table.project(f"* EXCLUDE {_PLACE}, CAST({_PLACE} AS VARCHAR) AS repeat"), (
+        f"every id occurs {most} times: read as {counted(most, 'repeat')}, in the order of the "
+        "file."
+    )

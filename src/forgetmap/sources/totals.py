@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,52 +25,27 @@ MIN_DIGITS = 2
 """Minimum number of decimals of a share: 0.5 means 0.50, not 0.45 to 0.55."""
 MAX_NOTICES = 5
 """Differences with a notice of their own; a harness that counts differently does so everywhere."""
-SCALES = (1.0, 100.0)
-"""Value of a mean of 1 in a share and in percent."""
 SLACK = 1e-6
 """Tolerance for sums of floating-point numbers."""
 _COLUMNS = ("task", "metric", "scorer", "category", "repeat", "score", "outcome")
 
 
-@dataclass(frozen=True, slots=True)
-class _ScoreSums:
-    """Results behind a total.
-
-    Attributes:
-        rows: number of results.
-        scored: of them, results with a score.
-        total: sum of the scores.
-        failed: results that are wrong because their answer cannot be read.
-        metrics: their metrics.
-        scorers: their scorers.
-    """
+class _ScoreSums(NamedTuple):
+    """Results behind a total; some have no score, some are wrong as no answer can be read."""
 
     rows: int
-    scored: int
+    missing: int
     total: float
     failed: int
     metrics: Sequence[str]
     scorers: Sequence[str]
 
-    @property
-    def missing(self) -> int:
-        """Number of results without a score."""
-        return self.rows - self.scored
-
 
 def compare_totals(
     scores: Path, stated: Sequence[StatedTotal], metrics: Mapping[str, MetricInfo]
 ) -> list[Contradiction]:
-    """Return the totals of the logs that differ from the records.
-
-    Args:
-        scores: the table of scores.
-        stated: totals stated by the logs.
-        metrics: range of the metrics whose scores are not shares.
-    """
-    if not stated:
-        return []
-    table = pq.read_table(scores, columns=list(_COLUMNS))
+    """Return the stated totals that differ from the records; `metrics` have ranges of their own."""
+    table = pq.read_table(scores, columns=list(_COLUMNS)) if stated else None
     differences = (_difference(table, total, metrics) for total in dict.fromkeys(stated))
     return [*filter(None, differences)]
 
@@ -85,9 +61,8 @@ def graded_notices(tasks: Collection[str]) -> list[str]:
     """Return the notice that tasks without verdicts in the log were graded by forgetmap."""
     if not tasks:
         return []
-    named = listed(sorted(tasks), "tasks")
     what = "the log stores no verdict per item, so answers were graded by forgetmap"
-    return [f"{named}: {what} (--scores log leaves them unscored)."]
+    return [f"{listed(sorted(tasks), 'tasks')}: {what} (--scores log leaves them unscored)."]
 
 
 def _difference(
@@ -96,10 +71,10 @@ def _difference(
     sums = _sums(table, total)
     if not sums.rows:
         return None
-    mean = sums.total / max(sums.scored, 1)
+    mean = sums.total / max(sums.rows - sums.missing, 1)
     if total.may_be_percent:
         # A share or in percent, whichever is closer.
-        scale = min(SCALES, key=lambda one: abs(total.value - mean * one))
+        scale = min(1.0, 100.0, key=lambda one: abs(total.value - mean * one))
         total = replace(total, scale=scale)
     ours = sums.total if total.kind == "sum" else mean * total.scale
     if _agrees(total, ours, ours):
@@ -108,6 +83,7 @@ def _difference(
     part += "" if total.repeat is None else f", repetition {total.repeat + 1}"
     without = f", {sums.missing:,} of them without score" if sums.missing else ""
     metric = sums.metrics[0] if len(sums.metrics) == 1 else total.metric
+    scorer = sums.scorers[0] if len(sums.scorers) == 1 else total.scorer
     return Contradiction(
         "total_contradicted",
         replace_surrogates(total.task),
@@ -119,7 +95,7 @@ def _difference(
             f"records give {_number(ours)} ({counted(sums.rows, 'result')}{without})."
         ),
         metric=metric,
-        scorer=sums.scorers[0] if len(sums.scorers) == 1 else total.scorer,
+        scorer=scorer,
         results=sums.rows,
         unscored=sums.missing,
         is_own_grading=OWN_SCORER in sums.scorers,
@@ -128,18 +104,16 @@ def _difference(
 
 
 def _sums(table: pa.Table, total: StatedTotal) -> _ScoreSums:
-    chosen = pc.equal(table["task"], replace_surrogates(total.task))
-    for name in ("metric", "scorer", "category"):
+    results = table
+    for name in ("task", "metric", "scorer", "category", "repeat"):
         value = getattr(total, name)
         if value is not None:
-            chosen = pc.and_(chosen, pc.equal(table[name], replace_surrogates(value)))
-    if total.repeat is not None:
-        chosen = pc.and_(chosen, pc.equal(table["repeat"], total.repeat))
-    results = table.filter(chosen)
+            value = replace_surrogates(value) if isinstance(value, str) else value
+            results = results.filter(pc.equal(results[name], value))
     scores = results["score"]
     return _ScoreSums(
         rows=len(scores),
-        scored=len(scores) - scores.null_count,
+        missing=scores.null_count,
         total=pc.sum(scores).as_py() or 0.0,
         failed=pc.sum(pc.is_in(results["outcome"], pa.array(FAILED))).as_py() or 0,
         metrics=results["metric"].unique().to_pylist(),

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from forgetmap.errors import InputError, UnknownFormatError
-from forgetmap.records import listed
+from forgetmap.errors import ColumnError, InputError, UnknownFormatError
+from forgetmap.records import listed, missing_columns
+from forgetmap.sources.column_words import kind_of
+from forgetmap.sources.documents import ROWS_LOOKED_AT
+from forgetmap.sources.documents import Collection as Rows
 from forgetmap.sources.files import find_files
+from forgetmap.sources.maps import selector
 from forgetmap.sources.registry import ADAPTERS, known_fields
+from forgetmap.sources.rows import first_rows
+from forgetmap.sources.sniff import TableFile
 
+SHAPES = {"csv": "CSV", "jsonl": "JSON lines", "json": "a JSON list", "parquet": "Parquet"}
 MIN_SHARED = 0.5
 MAX_NEAREST = 2
 ACCEPTED = (
@@ -25,6 +32,63 @@ MAX_POINTER_BYTES = 1024
 def map_command(path: Path) -> str:
     """Return the command that proposes a map for a file."""
     return f"`forgetmap records map {shlex.quote(str(path))}`"
+
+
+def several_models(path: Path, models: Sequence[str]) -> ColumnError:
+    """Return the error for a table with several models of which none is chosen."""
+    return ColumnError(
+        f"this table contains results of {len(models):,} models: {listed(list(models))}",
+        file=str(path),
+        field="model",
+        hint=_choices(path, models),
+    )
+
+
+def several_lists(path: Path, names: Sequence[str]) -> ColumnError:
+    """Return the error for a document with several similar lists of results."""
+    return ColumnError(
+        f"this document contains {len(names):,} lists of results: {listed(list(names))}",
+        file=str(path),
+        field="rows",
+        hint=_choices(path, names),
+    )
+
+
+def _choices(path: Path, names: Sequence[str]) -> str:
+    first = f"choose one: {selector(path, names[0])}"
+    return f"{first}, {selector(path, names[1])}, ..." if len(names) > 1 else f"{first}."
+
+
+def empty_path(file: TableFile, field: str, column: str, rows: str | None) -> ColumnError:
+    """Return the error for a column or path of a map without any value."""
+    table = Rows(None, first_rows(file, rows, ROWS_LOOKED_AT))
+    numbers = [path for path, values in table.columns.items()
+               if kind_of(values) in {"verdict", "share", "graded"}]  # fmt: skip
+    return ColumnError(
+        f"--columns {field}={column}: all values are empty",
+        file=str(file.path),
+        field=field,
+        hint=f"columns with numbers are {listed(numbers)}." if numbers else map_command(file.path),
+    )
+
+
+def missing_columns_error(file: TableFile, error: ColumnError, rows: str | None) -> ColumnError:
+    """Extend the error for a missing column by the columns that the table has."""
+    known = sorted(file.names)
+    if error.missing in ((), ("task",)) or not known:
+        return error
+    facts = f"{missing_columns(error.missing)}; the columns are {listed(known)}"
+    if file.source in SHAPES and file.source != "csv":
+        shape = SHAPES[file.source] if rows is None else f"a JSON document, rows in {rows}"
+        facts = f"unknown format: {shape}; {facts}; {nearest_formats(known)}"
+    explained = ColumnError(
+        facts,
+        file=str(file.path),
+        field=error.field,
+        hint=f"{map_command(file.path)} shows them with examples; or {error.hint}",
+    )
+    explained.missing = error.missing
+    return explained
 
 
 def nearest_formats(names: Collection[str]) -> str:

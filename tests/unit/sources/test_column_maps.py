@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from forgetmap.errors import ColumnError, OutputError
-from forgetmap.sources.column_maps import map_file, save_map, saved_map
+from forgetmap.sources.maps import map_file, save_map, saved_map
 from forgetmap.sources.open import open_run
-from forgetmap.sources.table_map import TableMap
+from forgetmap.sources.maps import TableMap
 
 TABLE = "q,ok,other\na,1,0\nb,0,0\n"
 COLUMNS = {"item": "q", "score": "ok"}
@@ -60,7 +60,7 @@ def test_map_of_the_table_wins_over_that_of_the_folder(table: Path) -> None:
 @pytest.mark.parametrize("name", ['a "b"', "back\\slash", "tab\t", "é\x7f", "a.b = [c]", "#1"])
 def test_any_name_survives(name: str, table: Path) -> None:
     save_map(table, TableMap({"item": name}, task=name))
-    found = saved_map(table)
+    found, _ = saved_map(table)
     assert (found.columns, found.task) == ({"item": name}, name)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from forgetmap.sources.paths import NOTHING, scalar_paths, split_every, value_at
+from forgetmap.sources.cells import NOTHING, scalar_paths, split_every, value_at
 
 ROW = {
     "scores": {"pass@1": 0.5, "none": None},

@@ -11,7 +11,7 @@ import pytest
 
 from forgetmap.errors import UnknownFormatError
 from forgetmap.sources.proposal import MapProposal, propose_map
-from forgetmap.sources.table_map import ScoreRange, TableMap
+from forgetmap.sources.maps import ScoreRange, TableMap
 
 
 def proposed(path: Path, rows: Any, known: TableMap | None = None) -> MapProposal:

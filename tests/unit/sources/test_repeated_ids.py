@@ -31,7 +31,10 @@ def test_every_id_as_often_is_repeats_in_the_order_of_the_file(kind: str, tmp_pa
     assert sorted(rows) == [
         ("a", 0, 1.0), ("a", 1, 0.0), ("a", 2, 1.0), ("b", 0, 0.0), ("b", 1, 1.0), ("b", 2, 1.0),
     ]  # fmt: skip
-    assert run.notices == ("every id occurs 3 times: read as 3 repeats, in the order of the file.",)
+    assert run.notices == (
+        "score = score, item = id, 6 rows.",
+        "every id occurs 3 times: read as 3 repeats, in the order of the file.",
+    )
 
 
 def test_ids_of_groups_give_items_in_a_cluster(tmp_path: Path) -> None:
@@ -41,7 +44,7 @@ def test_ids_of_groups_give_items_in_a_cluster(tmp_path: Path) -> None:
         ("a#1", "a", 1.0), ("a#2", "a", 0.0),
         ("b#1", "b", 0.0), ("b#2", "b", 1.0), ("b#3", "b", 1.0), ("c#1", "c", 1.0),
     ]  # fmt: skip
-    assert "2 of 3 ids occur several times" in run.notices[0]
+    assert "2 of 3 ids occur several times" in run.notices[1]
 
 
 def test_texts_stay_with_their_repeat(tmp_path: Path) -> None:
@@ -53,7 +56,7 @@ def test_texts_stay_with_their_repeat(tmp_path: Path) -> None:
 
 def test_column_of_repeats_says_it_all(tmp_path: Path) -> None:
     run = opened(tmp_path, "a,1,5 a,0,7", head="id,score,repeat")
-    assert run.notices == ()
+    assert run.notices == ("score = score, item = id, 2 rows.",)
     assert sorted(run.scores.collect()["repeat"].to_list()) == [0, 1]
 
 

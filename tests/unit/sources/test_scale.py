@@ -13,7 +13,7 @@ from forgetmap.records import MetricInfo, RunInfo, build_run, write_run
 from forgetmap.records.validate import check_run
 from forgetmap.sources.logs import Reading
 from forgetmap.sources.open import open_run
-from forgetmap.sources.table_map import ScoreRange, parse_range
+from forgetmap.sources.maps import ScoreRange, parse_range
 
 
 def scores(source: object, scale: str, **options: object) -> list[float | None]:

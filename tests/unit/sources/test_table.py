@@ -97,8 +97,7 @@ def test_a_response_of_ten_megabytes(tmp_path: Path) -> None:
 
 
 def test_odd_values_in_columns_of_others_do_no_harm(tmp_path: Path) -> None:
-    deep = "[" * 5000 + "]" * 5000
-    lines = ['"ppl": NaN', '"ppl": -Infinity', f'"deep": {deep}', '"score_": [{}]', '"n": 1e999']
+    lines = ['"ppl": NaN', '"ppl": -Infinity', '"score_": [{}]', '"n": 1e999']
     content = "".join(
         f'{{"task": "t", "item": {n}, "score": 1, {line}}}\n' for n, line in enumerate(lines)
     )

@@ -17,8 +17,7 @@ from forgetmap.pairing.matching import match, prepare
 from forgetmap.records.run import Run
 from forgetmap.sources.adapter import Problems
 from forgetmap.sources.files import find_files
-from forgetmap.sources.harnesses.lighteval.adapter import Lighteval
-from forgetmap.sources.harnesses.lighteval.rows import bare_question
+from forgetmap.sources.harnesses.lighteval import Lighteval, bare_question
 from forgetmap.sources.logs import Reading
 from forgetmap.sources.open import open_run
 

@@ -343,6 +343,47 @@ def test_legacy_rows_of_wrong_types_are_problems(tmp_path: Path) -> None:
     assert [p.field for p in run.problems] == ["doc_id", "prompt_0", None]
 
 
+SHOTS = "".join(f"Title: T{n}\n\nBackground: B{n}.\n\nAnswer: a\n\n" for n in range(2))
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        # As SQuAD is asked: the last block is the same for all, so it cannot be the question.
+        ("{shots}Title: T\n\nBackground: B.\n\nQuestion: Who is {n}?\n\nAnswer:", "Who is {n}?"),
+        # The options are behind the last block, so it is not the same text in each row.
+        ("{shots}Who is {n}?\n\nAnswer: {option}", "Who is {n}?"),
+        # The last blocks differ, but only in a few texts for many prompts.
+        (
+            "{shots}Story {n}.\n\nQuestion: Is it {odd}?\nAnswer:",
+            "Story {n}.\n\nQuestion: Is it {odd}?",
+        ),
+        ("{shots}Question: Who is {n}?\nAnswer:", "Who is {n}?"),
+        ("Who is {n}?" + "\n\nand so on" * 9, "Who is {n}?" + "\n\nand so on" * 9),
+    ],
+)
+def test_legacy_question_is_not_the_same_for_many_prompts(
+    tmp_path: Path, parts: str, expected: str
+) -> None:
+    options = ("cat", "dog") if "{option}" in parts else ("",)
+    rows = [
+        {"doc_id": n, "truth": "a", "acc": "1.0"}
+        | {
+            f"prompt_{place}": parts.format(shots=SHOTS, n=n, odd=n % 2, option=option)
+            for place, option in enumerate(options)
+        }
+        | {f"logit_{place}": -1.0 - place for place in range(len(options))}
+        for n in range(40)
+    ]
+    path = tmp_path / "asked_write_out_info.json"
+    path.write_text(json.dumps(rows, indent=4))
+    run = read(path)
+    assert run.texts is not None
+    found = {r["item"]: r["question"] for r in run.texts.collect().rows(named=True)}
+    assert found == {str(n): expected.format(n=n, odd=n % 2) for n in range(40)}
+    assert len({r["question_hash"] for r in results_of(run)}) == 40
+
+
 def test_nothing_usable_is_a_typed_error(tmp_path: Path) -> None:
     path = write(tmp_path / f"samples_sums_{STAMP}.jsonl", [{**row(0), "doc": None}])
     with pytest.raises(ForgetmapError):
