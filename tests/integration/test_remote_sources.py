@@ -31,9 +31,9 @@ from forgetmap.errors import (
     UsageError,
 )
 from forgetmap.sources import remote
+from forgetmap.sources.maps import is_remote
 from forgetmap.sources.open import open_run
 from forgetmap.sources.remote import fetch
-from forgetmap.sources.maps import is_remote
 from remote_servers import PASSWORD, SIGNATURE, USER, served
 from tls_servers import write_certificate
 

@@ -54,7 +54,7 @@ from forgetmap.scoring import (
     open_judge,
     signature_of,
 )
-from forgetmap.sources import PROVISIONAL_SCORER, Progress
+from forgetmap.sources import OWN_SCORER, Progress
 
 QUICK_ITEMS = 200
 REPLIES = "judge/replies.sqlite"
@@ -337,7 +337,7 @@ class _Work:
         replaced = ", ".join(
             f"({literal(unit.task)}, {literal(scorer)})"
             for unit in parts
-            for scorer in (PROVISIONAL_SCORER, signature_of(find_scorer(unit.scorer)))
+            for scorer in (OWN_SCORER, signature_of(find_scorer(unit.scorer)))
         )
         kept = self._scores.filter(f"(task, coalesce(scorer, '')) NOT IN ({replaced})")
         with reading(self._run):

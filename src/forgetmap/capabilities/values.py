@@ -39,7 +39,7 @@ from forgetmap.records import (
     reading,
 )
 from forgetmap.scoring import find_scorer, signature_of
-from forgetmap.sources import PROVISIONAL_SCORER
+from forgetmap.sources import OWN_SCORER
 from forgetmap.stats import Reals
 
 _FAILED = ", ".join(literal(outcome) for outcome in FAILED)
@@ -382,7 +382,7 @@ def _fields_of(taxonomy: Taxonomy) -> dict[str, set[str | None]]:
 
 def is_provisional(measure: Measure, metric: Metric) -> bool:
     """Return whether a score is a provisional one from reading a log."""
-    return measure.scorer == PROVISIONAL_SCORER and metric.scorer is not None
+    return measure.scorer == OWN_SCORER and metric.scorer is not None
 
 
 @dataclass(frozen=True, slots=True)

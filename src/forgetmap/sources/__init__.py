@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from forgetmap._lazy import load_on_use
 
 if TYPE_CHECKING:
-    from forgetmap.sources.adapter import Adapter, Log, Problems, Sample, Score
+    from forgetmap.sources.adapter import OWN_SCORER, Adapter, Log, Problems, Sample, Score
     from forgetmap.sources.files import LogFile
     from forgetmap.sources.formats.engine import Companion, Format, RowScore
-    from forgetmap.sources.harnesses.captrack import PROVISIONAL_SCORER, captrack_samples
+    from forgetmap.sources.harnesses.captrack import captrack_samples
     from forgetmap.sources.logs import (
         Progress,
         Reading,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ADAPTERS",
-    "PROVISIONAL_SCORER",
+    "OWN_SCORER",
     "Adapter",
     "ColumnProfile",
     "Companion",

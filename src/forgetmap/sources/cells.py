@@ -26,6 +26,9 @@ EVERY, EQUALS, OF, AND = "*", "==", "/", "+"
 MAX_DEPTH = 6
 _INDEX = re.compile(r"-?\d{1,9}")
 _RULE = re.compile(r"(?P<left>.+?)(?P<mark>==|=|/|\+)(?P<right>.+)")
+MAX_FORM, MAX_GOLD, MAX_END = 8, 200, 4_000
+"""Characters beyond which an answer is a sentence, a right answer is a solution, and what of an
+answer is looked at."""
 _TOLERANCE = 1e-3
 """Difference of two numbers up to which an answer counts as the right one."""
 
@@ -142,7 +145,9 @@ def every_cell(row: Mapping[str, Any], paths: Mapping[str, tuple[str, str]]) -> 
 def is_right(answer: Any, gold: Any) -> float | None:
     """Grade an answer: equal as text, as a letter or as a number; None without a right answer.
 
-    Several right answers are a list, or a text with semicolons. No answer is a wrong one.
+    In an answer that is a sentence or longer, the final answer is looked for. Several right answers
+    are a list, or a text with semicolons. No answer is a wrong one. The right option may be given
+    by its number, from 0.
     """
     while isinstance(answer, list):
         answer = answer[0] if answer else None
@@ -151,8 +156,18 @@ def is_right(answer: Any, gold: Any) -> float | None:
     known = [part for part in map(_plain, golds) if part]
     if not known:
         return None
-    text = _plain("" if answer is None else str(answer))
-    return float(any(_equal(text, one) for one in known))
+    raw = "" if answer is None else str(answer)
+    text = _plain(raw)
+    if any(_equal(text, one) for one in known):
+        return 1.0
+    if len(text) == 1 and text.isalpha() and known[0].isdigit():
+        return float(str(ord(text) - ord("a")) == known[0])
+    longest = max(map(len, known))
+    if len(text) <= 2 * longest + MAX_FORM or longest > MAX_GOLD:
+        return 0.0
+    from forgetmap.sources.reasons import grade_text  # large
+
+    return grade_text(raw[-MAX_END:], golds[0].strip()) or 0.0
 
 
 def _equal(text: str, gold: str) -> bool:

@@ -53,6 +53,8 @@ ITEM = (
     "idx", "index", "example",
 )  # fmt: skip
 QUESTION = ("question", "problem", "instruction", "query", "prompt", "input", "task")
+CONTENT = ("content", "text")
+"""Names of the text of a message, or of a part of it."""
 TASK = ("task", "benchmark", "dataset", "taskname", "subject", "eval", "suite", "testname")
 CATEGORY = ("category", "difficulty", "domain", "topic", "subject", "hardness")
 REPEAT = (
@@ -61,9 +63,14 @@ REPEAT = (
 )  # fmt: skip
 RESPONSE = ("response", "modelresponse", "output", "modeloutput", "completion", "generation")
 GOLD = frozenset({
-    "gold", "golden", "target", "truth", "gt", "expected", "reference", "correct", "label",
+    "gold", "golden", "golds", "target", "targets", "truth", "groundtruth", "gt", "expected",
+    "reference", "references", "correct", "label", "labels", "goldanswer", "correctanswer",
+    "trueanswer", "rightanswer", "answerkey", "solution",
 })  # fmt: skip
-ANSWER = frozenset({"pred", "predicted", "prediction", "extracted", "parsed", "picked", "chosen"})
+ANSWER = frozenset({
+    "pred", "preds", "predicted", "prediction", "predictions", "extracted", "parsed", "picked",
+    "chosen", "predict", "output", "response", "completion", "generation", "modelanswer",
+})  # fmt: skip
 STATED_RIGHT = frozenset({
     "correct", "numcorrect", "ncorrect", "correctcount", "totalcorrect", "numsolved", "solved",
     "passed", "resolvedinstances",
@@ -80,6 +87,18 @@ def words_of(path: str) -> list[str]:
     """Return the words in the last name of a path, in lower case."""
     names = [name for name in path.split(".") if name != EVERY] or [path]
     return [word.lower() for word in _PARTS.findall(names[-1])]
+
+
+def all_words_of(path: str) -> set[str]:
+    """Return the words in all names of a path, alone and together: `ground_truth.answer`."""
+    names = [name for name in path.split(".") if name != EVERY]
+    return {word for name in names for word in (*words_of(name), word_of(name))}
+
+
+def names_rows(path: str) -> bool:
+    """Whether a name ends like one of an id: `pair_id`, `position_idx`, `key`."""
+    return word_of(path) in ITEM or words_of(path)[-1:] in (["id"], ["idx"], ["index"], ["uuid"],
+                                                           ["uid"], ["key"], ["no"])  # fmt: skip
 
 
 def word_of(path: str) -> str:

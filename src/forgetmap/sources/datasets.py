@@ -324,10 +324,9 @@ def _find_shape(names: tuple[str, ...]) -> Shape:
 def _usual_options(doc: Doc) -> object:
     for name in _OPTIONS:
         options = doc.get(name)
-        if isinstance(options, dict) and isinstance(options.get("text"), list):
-            return options["text"]
-        if isinstance(options, list) and all(isinstance(option, str) for option in options):
-            return options
+        texts = options.get("text") if isinstance(options, dict) else options
+        if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
+            return texts
     return None
 
 

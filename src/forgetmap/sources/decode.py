@@ -38,23 +38,24 @@ def decode(data: bytes | msgspec.Raw) -> Any:
     try:
         return _decode(data)
     except UNDECODABLE:
-        return decode_slowly(bytes(data))
+        return _decode_slowly(bytes(data))
 
 
 @without_collection()
-def decode_slowly(data: bytes) -> Any:
+def _decode_slowly(data: bytes) -> Any:
     """Decode with the standard library, which accepts NaN and locates errors."""
     try:
         value = json.loads(data, parse_int=whole_number)
         return encodable(value) if b"\\u" in data or b"\xed" in data else value
     except json.JSONDecodeError as error:
-        raise Malformed(f"not valid JSON: {error.msg} at column {error.colno}") from None
+        message = f"not valid JSON: {error.msg} at column {error.colno}"
     except UnicodeDecodeError as error:
-        raise Malformed(f"not UTF-8: byte 0x{error.object[error.start]:02x}") from None
+        message = f"not UTF-8: byte 0x{error.object[error.start]:02x}"
     except RecursionError:
-        raise Malformed("nested too deeply to be read") from None
+        message = "nested too deeply to be read"
     except ValueError as error:
-        raise Malformed(str(error)) from None
+        message = str(error)
+    raise Malformed(message)
 
 
 def encodable(value: Any) -> Any:
@@ -66,7 +67,7 @@ def encodable(value: Any) -> Any:
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
-def raw_rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
+def raw_rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, bytes]]:
     """Iterate over the objects of a file as unparsed JSON, with the line each begins in.
 
     They are one per line, the elements of an array, a single object, or the rows of a Parquet file.
@@ -134,22 +135,18 @@ def is_lines(file: LogFile) -> bool:
     return True
 
 
-def with_lines(
-    data: bytes, elements: Iterable[msgspec.Raw]
-) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
+def with_lines(data: bytes, elements: Iterable[msgspec.Raw]) -> Iterator[tuple[int, bytes]]:
     """Iterate over parts of a document, in order, with the line each begins in."""
     at, line = 0, 1
-    for element in elements:
-        start = data.find(bytes(element), at)
+    for element in map(bytes, elements):
+        start = data.find(element, at)
         line += data.count(b"\n", at, start)
         yield line, element
-        at = start + len(bytes(element))
+        at = start + len(element)
         line += data.count(b"\n", start, at)
 
 
-def _salvaged(
-    data: bytes, file: LogFile, problems: Problems
-) -> Iterator[tuple[int, bytes | msgspec.Raw]]:
+def _salvaged(data: bytes, file: LogFile, problems: Problems) -> Iterator[tuple[int, bytes]]:
     """Iterate over the elements of an array with NaN, or of one that is damaged or truncated."""
     text = data.decode("utf-8", "replace")
     decoder, at, line = json.JSONDecoder(parse_int=whole_number), text.index("[") + 1, 1
@@ -159,13 +156,12 @@ def _salvaged(
         if text[start : start + 1] == "]":
             return
         try:
-            _, end = decoder.raw_decode(text, start)
+            _, at = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             problems.add(file.name, "the array is damaged or truncated here", line=line)
             return
-        yield line, text[start:end].encode()
-        line += text.count("\n", start, end)
-        at = end
+        yield line, text[start:at].encode()
+        line += text.count("\n", start, at)
 
 
 def number(value: object) -> float | None:

@@ -133,14 +133,16 @@ def read_document(file: TableFile) -> Any:
 
 def collections_of(document: Any, rows: str | None) -> list[Collection]:
     """Return the collections of rows in a document, largest first, or only that at a path."""
-    if rows is not None or isinstance(document, list):
-        found = rows_at(document, rows or TOP)
+    if rows is not None:
+        found = rows_at(document, rows)
         return [] if found is None else [_collection(document, rows, found)]
     places = find_row_lists(document)
-    largest = sorted((one for one in places if one.count > 1), key=lambda one: -one.count)
+    known = [one for one in places if one.count > 1 or not one.parts]
+    largest = sorted(known, key=lambda one: -one.count)
     return [
         replace(
             _collection(document, one.path, rows_at(document, one.path) or []),
+            path=one.path if one.parts or isinstance(document, dict) else None,
             is_list=one.is_list, twins=tuple(twin.path for twin in twins), every=every,
         )
         for one in largest[:MAX_LISTS] for every, twins in [_twins(one, places)]
@@ -170,7 +172,7 @@ def _collection(document: Any, path: str | None, rows: list[Any]) -> Collection:
     stated = {
         name: float(value)
         for one in beside
-        if isinstance(one, dict) and path != TOP
+        if isinstance(one, dict) and path != TOP and EVERY not in (path or TOP).split(".")
         for name, value in one.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
@@ -189,24 +191,48 @@ def _row_lists(value: Any, parts: tuple[str, ...], depth: int) -> Iterator[RowLi
         looked_at = [row for row in islice(rows, ROWS_LOOKED_AT) if isinstance(row, dict)]
         names = dict.fromkeys(name for row in looked_at for name in row)
         yield RowList(parts, len(rows), tuple(names), isinstance(value, list))
+    if isinstance(value, list) and rows and depth:
+        yield from _lists_in_rows(value, parts)
     if isinstance(value, dict) and depth:
         for name, part in value.items():
             if isinstance(part, dict | list):
                 yield from _row_lists(part, (*parts, name), depth - 1)
 
 
+def _lists_in_rows(rows: list[Any], parts: tuple[str, ...]) -> Iterator[RowList]:
+    """Iterate over the lists of objects that most rows of a list have."""
+    known = [row for row in rows if isinstance(row, dict)]
+    for name in dict.fromkeys(name for row in known[:ROWS_LOOKED_AT] for name in row):
+        lists = [row[name] for row in known if isinstance(row.get(name), list)]
+        inner = [as_rows(one) or [] for one in lists]
+        if 2 * sum(map(bool, inner)) >= len(known):
+            first: list[Any] = next(filter(None, inner))
+            yield RowList(
+                (*parts, EVERY, name), sum(map(len, inner)), tuple(first[0]), is_list=True
+            )
+
+
 def rows_at(document: Any, path: str) -> list[Any] | None:
-    """Return the rows at a path; None if there are none. What `*` stands for is their task."""
+    """Return the rows at a path; None if there are none.
+
+    What `*` stands for is the task, if it has a name; texts beside inner rows are columns of them.
+    """
     split = split_every(path)
     if split is None:
         return as_rows(document if path == TOP else value_at(document, path))
-    parent = value_at(document, split[0])
-    members = parent.items() if isinstance(parent, dict) else ()
-    return [
-        {"task": name, **row}
-        for name, member in members
-        for row in as_rows(value_at(member, split[1])) or ()
-    ] or None
+    parent, found = value_at(document, split[0]), []
+    members = parent.items() if isinstance(parent, dict) else enumerate(
+        parent if isinstance(parent, list) else ())  # fmt: skip
+    for name, member in members:
+        outer: dict[str, Any] = {"task": name} if isinstance(parent, dict) else {}
+        if split[1] and isinstance(member, dict):
+            outer |= {key: text for key, text in member.items()
+                      if isinstance(text, str) or key in IDS}  # fmt: skip
+        label = split[0].rpartition(".")[2] or "outer"
+        for row in rows_at(member, split[1] or TOP) or ():
+            doubled = {f"{label}.{key}": outer[key] for key in outer.keys() & row.keys()}
+            found.append({**outer, **doubled, **row})
+    return found or None
 
 
 def as_rows(value: Any) -> list[Any] | None:

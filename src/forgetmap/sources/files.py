@@ -337,14 +337,6 @@ def nearest_files(file: LogFile, others: Sequence[LogFile], *, alone: bool) -> l
     return list(others) if alone else []
 
 
-def nearest_file(
-    file: LogFile, others: Sequence[LogFile], holding_samples: Sequence[LogFile]
-) -> LogFile | None:
-    """Return the file that belongs to a file with samples; None if there are several or none."""
-    neighbours = nearest_files(file, others, alone=len(holding_samples) == 1)
-    return neighbours[0] if len(neighbours) == 1 else None
-
-
 def run_folder(file: LogFile) -> PurePosixPath:
     """Return the folder RUN of `RUN/KIND/MODEL/FILE`, common to results and predictions."""
     return PurePosixPath(file.name).parent.parent.parent

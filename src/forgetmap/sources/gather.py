@@ -1,47 +1,63 @@
-"""Writing the samples of logs to a run folder, in batches."""
+"""Writing the samples of logs to a run folder, in batches, with what they lack filled in."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forgetmap.records import KEY, SCORES, TEXTS, HashColumn, scores_schema, texts_schema
+from forgetmap.records import (
+    FAILED,
+    KEY,
+    MISSING,
+    SCORES,
+    TEXTS,
+    HashColumn,
+    Outcome,
+    option_text,
+    options_hashes,
+    scores_schema,
+    text_hash,
+    text_hashes,
+    texts_schema,
+)
 from forgetmap.sources.adapter import Log, Problems, Sample, Score, Verdicts
 from forgetmap.sources.decode import encodable
 from forgetmap.sources.registry import adapter
-from forgetmap.sources.settle import CONTENT, HASHED, hash_samples, settle_answers
 
-SAMPLES_PER_BATCH = 500
+SAMPLES_PER_BATCH = 1_000
 """Enough to amortise calls on columns, few enough for the cache of a core."""
-MIN_ROWS, MIN_BYTES = 10_000, 64 << 20
+MIN_ROWS, MIN_BYTES = 10_000, 16 << 20
 """Rows and bytes of a table that are collected before they are written."""
 REPEATED = ("task", "metric", "scorer", "outcome", "category", "gold", "choice", "answer")
 """Columns with repeated values; for others a dictionary costs more than it saves."""
+SHA256_DIGITS, HASH_DIGITS = 64, 15
+"""Hexadecimal digits, and how many are kept: they fit into a signed 64-bit integer."""
+CONTENT = ("question_hash", "options_hash", "gold_hash")
+"""Columns of hashes that identify an item."""
+_FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
 Measure = tuple[str, str]
 """Metric and scorer."""
 _OF_SCORES = {"metric": "metric", "scorer": "scorer", "score": "value", "outcome": "outcome"}
 """Columns with a value for each score, and the field of `Score`."""
-_OF_SAMPLES = tuple(name for name in scores_schema().names if name not in {*_OF_SCORES, *HASHED})
+_OF_SAMPLES = tuple(
+    name for name in scores_schema().names if name not in {*_OF_SCORES, *CONTENT, "prompt_hash"}
+)
 Columns = dict[str, Any]
 """Name -> values; None for a column without any."""
 
 
 class RunWriter:
-    """Writes samples as `scores.parquet` and `texts.parquet`, a batch at a time.
+    """Writes samples as `scores.parquet` and, if asked for, `texts.parquet`, a batch at a time.
 
     A context manager; afterwards `measures` and `ranges` describe the samples.
-
-    Args:
-        folder: the folder to write to.
-        texts: whether questions, prompts and responses are kept.
-        problems: receives duplicate results.
     """
 
     def __init__(self, folder: Path, *, texts: bool, problems: Problems) -> None:
@@ -72,8 +88,8 @@ class RunWriter:
         if not samples:
             return
         for sample in samples:
-            settle_answers(sample)
-        hashes, content = hash_samples(samples)
+            _settle(sample)
+        hashes, content = _hashes(samples)
         for sample, number in zip(samples, content, strict=True):
             if sample.repeat is None:  # not numbered in the log: in order of appearance
                 same = (sample.task, sample.item, number)
@@ -84,7 +100,10 @@ class RunWriter:
         if len(set(keys)) < len(keys) or not self._seen.keys().isdisjoint(keys):
             for row, (sample, number) in enumerate(zip(samples, content, strict=True)):
                 while (fresh := self._fresh(sample, number)) is None:  # another item
-                    sample.item = f"{sample.item}~{_digest(hashes, row)}"
+                    own = [(hashes[name].values[row], hashes[name].known[row]) for name in CONTENT]
+                    text = repr([int(value) if known else None for value, known in own])
+                    digest = blake2b(text.encode(), digest_size=8).hexdigest()[8:]
+                    sample.item = f"{sample.item}~{digest}"
                 sample.scores = fresh
             cells, rows = _expanded(samples)
         else:
@@ -100,6 +119,26 @@ class RunWriter:
         self.samples += len(written)
         if self._texts is not None:
             self._add_texts(self._texts, written)
+
+    def _add_texts(self, table: _Table, samples: Sequence[Sample]) -> None:
+        """Write the texts of answers that have none yet; later ones have another scorer."""
+        firsts = []
+        for sample, key in zip(samples, _keys(_columns(samples, KEY)), strict=True):
+            if key not in self._answered:
+                self._answered.add(key)
+                firsts.append(sample)
+        if firsts:
+            table.add(_columns(firsts, texts_schema().names), len(firsts))
+
+    def _note(self, cells: Columns) -> None:
+        """Update measures and ranges."""
+        names = ("task", "metric", "scorer")
+        for task, metric, scorer in dict.fromkeys(zip(*map(cells.get, names), strict=True)):
+            self.measures[task][metric, scorer] = None
+        for metric, score in dict.fromkeys(zip(cells["metric"], cells["score"], strict=True)):
+            if score is not None:
+                low, high = self.ranges.get(metric, (score, score))
+                self.ranges[metric] = (min(low, score), max(high, score))
 
     def _fresh(self, sample: Sample, content: int) -> list[Score] | None:
         """Return the scores that are no duplicates; None if another item has the same id."""
@@ -120,26 +159,6 @@ class RunWriter:
                     line=sample.line,
                 )
         return fresh
-
-    def _note(self, cells: Columns) -> None:
-        """Update measures and ranges."""
-        names = ("task", "metric", "scorer")
-        for task, metric, scorer in dict.fromkeys(zip(*map(cells.get, names), strict=True)):
-            self.measures[task][metric, scorer] = None
-        for metric, score in dict.fromkeys(zip(cells["metric"], cells["score"], strict=True)):
-            if score is not None:
-                low, high = self.ranges.get(metric, (score, score))
-                self.ranges[metric] = (min(low, score), max(high, score))
-
-    def _add_texts(self, table: _Table, samples: Sequence[Sample]) -> None:
-        """Write the texts of answers that have none yet; later ones have another scorer."""
-        firsts = []
-        for sample, key in zip(samples, _keys(_columns(samples, KEY)), strict=True):
-            if key not in self._answered:
-                self._answered.add(key)
-                firsts.append(sample)
-        if firsts:
-            table.add(_columns(firsts, texts_schema().names), len(firsts))
 
 
 class _Table:
@@ -175,11 +194,62 @@ class _Table:
         self._batches, self._rows, self._bytes = [], 0, 0
 
 
-def _digest(hashes: Mapping[str, HashColumn], row: int) -> str:
-    """Return a text that distinguishes an item from others with the same id."""
-    columns = [hashes[name] for name in CONTENT]
-    own = [int(column.values[row]) if column.known[row] else None for column in columns]
-    return blake2b(repr(own).encode(), digest_size=8).hexdigest()[8:]
+def _settle(sample: Sample) -> None:
+    """Complete a sample: letters become options, and indices and outcomes are filled in."""
+    options = sample.options
+    if options:
+        if sample.gold_index is not None and 0 <= sample.gold_index < len(options):
+            sample.gold = options[sample.gold_index]
+        elif sample.gold is not None:
+            sample.gold = option_text(sample.gold, options)
+            sample.gold_index = options.index(sample.gold) if sample.gold in options else None
+        if sample.choice is not None and sample.choice not in options:
+            sample.choice = option_text(sample.choice, options)
+        if sample.k is None and len(options) > 1:
+            sample.k = len(options)
+    wrong = []
+    for score in sample.scores:
+        outcome = score.outcome
+        if score.value is None:
+            score.outcome = outcome if outcome in MISSING else Outcome.UNSCORED
+        elif outcome is not None and (outcome in MISSING or (outcome in FAILED and score.value)):
+            score.outcome = None  # it contradicts the value
+        if score.value == 0 and score.outcome in (None, Outcome.INCORRECT):
+            wrong.append(score)
+    if wrong and sample.response:  # the harness gives no reason
+        from forgetmap.sources.reasons import why_wrong  # large
+
+        reason = why_wrong(sample)
+        for score in wrong:
+            score.outcome = reason or score.outcome
+
+
+def _hashes(samples: Sequence[Sample]) -> tuple[dict[str, HashColumn], list[int]]:
+    """Return columns of hashes, and numbers that tell items with the same id apart."""
+    count = len(samples)
+    both = text_hashes([s.question for s in samples] + [s.gold for s in samples])
+    columns = {
+        "question_hash": HashColumn(both.values[:count], both.known[:count]),
+        "options_hash": options_hashes([sample.options for sample in samples]),
+        "gold_hash": HashColumn(both.values[count:], both.known[count:]),
+    }
+    numbers = sum(
+        columns[name].values.view(np.uint64) * np.uint64(factor)
+        for name, factor in zip(CONTENT, _FACTORS, strict=True)
+    )
+    prompts = text_hashes([None if sample.prompt_key else sample.prompt for sample in samples])
+    for row, sample in enumerate(samples):
+        if sample.prompt_key is not None:
+            prompts.values[row], prompts.known[row] = _key_hash(sample.prompt_key), True
+    return {**columns, "prompt_hash": prompts}, np.asarray(numbers).tolist()
+
+
+def _key_hash(key: str) -> int:
+    """Return the first digits of a SHA-256 hash as a number, else a hash of the text."""
+    try:
+        return int(key[:HASH_DIGITS], 16) if len(key) == SHA256_DIGITS else text_hash(key)
+    except ValueError:
+        return text_hash(key)
 
 
 def _expanded(samples: Sequence[Sample]) -> tuple[Columns, list[int]]:
@@ -221,14 +291,7 @@ def _array(values: Any, kind: pa.DataType, rows: int) -> pa.Array:
 def samples_of(
     logs: Iterable[Log], problems: Problems, *, texts: bool, verdicts: Verdicts | None = None
 ) -> Iterator[Sample]:
-    """Yield all samples of logs.
-
-    Args:
-        logs: the logs.
-        problems: receives unusable rows and fields.
-        texts: whether prompts and responses are kept.
-        verdicts: whose verdicts are used; None for those of the log where it stores any.
-    """
+    """Yield all samples of logs; without `verdicts`, with those of the log where it has any."""
     for log in logs:
         # Grading needs the text of an answer even if it is not kept.
         samples = adapter(log.adapter).read(log, problems, texts=texts or verdicts == "own")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from forgetmap.errors import ColumnError, UnreadableError
-from forgetmap.records import Contradiction, Outcome
+from forgetmap.records import Contradiction, Outcome, listed
 from forgetmap.sources.cells import EVERY
 from forgetmap.sources.column_words import (
     CATEGORY,
@@ -36,10 +36,13 @@ from forgetmap.sources.item_choice import are_few, choose_item, is_unique
 from forgetmap.sources.maps import ComparedWith, TableMap
 from forgetmap.sources.rows import collections
 from forgetmap.sources.score_choice import (
+    ASKED,
     UNNAMED,
     Candidate,
     choose_score,
     column_of,
+    command,
+    examples,
     field_of_item,
     score_candidates,
 )
@@ -89,23 +92,26 @@ def infer(
     Raises:
         ColumnError: several columns may be the score.
     """
-    best: tuple[tuple[int, int], Collection, list[Candidate]] | None = None
     try:
-        tables = collections(file, known.rows)
+        tables = [one.of_model(only) for one in collections(file, known.rows)]
     except UnreadableError:
         return None  # reading the rows reports the line
-    for one in tables:
-        table = one.of_model(only)
-        found = score_candidates(table, known) if table.rows and not _are_averages(table) else []
+    theirs = others() if tables else ()
+    best: tuple[tuple[bool, bool, int], Collection, list[Candidate]] | None = None
+    verdicts = {one.path or "" for one in tables if _has_verdict(one, known)}
+    for table in tables:
+        other = _same_columns(table, theirs)
+        item = known.columns.get("item") or choose_item(table, other, known)
+        found = score_candidates(table, known, other, item) if _are_rows(table) else []
         if found:
-            least = min(candidate.rank for candidate in found)
-            key = (int(least >= UNNAMED), -len(table.rows))
+            is_second = _is_summary(table, tables, verdicts) or _is_detail(table, verdicts)
+            key = (min(one.rank for one in found) >= UNNAMED, is_second, -len(table.rows))
             if best is None or key < best[0]:
                 best = (key, table, found)
     if best is None:
         return None
     _, table, found = best
-    other = _same_columns(table, others())
+    other = _same_columns(table, theirs)
     if known.rows is None and len(table.twins) > 1 and table.is_list:
         if other is None or other.every != table.every or not _share_most(table, other):
             raise several_lists(file.path, table.twins)  # each may be a model
@@ -120,10 +126,81 @@ def infer(
             raise
         score, guesses = found[0], (f"{error.message}; {error.hint}",)
         known = replace(known, score_range=known.score_range or score.scale)
-    has_item = item is not None or not known.columns.keys().isdisjoint({"item", "question"})
-    if score is None or not has_item or _are_means(score, item):
+    if score is None or not (item is not None or known.names_item) or _are_means(score, item):
         return None
     return replace(_settled(table, other, item, score, known), guesses=guesses)
+
+
+def explain_unread(
+    file: TableFile, known: TableMap, beside: ComparedWith,
+    others: Callable[[], Sequence[Collection]] = tuple, only: tuple[str, str] | None = None,
+) -> ColumnError | None:  # fmt: skip
+    """Return the error for rows whose score or item is not found, with a command that is complete.
+
+    None if there are no rows, or the user named the score.
+    """
+    tables = [one.of_model(only) for one in collections(file, known.rows)]
+    table = max(tables, key=lambda one: len(one.rows), default=None)
+    if table is None or not table.rows or "score" in known.columns:
+        return None
+    other = _same_columns(table, others())
+    item = known.columns.get("item") or choose_item(table, other, known)
+    found = score_candidates(table, known, other, item)
+    shown = [f"{name} ({examples(values)})" for name, values in table.columns.items()]
+    facts = f"{len(table.rows):,} rows with {listed(shown)}"
+    score = found[0].spec if found else "COLUMN"
+    if item is None:
+        facts += "; no column tells the rows apart on both sides, and order never pairs them"
+    if not found:
+        facts += "; no column is known to be the score"
+    elif item is not None:
+        facts += f"; {score} is an average or the same everywhere"
+    error = ColumnError(
+        facts,
+        file=str(file.path),
+        field="score" if not found else "item",
+        hint=f"name {'the score' if not found else 'what tells rows apart'}: "
+        f"`{command(file, table, item or 'COLUMN', score, beside)}`.",
+    )
+    error.missing = tuple(
+        name for name, is_known in (("score", found), ("item", item)) if not is_known
+    )
+    return error
+
+
+def _has_verdict(table: Collection, known: TableMap) -> bool:
+    """Whether rows have a verdict, not only shares, or repeats in lists."""
+    found = score_candidates(table, known) if _are_rows(table) else []
+    return any(
+        one.rank < ASKED and (EVERY in one.spec or kind_of(one.values) == "verdict")
+        for one in found
+    )
+
+
+def _is_summary(table: Collection, tables: Sequence[Collection], verdicts: set[str]) -> bool:
+    """Whether rows hold lists with results of their own, and are without a verdict themselves."""
+    start = f"{table.path}.{EVERY}." if table.path else f"{EVERY}."
+    below = any(
+        (one.path or "").startswith(start) and (one.path or "") in verdicts for one in tables
+    )
+    return below and (table.path or "") not in verdicts
+
+
+def _is_detail(table: Collection, verdicts: set[str]) -> bool:
+    """Whether these are lists inside rows that have a verdict: tests, steps or judges."""
+    above, every, _ = (table.path or "").rpartition(f".{EVERY}.")
+    if not every and (table.path or "").startswith(f"{EVERY}."):
+        return "" in verdicts
+    return bool(every) and above in verdicts
+
+
+def _are_rows(table: Collection) -> bool:
+    """Whether these are rows, not a few objects by name with nothing but numbers: averages."""
+    is_few = not table.is_list and len(table.rows) < MIN_NAMED
+    return bool(table.rows) and not (is_few and all(
+        kind_of(values) in {"share", "graded"} for path, values in table.columns.items()
+        if path not in {"item", "task"}
+    ))  # fmt: skip
 
 
 def _are_means(score: Candidate, item: str | None) -> bool:
@@ -144,14 +221,6 @@ def _share_most(table: Collection, other: Collection) -> bool:
     return 2 * len(shared) > max(len(table.twins), len(other.twins))
 
 
-def _are_averages(table: Collection) -> bool:
-    """Whether these are a few objects by name with nothing but numbers, such as one per task."""
-    return not table.is_list and len(table.rows) < MIN_NAMED and all(
-        kind_of(values) in {"share", "graded"} for path, values in table.columns.items()
-        if path not in {"item", "task"}
-    )  # fmt: skip
-
-
 def _same_columns(table: Collection, others: Sequence[Collection]) -> Collection | None:
     """Return the collection of the other run that has most columns of this one."""
     shared = {len(one.columns.keys() & table.columns.keys()): one for one in reversed(others)}
@@ -166,6 +235,8 @@ def _settled(
     if item is not None:
         columns[field_of_item(item, table)] = item
     columns |= _further(table, other, columns, known)
+    if "item" in known.columns and "question" not in known.columns:
+        columns.pop("question", None)  # the user says what pairs
     columns |= known.columns
     reworded = ""
     if other is not None and "item" in columns and "question" not in columns:

@@ -31,7 +31,7 @@ from forgetmap.sources.column_words import (
     words_of,
 )
 from forgetmap.sources.documents import Collection, as_rows, find_row_lists, read_document
-from forgetmap.sources.inference import Inferred, infer
+from forgetmap.sources.inference import Inferred, explain_unread, infer
 from forgetmap.sources.maps import ComparedWith, ScoreRange, TableMap, selector
 from forgetmap.sources.rows import collections, csv_cells, first_rows, rows_of
 from forgetmap.sources.score_choice import score_candidates
@@ -273,14 +273,13 @@ def read_found(
     if only is None and not table_map.names_item and table_map.rows is None:
         line = column_by_place(file, table_map.columns.get("score", model))
         return read_line(file, line, name=name, origin=origin, table_map=known)
-    names = (
-        {"score"}
-        if only is None or table_map.columns
-        else {*next(iter(first_rows(file, None, 1)), ())}
-    )
-    row = None if "score" in names else _row_of(file, model)
+    names = {*table_map.columns, *next(iter(first_rows(file, table_map.rows, 1)), ())}
+    row = _row_of(file, model) if only is not None and "score" not in names else None
     if row is not None:
         return read_line(file, row, name=name, origin=origin, table_map=known)
+    error = explain_unread(file, table_map, beside or ComparedWith(), others, only)
+    if error is not None and "score" not in names:
+        raise error
     return read_table([file], name=name, origin=origin, table_map=table_map, only=only)
 
 

@@ -36,7 +36,7 @@ from forgetmap.records import (
 )
 from forgetmap.sources.bundles import bundle
 from forgetmap.sources.documents import ROWS_LOOKED_AT, Collection, find_row_lists, read_document
-from forgetmap.sources.inference import infer
+from forgetmap.sources.inference import explain_unread, infer
 from forgetmap.sources.logs import Reading, open_logs, recognise
 from forgetmap.sources.maps import (
     MARK,
@@ -67,6 +67,7 @@ from forgetmap.sources.unknown import (
 
 MAX_FILES = 10_000
 MAX_NAMES = 8
+UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 TEXTS_BESIDE = frozenset({".md", ".txt", ".log", ".yaml", ".yml", ".html", ".py", ".sh", ".toml"})
 """Endings of files that are no results."""
 _UNREADABLE = (ColumnError, EmptyInputError, UnknownFormatError, UnreadableError)
@@ -198,13 +199,16 @@ def _whole_table(
     first = in_utf8(files[0])
     table_map = replace(known, fallback_task=TASK) if known.columns else known
     if not first.headerless and not _is_plain(first, known):
-        inferred = infer(first, replace(known, fallback_task=TASK), beside,
-                         partial(_other_collections, beside))  # fmt: skip
+        others = partial(_other_collections, beside)
+        inferred = infer(first, replace(known, fallback_task=TASK), beside, others)
         if inferred is not None and len(files) == 1:
             return read_inferred(first, inferred, known, name=name, origin=str(path))
         table_map = inferred.table_map if inferred else replace(known, fallback_task=TASK)
         if inferred is None and first.single and known.rows is None:
             table_map = replace(table_map, rows=_rows_without_score(first))
+        error = None if inferred else explain_unread(first, known, beside, others)
+        if error is not None:
+            raise error
     return read_table(files, name=name, origin=str(path), table_map=table_map)
 
 
@@ -274,7 +278,8 @@ def _open_remote(
 
     def show(file: str, done: int, total: int) -> None:
         if reading.progress is not None:
-            reading.progress(f"Fetching {file}: {done / 1e6:,.1f} of {total / 1e6:,.1f} MB")
+            unit, size = next((one for one in UNITS if total >= one[1]), UNITS[-1])
+            reading.progress(f"Fetching {file}: {done / size:,.1f} of {total / size:,.1f} {unit}")
 
     address, _, model = url.partition(MARK)
     remote_copy = fetch(address, on_progress=show if reading.progress else None)

@@ -168,7 +168,11 @@ def _draft(path: Path, file: TableFile, known: TableMap) -> MapProposal:
         summary = summary_error(file.path, document)
         if summary is not None:
             raise summary
-    drafts = [_of_rows(path, file, known, one) for one in collections(file, known.rows) if one.rows]
+    tables = [one for one in collections(file, known.rows) if one.rows]
+    best = infer(file, known, ComparedWith(), guess=True) if len(tables) > 1 else None
+    if best is not None:
+        tables = [one for one in tables if one.path == best.table_map.rows] or tables
+    drafts = [_of_rows(path, file, known, one) for one in tables]
     if drafts:
         return max(drafts, key=_completeness)
     models = lines_by_model(document)

@@ -22,8 +22,8 @@ MAX_GOLD_LENGTH = 200
 """Characters; a longer gold is a worked solution, which no response repeats word by word."""
 MAX_END_LENGTH = 4_000
 """Characters at the end of a response that are searched for an answer."""
-MAX_REASONS_CACHED = 1 << 15
-"""Cached reasons: a harness logs the same response again for each filter."""
+MAX_GRADES_CACHED = 1 << 15
+"""Cached grades: a harness logs the same response again for each filter."""
 _NUMBER = re.compile(r"[-+$]?\d[\d,]*(\.\d+)?%?")
 _SOLUTION = re.compile(r"####\s*(?P<answer>[^\n]+?)\s*$")
 
@@ -36,24 +36,19 @@ def why_wrong(sample: Sample) -> Outcome | None:
     if sample.choice is not None:
         # The harness extracted an option, so the text contains an answer.
         return Outcome.INCORRECT
+    options = tuple(sample.options or ())
     end = sample.response[-MAX_END_LENGTH:]
-    reason = _why(end, gold, tuple(sample.options or ()), sample.finish_reason)
-    if reason is Outcome.MISREAD or not (sample.answer and sample.answer.strip()):
-        return reason
-    # The extracted answer is not an option, such as the letter J with eight options.
-    return Outcome.NO_ANSWER if gold in (sample.options or ()) else Outcome.INCORRECT
-
-
-@lru_cache(MAX_REASONS_CACHED)
-def _why(
-    response: str, gold: str, options: tuple[str, ...], finish_reason: str | None
-) -> Outcome | None:
     try:
-        grade = _grade(response, gold, _kind(gold, options), options, finish_reason)
+        grade = _grade_again(end, gold, _kind(gold, options), options, sample.finish_reason)
     except (FieldError, UsageError):
-        return None
-    if grade.score == 1:
+        grade = None
+    if grade is not None and grade.score == 1:
         return Outcome.MISREAD
+    if sample.answer and sample.answer.strip():
+        # The extracted answer may be no option, such as the letter J with eight options.
+        return Outcome.NO_ANSWER if gold in options else Outcome.INCORRECT
+    if grade is None:
+        return None
     # No answer found here does not mean that the harness found none.
     is_failure = grade.outcome in FAILED and grade.outcome is not Outcome.NO_ANSWER
     return grade.outcome if is_failure else Outcome.INCORRECT
@@ -74,6 +69,17 @@ def settle_verdicts(sample: Sample, verdicts: Verdicts, problems: Problems) -> S
     return sample
 
 
+@lru_cache(MAX_GRADES_CACHED)
+def grade_text(response: str, gold: str) -> float | None:
+    """Grade an answer of a table by the final answer in it; None without a usable gold."""
+    short = _short(gold)
+    try:
+        kind = _kind(short or "", ())
+        return None if short is None else _grade(response, short, kind, (), None).score
+    except (FieldError, UsageError):
+        return None
+
+
 def _own_grade(sample: Sample, problems: Problems) -> Grade | None:
     """Grade the response; None if there is no response or no usable gold."""
     options, index = tuple(sample.options or ()), sample.gold_index
@@ -92,10 +98,13 @@ def _own_grade(sample: Sample, problems: Problems) -> Grade | None:
 def _grade(
     response: str, gold: str, kind: AnswerKind, options: tuple[str, ...], finish_reason: str | None
 ) -> Grade:
-    options = options if kind == "option" else ()
+    shown = options if kind == "option" else ()
     return grade_response(
-        response, gold=gold, kind=kind, options=options, finish_reason=finish_reason
+        response, gold=gold, kind=kind, options=shown, finish_reason=finish_reason
     )
+
+
+_grade_again = lru_cache(MAX_GRADES_CACHED)(_grade)
 
 
 def _kind(gold: str, options: tuple[str, ...]) -> AnswerKind:

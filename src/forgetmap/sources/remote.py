@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path, PurePosixPath
+from threading import Event
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -252,10 +253,7 @@ def _list(system: Any, path: str, address: str) -> list[_Entry]:
 
 
 def _walk(system: Any, folder: str, depth: int = 0) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Iterate over the files below a page of links.
-
-    fsspec's own way leaves out, without a word, folders whose page cannot be read.
-    """
+    """Iterate over the files below a page of links; fsspec leaves out pages it cannot read."""
     for info in system.ls(folder, detail=True):
         name = info["name"]
         if info["type"] != "directory":
@@ -297,11 +295,12 @@ def _download(
 ) -> None:
     """Fetch files; each gets its name when it is whole."""
     total, done, received = sum(entry.size or 0 for entry in files), 0, dict.fromkeys(files, 0)
+    stopped = Event()
 
     def report(entry: _Entry, count: int) -> None:
         nonlocal done
         done, received[entry] = done + count - received[entry], count
-        if done > MAX_BYTES:
+        if done > MAX_BYTES or stopped.is_set():
             raise _too_large(address)
         if on_progress is not None and count:
             name = entry.inside or unquote(redact_url(entry.remote))
@@ -320,8 +319,11 @@ def _download(
         return part.stat().st_size
 
     with ThreadPoolExecutor(PARALLEL) as pool:
-        for entry, size in zip(files, pool.map(get, files), strict=True):
-            report(entry, size)
+        try:
+            for entry, size in zip(files, pool.map(get, files), strict=True):
+                report(entry, size)
+        finally:
+            stopped.set()  # after an error or Ctrl-C, what is under way ends with its next part
     for entry, size in received.items():
         if entry.size not in {None, size}:
             raise NetworkError(
@@ -362,7 +364,9 @@ def _typed_error(error: BaseException, address: str) -> ForgetmapError:
         causes.append(cause)
     # Of all base classes too: a BrokenPipeError is a ConnectionError.
     names = " ".join(base.__name__ for cause in causes for base in type(cause).__mro__)
-    status = next(filter(None, map(_status, causes)), None)
+    codes = [getattr(getattr(c, "response", None), "status_code", None) for c in causes]
+    codes += [getattr(cause, "status", None) for cause in causes]
+    status = next((code for code in codes if code and isinstance(code, int)), None)
     scheme = urlsplit(address).scheme
     _, login = SERVICES.get(ALIASES.get(scheme, scheme), ("", "log in."))
     kind: type[InputError] = NetworkError
@@ -387,15 +391,6 @@ def _typed_error(error: BaseException, address: str) -> ForgetmapError:
         fact = f"cannot be fetched ({f'HTTP status {status}' if status else reason})"
         kind, hint = UnreadableError, f"{KEPT} Or copy it yourself."
     return kind(fact, file=address, hint=hint)
-
-
-def _status(error: BaseException) -> int | None:
-    """Return the HTTP status of an error of any of the libraries; None if it has none."""
-    response = getattr(error, "response", None)
-    if isinstance(response, dict):
-        response = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-    code = getattr(response, "status_code", response) or getattr(error, "status", None)
-    return code if isinstance(code, int) and code else None
 
 
 def _missing(address: str, near: str = "") -> MissingInputError:

@@ -38,6 +38,7 @@ from forgetmap.sources.documents import (
     document_rows,
     read_document,
     row_lines,
+    rows_at,
 )
 from forgetmap.sources.fields import replace_surrogates
 from forgetmap.sources.sniff import (
@@ -75,8 +76,11 @@ def rows_of(
                             origin=origin)  # fmt: skip
     if file.kind == "csv":
         return _csv_rows(file)
-    if file.kind == "jsonl" and path is None:
-        return _json_lines(file)
+    if file.kind == "jsonl" and (path is None or not file.single):
+        objects = _json_lines(file)
+        if path is None:
+            return objects
+        return ((line, one) for line, row in objects for one in rows_at([row], path) or ())
     rows = document_rows(file, path or TOP)
     return zip(row_lines(file, path or TOP) if lines else repeat(1), rows, strict=False)
 
@@ -94,7 +98,9 @@ def collections(file: TableFile, rows: str | None) -> list[Collection]:
     """Return the collections of rows in a file, largest first, or only that at a path."""
     if file.single or file.kind == "json":
         return collections_of(read_document(file), rows)
-    return [Collection(None, first_rows(file, None, ROWS_READ))]
+    table = Collection(None, first_rows(file, rows, ROWS_READ))
+    is_flat = rows is not None or file.kind != "jsonl"
+    return [table] if is_flat else [table, *collections_of([*table.rows], None)[1:]]
 
 
 def as_parquet(file: TableFile, asked: Sequence[str], path: str | None = None) -> TableFile:

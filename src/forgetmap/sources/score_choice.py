@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from forgetmap.errors import ColumnError
 from forgetmap.records import listed
-from forgetmap.sources.cells import EVERY, cell_of, scalar_paths
+from forgetmap.sources.cells import EVERY, cell_of, is_right, scalar_paths
 from forgetmap.sources.column_words import (
     ANSWER,
     CERTAIN,
@@ -21,8 +22,11 @@ from forgetmap.sources.column_words import (
     QUESTION,
     STATED_MEAN,
     STATED_RIGHT,
+    STATED_ROWS,
+    all_words_of,
     as_number,
     as_share,
+    has_lists,
     kind_of,
     name_rank,
     right_word,
@@ -37,7 +41,8 @@ MAX_RATIO = 1.5
 """Most answers of an item by the least, up to which numbers of answers are repeats."""
 MIN_FILLED = 0.5
 """Share of the values of the fullest candidate that a candidate must have."""
-MAX_CHOICES = 4
+MAX_CHOICES, MAX_RATINGS, MAX_COLUMNS = 4, 11, 200
+MIN_AGREEING, MIN_LABEL_SHARE = 0.1, 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +62,25 @@ class Candidate:
     scale: ScoreRange | None = None
 
 
-def score_candidates(table: Collection, known: TableMap) -> list[Candidate]:
+def score_candidates(
+    table: Collection, known: TableMap, other: Collection | None = None, item: str | None = None
+) -> list[Candidate]:
     """Return the columns that may be the score, most certain first."""
     if "score" in known.columns:
         spec = known.columns["score"]
         values = table.values(spec)
+        # A user who names a column of words for right and wrong means the right one.
+        word = (
+            right_word(values) if spec in table.columns and kind_of(values) == "verdict" else None
+        )
+        spec = spec if word is None else f"{spec}={word}"
         return [Candidate(spec, 0, values, known.score_range)] if _filled(values) else []
-    used = set(known.columns.values()) | {known.model}
+    used = set(known.columns.values()) | {known.model, item}
+    names = {word_of(path): path for path in table.columns}
     found = [
         one
         for path, values in table.columns.items()
-        if path not in used
+        if path not in used and not _is_average(path, values, names, table)
         for one in _candidates_in(path, values)
     ]
     counted = _counted(table)
@@ -76,9 +89,27 @@ def score_candidates(table: Collection, known: TableMap) -> list[Candidate]:
     most = max((_filled(one.values) for one in found), default=0)
     found = [one for one in found if _filled(one.values) >= MIN_FILLED * most]
     named = [one for one in found if one.rank < UNNAMED]
-    graded = None if named else _graded(table, used)
+    graded = None if named else _graded(table, used, other, item)
     found += [] if graded is None else [graded]
     return sorted(found, key=lambda one: one.rank)
+
+
+def _is_average(
+    path: str, values: Sequence[Any], names: Mapping[str, str], table: Collection
+) -> bool:
+    """Whether a share is one of as many answers as another column, or an error, says."""
+    if kind_of(values) not in {"share", "verdict"}:
+        return False
+    if f"{word_of(path)}stderr" in names or "stderr" in words_of(path):
+        return True
+    counts = [names[word] for word in STATED_ROWS & names.keys()]
+    shares = [(as_number(share), as_number(count)) for name in counts
+              for share, count in zip(values, table.columns[name], strict=True)]  # fmt: skip
+    return bool(shares) and kind_of(values) == "share" and all(
+        count is not None and count > 1 and share is not None
+        and abs(share * count - round(share * count)) < 0.01 * count
+        for share, count in shares
+    )  # fmt: skip
 
 
 def _filled(values: Sequence[Any]) -> int:
@@ -96,7 +127,8 @@ def _candidates_in(path: str, values: Sequence[Any]) -> Iterable[Candidate]:
         return
     rank = name_rank(words)
     kind = kind_of(values)
-    if LOWER.intersection(words) and kind in {"verdict", "share", "graded"}:
+    is_lower = LOWER.intersection(words) and not CERTAIN.intersection(words)
+    if is_lower and kind in {"verdict", "share", "graded"} and right_word(values) is None:
         yield from _lower_is_better(path, kind, values)
     elif kind == "list":
         yield from _in_lists(path, values)
@@ -105,7 +137,9 @@ def _candidates_in(path: str, values: Sequence[Any]) -> Iterable[Candidate]:
         spec = path if word is None else f"{path}={word}"
         yield Candidate(spec, UNNAMED if rank is None else rank, values)
     elif rank is None:
-        return
+        numbers = {number for value in values if (number := as_number(value)) is not None}
+        if kind == "graded" and len(numbers) <= MAX_RATINGS and all(n % 1 == 0 for n in numbers):
+            yield Candidate(path, UNNAMED + 1, values, _scale(min(numbers), max(numbers)))
     elif kind == "share":
         yield Candidate(path, rank + 1, values)
     elif kind == "graded":
@@ -192,26 +226,68 @@ def _counted(table: Collection) -> Candidate | None:
     return Candidate(f"{right}/{count}", rank, pairs)
 
 
-def _graded(table: Collection, used: Iterable[str | None]) -> Candidate | None:
-    """Return the rule that compares answer and right answer, of which some must agree."""
-    texts = {path: values for path, values in table.columns.items() if path not in {*used}}
-    golds = [path for path in texts if GOLD.intersection(words_of(path))]
+def _graded(
+    table: Collection, used: Iterable[str | None], other: Collection | None, item: str | None
+) -> Candidate | None:
+    """Return the rule that compares answer and right answer, by their names or by what they are.
+
+    Right answers are the same on both sides; answers are not, and agree with them more often than
+    by chance. At least one of the two must be named like what it is.
+    """
+    texts = {
+        path: values for path, values in table.columns.items()
+        if path not in {*used} and (not has_lists(values) or all_words_of(path) & ANSWER)
+    }  # fmt: skip
+    golds = [path for path in texts if all_words_of(path) & GOLD or word_of(path) == "answer"]
     answers = [path for path in texts if ANSWER.intersection(words_of(path))]
-    if answers and not golds:
-        golds = [path for path in texts if word_of(path) == "answer"]
+    pairs = [(gold, answer) for gold in golds for answer in answers]
+    if other is not None and item is not None and len(texts) <= MAX_COLUMNS:
+        same = {
+            path: not _differs(path, table, other, item) for path in texts if path in other.columns
+        }
+        fixed = [path for path in texts if same.get(path) and len({*map(str, texts[path])}) > 1]
+        if fixed:
+            pairs = [pair for pair in pairs if pair[0] in fixed] or pairs
+            moving = [path for path in texts if path not in fixed]
+            pairs += [(gold, answer) for gold in fixed for answer in moving
+                      if gold in golds or answer in answers]  # fmt: skip
     found = []
-    for gold in golds:
-        for answer in answers:
-            if gold == answer:
-                continue
-            spec = f"{answer}=={gold}"
-            values = [cell_of(row, spec) for row in table.rows]
-            known = [value for value in values if value is not None]
-            alike = [word for word in words_of(gold) if word in words_of(answer)]
-            if any(known):
-                length = sum(len(str(cell)) for cell in texts[gold])
-                found.append((len(alike), -length, sum(known), Candidate(spec, GRADED, values)))
-    return max(found, key=lambda one: one[:3])[3] if found else None
+    for gold, answer in dict.fromkeys(pairs):
+        if gold == answer or kind_of(texts[gold]) == "nothing":
+            continue
+        spec = f"{answer}=={gold}"
+        values = [cell_of(row, spec) for row in table.rows]
+        known = [value for value in values if value is not None]
+        alike = [word for word in words_of(gold) if word in words_of(answer)]
+        names = (gold in golds) + (answer in answers)
+        agreeing = sum(known) / max(len(known), 1)
+        if any(known) and (names == 2 or agreeing >= MIN_AGREEING):
+            length = sum(len(str(cell)) for cell in texts[gold])
+            key = (names, len(alike), -length, sum(known))
+            found.append((key, Candidate(spec, GRADED, values)))
+    return max(found, key=lambda one: one[0])[1] if found else None
+
+
+def never_right(table: Collection, spec: str) -> str:
+    """Return the right label that no answer has, where answers have one that is never right."""
+    answer, equals, gold = spec.partition("==")
+    if not equals:
+        return ""
+    sides = [Counter(str(value).strip().casefold() for value in table.values(path)
+                     if value not in (None, "")) for path in (gold, answer)]  # fmt: skip
+    if not 1 < len(sides[0]) <= MAX_LABELS or len(sides[1]) > 2 * MAX_LABELS:
+        return ""
+    odd = [
+        [label for label, count in ours.items()
+         if label not in theirs and count >= MIN_LABEL_SHARE * ours.total()
+         and not any(is_right(one, label) for one in theirs)]
+        for ours, theirs in (sides, sides[::-1])
+    ]  # fmt: skip
+    right = {label for label in odd[1] if any(is_right(label, gold) for gold in sides[0])}
+    wrong = [label for label in odd[1] if label not in right]
+    return (
+        f"{odd[0][0]!r} is never answered, {wrong[0]!r} is never right" if odd[0] and wrong else ""
+    )
 
 
 def choose_score(
@@ -223,23 +299,33 @@ def choose_score(
     left = [one for one in found if one.rank == least]
     left = _agreeing(left, table.stated) or left
     left = [one for one in left if len({*map(str, one.values)}) > 1] or left
-    if least != ASKED:
+    if least < ASKED or least >= UNNAMED:
         left = _distinct(left)
     if len(left) > 1 and other is not None:
-        left = [one for one in left if _differs(one, table, other, item)] or left
+        left = [one for one in left if _differs(column_of(one.spec), table, other, item)] or left
     left = _plainest(left)
-    if _are_models(found, left):
+    if other is None and _are_models(found, left):
         return None
-    if least >= UNNAMED and "=" not in left[0].spec and known.columns.get("score") is None:
+    is_named = left[0].spec == known.columns.get("score") or "score" in known.columns
+    if least >= UNNAMED and not is_named:
         if item is None or len({*map(_normal, left[0].values)}) < 2:
             return None
-        both = [replace(left[0], spec=f"{left[0].spec}={value}") for value in (1, 0)]
+        both = [replace(one, spec=f"{one.spec}={value}") for one in left for value in (1, 0)
+                if one.scale is None and "=" not in one.spec]  # fmt: skip
+        both += [one for one in left if one.scale is not None or "=" in one.spec]
         raise _unclear(file, table, item, both, beside)
+    problem = never_right(table, left[0].spec) or (other and never_right(other, left[0].spec))
+    if problem:
+        raise ColumnError(
+            f"no score, and {left[0].spec} cannot be graded: {problem}",
+            file=str(file.path),
+            field="score",
+            hint="write answers and right answers alike, or add a column with the score.",
+        )
     depth = left[0].spec.count(".")
     shallower = [one for one in found if one.rank == ASKED and one.spec.count(".") < depth]
     left += _plainest(shallower) if shallower and least != ASKED else []
-    is_sure = least != ASKED or (left[0].spec == known.columns.get("score"))
-    if len(left) > 1 or not is_sure:
+    if len(left) > 1 or not (least != ASKED or is_named):
         raise _unclear(file, table, item, left, beside)
     return left[0]
 
@@ -290,12 +376,12 @@ def _plainest(left: list[Candidate]) -> list[Candidate]:
     return [one for one in left if one.spec.count(".") == depth]
 
 
-def _differs(one: Candidate, table: Collection, other: Collection, item: str | None) -> bool:
+def _differs(path: str, table: Collection, other: Collection, item: str | None) -> bool:
     """Whether a column has another value on the other side for some item."""
-    theirs = other.values(column_of(one.spec))
+    theirs = other.values(path)
     if item is None:
-        return [*map(str, one.values)] != [*map(str, theirs)]
-    ours = zip(map(str, table.values(item)), table.values(column_of(one.spec)), strict=True)
+        return [*map(str, table.values(path))] != [*map(str, theirs)]
+    ours = zip(map(str, table.values(item)), table.values(path), strict=True)
     known = dict(zip(map(str, other.values(item)), theirs, strict=True))
     return any(name in known and str(known[name]) != str(value) for name, value in ours)
 
@@ -305,8 +391,10 @@ def _unclear(
     beside: ComparedWith,
 ) -> ColumnError:  # fmt: skip
     """Return the error that shows the candidates and a complete command for each."""
-    shown = [f"{one.spec.partition('=')[0]} ({_examples(one.values)})" for one in _distinct(left)]
-    commands = [f"`{_command(file, table, item, one, beside)}`" for one in left[:MAX_CHOICES]]
+    shown = [f"{one.spec.partition('=')[0]} ({examples(one.values)})" for one in _distinct(left)]
+    commands = [
+        f"`{command(file, table, item, one.spec, beside, one.scale)}`" for one in left[:MAX_CHOICES]
+    ]
     what = listed(list(dict.fromkeys(shown)))
     single = len(dict.fromkeys(shown)) == 1
     question = "several columns may be the score"
@@ -321,7 +409,8 @@ def _unclear(
     )
 
 
-def _examples(values: Sequence[Any]) -> str:
+def examples(values: Sequence[Any]) -> str:
+    """Return some of the values of a column, or their range."""
     texts = dict.fromkeys(
         " ".join(str(value).split())[:20] for value in values if value not in (None, "", ())
     )
@@ -331,15 +420,17 @@ def _examples(values: Sequence[Any]) -> str:
     return ", ".join(sorted(texts)[:4])
 
 
-def _command(
-    file: TableFile, table: Collection, item: str | None, one: Candidate, beside: ComparedWith
-) -> str:
-    columns = [f"score={one.spec}", *([f"{field_of_item(item, table)}={item}"] if item else [])]
+def command(
+    file: TableFile, table: Collection, item: str | None, score: str, beside: ComparedWith,
+    scale: ScoreRange | None = None,
+) -> str:  # fmt: skip
+    """Return the command that reads a table with this score and item."""
+    columns = [f"score={score}", *([f"{field_of_item(item, table)}={item}"] if item else [])]
     columns += [f"rows={table.path}"] if table.path not in (None, TOP) else []
     words = ["forgetmap", *(["compare", *beside.sources] if beside.sources else
                             ["records", "show", str(file.path)])]  # fmt: skip
     words += ["--columns", ",".join(columns)]
-    words += ["--range", str(one.scale)] if one.scale is not None else []
+    words += ["--range", str(scale)] if scale is not None else []
     return shlex.join(words)
 
 

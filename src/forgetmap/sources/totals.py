@@ -10,7 +10,6 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,17 +27,6 @@ MAX_NOTICES = 5
 SLACK = 1e-6
 """Tolerance for sums of floating-point numbers."""
 _COLUMNS = ("task", "metric", "scorer", "category", "repeat", "score", "outcome")
-
-
-class _ScoreSums(NamedTuple):
-    """Results behind a total; some have no score, some are wrong as no answer can be read."""
-
-    rows: int
-    missing: int
-    total: float
-    failed: int
-    metrics: Sequence[str]
-    scorers: Sequence[str]
 
 
 def compare_totals(
@@ -68,22 +56,31 @@ def graded_notices(tasks: Collection[str]) -> list[str]:
 def _difference(
     table: pa.Table, total: StatedTotal, metrics: Mapping[str, MetricInfo]
 ) -> Contradiction | None:
-    sums = _sums(table, total)
-    if not sums.rows:
+    results = table
+    for name in ("task", "metric", "scorer", "category", "repeat"):
+        value = getattr(total, name)
+        if value is not None:
+            value = replace_surrogates(value) if isinstance(value, str) else value
+            results = results.filter(pc.equal(results[name], value))
+    count, missing = len(results), results["score"].null_count
+    if not count:
         return None
-    mean = sums.total / max(sums.rows - sums.missing, 1)
+    score_sum = pc.sum(results["score"]).as_py() or 0.0
+    mean = score_sum / max(count - missing, 1)
     if total.may_be_percent:
         # A share or in percent, whichever is closer.
         scale = min(1.0, 100.0, key=lambda one: abs(total.value - mean * one))
         total = replace(total, scale=scale)
-    ours = sums.total if total.kind == "sum" else mean * total.scale
+    ours = score_sum if total.kind == "sum" else mean * total.scale
     if _agrees(total, ours, ours):
         return None
     part = f", {total.category}" if total.category else ""
     part += "" if total.repeat is None else f", repetition {total.repeat + 1}"
-    without = f", {sums.missing:,} of them without score" if sums.missing else ""
-    metric = sums.metrics[0] if len(sums.metrics) == 1 else total.metric
-    scorer = sums.scorers[0] if len(sums.scorers) == 1 else total.scorer
+    without = f", {missing:,} of them without score" if missing else ""
+    [metric, *others] = results["metric"].unique().to_pylist()
+    metric = total.metric if others else metric
+    [scorer, *others] = scorers = results["scorer"].unique().to_pylist()
+    least, greatest = _reach(total, results, metrics.get(metric or "", MetricInfo()))
     return Contradiction(
         "total_contradicted",
         replace_surrogates(total.task),
@@ -92,45 +89,28 @@ def _difference(
         found=ours,
         message=(
             f"{total.task}{part}: the log states {total.field} {_number(total.value)}, but these "
-            f"records give {_number(ours)} ({counted(sums.rows, 'result')}{without})."
+            f"records give {_number(ours)} ({counted(count, 'result')}{without})."
         ),
         metric=metric,
-        scorer=scorer,
-        results=sums.rows,
-        unscored=sums.missing,
-        is_own_grading=OWN_SCORER in sums.scorers,
-        is_explained=_agrees(total, *_reach(total, sums, metrics.get(metric or "", MetricInfo()))),
+        scorer=total.scorer if others else scorer,
+        results=count,
+        unscored=missing,
+        is_own_grading=OWN_SCORER in scorers,
+        is_explained=_agrees(total, least, greatest),
     )
 
 
-def _sums(table: pa.Table, total: StatedTotal) -> _ScoreSums:
-    results = table
-    for name in ("task", "metric", "scorer", "category", "repeat"):
-        value = getattr(total, name)
-        if value is not None:
-            value = replace_surrogates(value) if isinstance(value, str) else value
-            results = results.filter(pc.equal(results[name], value))
-    scores = results["score"]
-    return _ScoreSums(
-        rows=len(scores),
-        missing=scores.null_count,
-        total=pc.sum(scores).as_py() or 0.0,
-        failed=pc.sum(pc.is_in(results["outcome"], pa.array(FAILED))).as_py() or 0,
-        metrics=results["metric"].unique().to_pylist(),
-        scorers=results["scorer"].unique().to_pylist(),
-    )
-
-
-def _reach(total: StatedTotal, sums: _ScoreSums, metric: MetricInfo) -> tuple[float, float]:
+def _reach(total: StatedTotal, results: pa.Table, metric: MetricInfo) -> tuple[float, float]:
     """Return the least and the greatest total that missing scores and guesses allow."""
-    low, high = (
-        0.0 if not sums.missing else end if bound is None else bound * sums.missing
-        for bound, end in ((metric.low, -math.inf), (metric.high, math.inf))
-    )
-    high += sums.failed if total.guesses else 0
+    scores, failed = results["score"], pc.is_in(results["outcome"], pa.array(FAILED))
+    low = high = pc.sum(scores).as_py() or 0.0
+    if scores.null_count:
+        low += -math.inf if metric.low is None else metric.low * scores.null_count
+        high += math.inf if metric.high is None else metric.high * scores.null_count
+    high += (pc.sum(failed).as_py() or 0) if total.guesses else 0
     # A mean over the scored results alone lies in between.
-    unit = 1.0 if total.kind == "sum" else total.scale / sums.rows
-    return (sums.total + low) * unit, (sums.total + high) * unit
+    unit = 1.0 if total.kind == "sum" else total.scale / len(results)
+    return low * unit, high * unit
 
 
 def _agrees(total: StatedTotal, low: float, high: float) -> bool:

@@ -1,14 +1,13 @@
-"""Benchmarks with scripts of their own: EvalPlus, MMLU-Pro, evalchemy, NeMo Evaluator."""
+"""Benchmarks with scripts of their own, and judgments of many models in one file."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import PurePosixPath
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from forgetmap.errors import FieldError, UsageError
 from forgetmap.records import Outcome
@@ -17,21 +16,8 @@ from forgetmap.sources.datasets import letter_index
 from forgetmap.sources.decode import number, rows
 from forgetmap.sources.fields import as_json_text, as_list, as_mapping, replace_surrogates
 from forgetmap.sources.files import LogFile
-from forgetmap.sources.formats.engine import (
-    Companion,
-    Format,
-    Head,
-    LogReading,
-    LogRow,
-    as_json,
-    digest,
-    first_of,
-    plain,
-    scores_of,
-)
-
-if TYPE_CHECKING:
-    from forgetmap.scoring import Grade
+from forgetmap.sources.formats.engine import Companion, Format, Head, LogReading, LogRow, RowScore
+from forgetmap.sources.formats.values import as_json, as_time, digest, is_beside, plain, verdict
 
 _PASSED = ("pass", "success")
 """The current word of EvalPlus, and that of its first releases."""
@@ -43,9 +29,9 @@ def _solutions(content: object) -> list[dict[str, Any]]:
     if isinstance(content, list):
         return [as_mapping(solution) for solution in content]
     base, plus = (as_list(as_mapping(content).get(name)) for name in ("base", "plus"))
-    statuses = [[first_of(as_list(pair)) for pair in pairs] for pairs in (base, plus)]
-    statuses[1] += [None] * len(base)
-    return [{"base_status": one, "plus_status": two} for one, two in zip(*statuses, strict=False)]
+    firsts = [[next(iter(as_list(pair)), None) for pair in pairs] for pairs in (base, plus)]
+    firsts[1] += [None] * len(base)
+    return [{"base_status": one, "plus_status": two} for one, two in zip(*firsts, strict=False)]
 
 
 def _has_status(file: LogFile) -> bool:
@@ -71,13 +57,10 @@ def _statuses(row: LogRow) -> list[Score]:
     if base is None:
         field = f"eval.{row['@item'][:60]}.base_status"
         row.report_problem("a solution has no status", field)
-    scores = [Score("pass@1", None if base is None else float(base in _PASSED), "base")]
+    scores = [verdict("pass@1", None if base is None else base in _PASSED, "base")]
     if row["plus_status"] is not None:
         is_right = base in _PASSED and plus in _PASSED
-        scores.append(Score("pass@1", float(is_right) if plus and base else None, "plus"))
-    for score in scores:
-        known = Outcome.CORRECT if score.value else Outcome.INCORRECT
-        score.outcome = None if score.value is None else known
+        scores.append(verdict("pass@1", is_right if plus and base else None, "plus"))
     return scores
 
 
@@ -109,21 +92,10 @@ EVALPLUS = Format(
 
 _RESPONSES = ("model_outputs", "generated_text", "response")
 """Names of the response: in current scripts, in those of 2024, in the fork for local servers."""
-_STOPPED = {
-    "Killed by user": Outcome.ERROR,
-    "Error": Outcome.ERROR,
-    "MaxTokensExceeded": Outcome.TRUNCATED,
-}
-"""Texts that the script with retries writes in place of a response."""
 _MMLU_PRO_NAMES = (
     r"model_outputs_(?P<model>.+?)(?:_(?P<shots>\d+)-?shots?)?(?:_[\d_]+)?(?:\.|$)",
     r"(?:^|/)(?P<model>[^/]+)/CoT/",
 )
-
-
-def _is_summary(file: LogFile) -> bool:
-    """Whether a file has counts of right and wrong answers, as the API script writes them."""
-    return {"corr", "wrong"} <= as_mapping(file.peek.first.get("total")).keys()
 
 
 def _named_model(head: Head) -> str | None:
@@ -138,20 +110,32 @@ def _predicted(row: LogRow) -> list[Score]:
     predicted, answer = row.text("pred"), row.text("answer")
     if answer is None or (predicted is None and row["pred"] is not None):
         return [Score("acc", None)]
+    score = verdict("acc", bool(predicted) and predicted == answer)
     if not predicted:
-        outcome = _STOPPED.get(row.text(*_RESPONSES) or "", Outcome.NO_ANSWER)
-        return [Score("acc", None if outcome is Outcome.ERROR else 0.0, outcome=outcome)]
-    right = predicted == answer
-    return [Score("acc", float(right), outcome=Outcome.CORRECT if right else Outcome.INCORRECT)]
+        is_cut = row.text(*_RESPONSES) == "MaxTokensExceeded"
+        score.outcome = Outcome.TRUNCATED if is_cut else Outcome.NO_ANSWER
+    return [score]
 
 
-def _set_letters(row: LogRow, sample: Sample) -> None:
-    """Set the options that letters name; what the script wrote for an error is no response."""
-    sample.gold_index = letter_index(sample.gold, sample.options)
-    index = letter_index(sample.answer, sample.options)
-    sample.choice = sample.options[index] if sample.options and index is not None else None
-    if sample.scores[0].outcome is Outcome.ERROR:
-        sample.error, sample.response = row.text(*_RESPONSES), None
+def _refused(row: LogRow) -> str | None:
+    """Return what the script with retries writes in place of a response for an error."""
+    said = row.text(*_RESPONSES)
+    return said if said in ("Killed by user", "Error") and not row.text("pred") else None
+
+
+def _name_options(_: LogRow, sample: Sample) -> None:
+    """Set what letters name, and outcomes of multiple choice; an error is no response."""
+    options, answer = sample.options, sample.answer
+    sample.gold_index, index = letter_index(sample.gold, options), letter_index(answer, options)
+    if sample.error is not None:
+        sample.response = None
+    if options is not None:
+        is_option = answer in options
+        sample.choice = options[index] if index is not None else answer if is_option else None
+        wrong = Outcome.INCORRECT if sample.choice or answer else Outcome.NO_ANSWER
+        for score in sample.scores:
+            if score.outcome is None and score.value in (0.0, 1.0):
+                score.outcome = Outcome.CORRECT if score.value else wrong
 
 
 def _state_right(reading: LogReading) -> None:
@@ -170,13 +154,12 @@ MMLU_PRO = Format(
     beside={
         "summary": Companion(
             fields=[("total",)],
-            accepts=_is_summary,
-            belongs=lambda file, other: (
-                other.inside.rpartition("/")[0] == file.inside.rpartition("/")[0]
+            accepts=lambda file: (
+                {"corr", "wrong"} <= as_mapping(file.peek.first.get("total")).keys()
             ),
+            belongs=is_beside,
         )
     },
-    preferred=["acc"],
     model=_named_model,
     shots=lambda head: int(head.named(*_MMLU_PRO_NAMES).get("shots", 0)) or None,
     tasks="mmlu_pro",
@@ -190,7 +173,8 @@ MMLU_PRO = Format(
     category="category",
     prompt="prompt",
     response=_RESPONSES,
-    finish=_set_letters,
+    failure=_refused,
+    finish=_name_options,
     totals=_state_right,
 )
 """Arrays of questions: all in one file (`model_outputs_MODEL_5shots.json`, often zipped), or one
@@ -199,16 +183,10 @@ per subject (`SUBJECT_result.json`, `MODEL/CoT/all/SUBJECT.json`)."""
 _IDS = ("id", "unique_id", "problem_id", "question_id", "Record ID", "task_id")
 _QUESTIONS = ("problem", "question", "Question", "prompt")
 _GOLDS = ("expected_answer", "answer", "right_answer", "gold")
-_CATEGORIES = ("subject", "category", "difficulty", "High-level domain")
 _OWN_RULES = {"type": {"MCQ(multiple)", "Numeric"}, "answer_type": {"exactMatch"}}
 """Kinds of questions that are graded in part, within a tolerance, or by a judge."""
 _INLINE_OPTION = re.compile(r"(?:^|, )([A-D])\) ")
 _PRETRAINED = re.compile(r"(?:pretrained|model)=([^,]+)")
-
-
-def _has_examples(file: LogFile) -> bool:
-    results = as_mapping(file.peek.first.get("results")).values()
-    return any("examples" in as_mapping(result) for result in results)
 
 
 def _examples(reading: LogReading) -> Iterator[LogRow]:
@@ -219,19 +197,20 @@ def _examples(reading: LogReading) -> Iterator[LogRow]:
             question, gold = row.plain(*_QUESTIONS), row.plain(*_GOLDS)
             item = row.name(*_IDS) or (digest(question, gold) if question else None)
             if item is None and reading.log.notes["part"] == task:
-                is_usual = isinstance(example, dict)
-                what = "has no id and no question" if is_usual else "is not an object"
-                row.report_problem(f"an example of {task} {what}", task)
+                row.report_problem(f"an example of {task} has no id and no question", task)
             outputs = _list(row, "model_outputs", "model_output")
             answers = _list(row, "model_answers", "model_answer", "pred")
-            labels = as_list(row["label"])
+            labels, options = as_list(row["label"]), _inline_options(row)
             for place in range(max(len(outputs), len(answers)) if item else 0):
+                answer = as_json_text(answers[place]) or "" if place < len(answers) else None
                 yield row.adding(
                     item=item,
                     repeat=place,
                     question=question,
+                    options=options,
                     gold=gold,
-                    answer=as_json_text(answers[place]) or "" if place < len(answers) else None,
+                    extracted=answer,
+                    choice=answer or None if options else None,
                     response=as_json_text(outputs[place]) if place < len(outputs) else None,
                     label=labels[place] if place < len(labels) else None,
                 )
@@ -250,47 +229,31 @@ def _inline_options(row: LogRow) -> list[str] | None:
 
 
 def _graded(row: LogRow) -> list[Score]:
-    """Return the recorded score; the score of an answer without one is our own."""
-    from forgetmap.scoring import grade_answer  # large
+    """Return the recorded verdict, else our own: letters by letter, numbers by value."""
+    from forgetmap.scoring import grade_response  # large
 
-    label, answer = row["@label"], row["@answer"]
+    own = Score("acc", None, OWN_SCORER)
+    label, gold, answer = row["@label"], row["@gold"], row["@extracted"]
     if isinstance(label, bool):
-        grade, scorer = grade_answer(answer or "", right=label), "evalchemy"
-    else:
-        grade, scorer = _grade(row, row["@gold"], answer), OWN_SCORER
-        row.reading.problems.graded.add(replace_surrogates(row["@task"]))
-    row.reading.own["error"] = grade.error
-    return [Score("acc", grade.score, scorer, grade.outcome)]
-
-
-def _grade(row: LogRow, gold: str | None, answer: str | None) -> Grade:
-    """Grade an extracted answer: letters by letter, numbers by value, others by math-verify."""
-    from forgetmap.scoring import UNSCORED, grade_answer, grade_failure, grade_response
-
-    if (
-        gold is None
-        or answer is None
-        or any(row.text(n) in kinds for n, kinds in _OWN_RULES.items())
-    ):
-        return UNSCORED
+        return [verdict("acc", label, "evalchemy")]
+    row.reading.problems.graded.add(replace_surrogates(row["@task"]))
+    has_own_rules = any(row.text(name) in kinds for name, kinds in _OWN_RULES.items())
+    if gold is None or answer is None or has_own_rules:
+        return [own]
     gold, answer = gold.strip(), answer.strip()
+    values = [number(gold), number(answer)]
     if not answer:
-        return grade_failure(Outcome.NO_ANSWER)
-    if re.fullmatch("[A-Z]", gold) or answer == gold:
-        return grade_answer(answer, right=answer == gold)
-    value, right = number(answer), number(gold)
-    if value is not None and right is not None:
-        return grade_answer(answer, right=value == right)
-
-    try:
-        return grade_response(f"\\boxed{{{answer}}}", gold=gold, kind="maths")
-    except (UsageError, FieldError) as error:
-        row.report_problem(str(error), "answer")
-        return UNSCORED
-
-
-def _set_choice(_: LogRow, sample: Sample) -> None:
-    sample.choice = sample.answer if sample.options else None
+        own.value, own.outcome = 0.0, Outcome.NO_ANSWER
+    elif answer == gold or None not in values or re.fullmatch("[A-Z]", gold):
+        own = verdict("acc", answer == gold or None not in values[:1] == values[1:], OWN_SCORER)
+    else:
+        try:
+            grade = grade_response(f"\\boxed{{{answer}}}", gold=gold, kind="maths")
+        except (UsageError, FieldError) as error:
+            row.report_problem(str(error), "answer")
+            return [own]
+        own.value, own.outcome, row.reading.own["error"] = grade.score, grade.outcome, grade.error
+    return [own]
 
 
 def _state_solved(reading: LogReading) -> None:
@@ -302,11 +265,6 @@ def _state_solved(reading: LogReading) -> None:
         reading.state("num_solved", count, kind="sum", repeat=which)
 
 
-def _time(head: Head) -> str | None:
-    seconds = number(head["date"]) or -1
-    return datetime.fromtimestamp(seconds, UTC).isoformat() if 0 <= seconds < 2**33 else None
-
-
 def _evaluated_model(head: Head) -> str | None:
     match = _PRETRAINED.search(head.plain("config.model_args") or "")
     return head.text("model_name") or (match[1] if match else None)
@@ -316,21 +274,20 @@ EVALCHEMY = Format(
     name="evalchemy",
     title="evalchemy",
     fields=[("results",)],
-    accepts=_has_examples,
+    accepts=lambda file: any(
+        "examples" in as_mapping(result)
+        for result in as_mapping(file.peek.first.get("results")).values()
+    ),
     rows=_examples,
-    apart=lambda row: [row["@task"]],
-    apart_is="task",
-    preferred=["acc"],
+    apart=["@task"],
     about="document",
     model=_evaluated_model,
     version="git_hash",
-    created=_time,
+    created=lambda head: as_time(head["date"]),
     scores=_graded,
-    options=_inline_options,
-    answer=lambda row: row["@answer"] or None,
-    category=plain(*_CATEGORIES),
-    error=lambda row: row.reading.own["error"],
-    finish=_set_choice,
+    answer=lambda row: row["@extracted"] or None,
+    category=plain("subject", "category", "difficulty", "High-level domain"),
+    error=lambda row: row.reading.own.pop("error", None),
     totals=_state_solved,
 )
 """Chat benchmarks of evalchemy, without a score for each example: answers are graded here again,
@@ -352,25 +309,23 @@ def _last_answers(reading: LogReading) -> Iterator[LogRow]:
 
 
 def _listed_options(row: LogRow) -> list[str] | None:
-    """Return the options of the metadata: a list, or the fields A, B, ...; else those shown."""
+    """Return the options of the metadata: a list, or the fields A, B, ...; else those shown.
+
+    Those in the prompt are options if the gold is a letter; of several lists, as with examples
+    before the question, the last one counts.
+    """
     metadata = row.part("metadata")
     lists = (metadata[name] for name in ("choices", "options"))
     lettered = takewhile(lambda value: value is not None, map(metadata.values.get, ascii_uppercase))
     options = next((value for value in lists if isinstance(value, list)), None) or [*lettered]
-    if all(isinstance(option, str) for option in options):
+    if options and all(isinstance(option, str) for option in options):
         while options and not options[-1].strip():  # padding
             options = options[:-1]
         if options:
             return [replace_surrogates(option) for option in options]
-    return _shown_options(row.json_text("prompt"), row.json_text("expected_answer"))
-
-
-def _shown_options(prompt: str | None, gold: str | None) -> list[str] | None:
-    """Return the options in the prompt, if the gold is a letter.
-
-    Of several lists, as with examples before the question, the last one counts.
-    """
-    lines = _OPTION_LINE.findall(prompt or "") if re.fullmatch(r"\s*[A-Z]\s*", gold or "") else []
+    if not re.fullmatch(r"\s*[A-Z]\s*", row.json_text("expected_answer") or ""):
+        return None
+    lines = _OPTION_LINE.findall(row.json_text("prompt") or "")
     starts = [index for index, (letter, _) in enumerate(lines) if letter == "A"]
     last = lines[starts[-1] :] if starts else []
     is_listed = [letter for letter, _ in last] == list(ascii_uppercase[: len(last)])
@@ -389,39 +344,7 @@ def _all_rewards(row: LogRow) -> list[Score]:
     further = row.part("scorer_rewards")
     names = {replace_surrogates(name).removeprefix("scorer:"): name for name in further.values}
     others = [Score("reward", further.number(name), scorer) for scorer, name in names.items()]
-    return [*scores_of({"reward": row.number("reward")}), *others]
-
-
-def _set_options(_: LogRow, sample: Sample) -> None:
-    """Set what a letter names, and outcomes of multiple choice: else a reward is not enough."""
-    options, answer = sample.options, sample.answer
-    sample.gold_index = letter_index(sample.gold, options)
-    sample.response = sample.response if sample.error is None else None
-    if options is None:
-        return
-    index = letter_index(answer, options)
-    sample.choice = options[index] if index is not None else answer if answer in options else None
-    for score in sample.scores:
-        if score.value == 1.0:
-            score.outcome = Outcome.CORRECT
-        elif score.value == 0.0:
-            has_answer = sample.choice or answer
-            score.outcome = Outcome.INCORRECT if has_answer else Outcome.NO_ANSWER
-
-
-def _benchmark(head: Head) -> str:
-    named = head.plain("benchmark.name") or replace_surrogates(head.path.parent.name)
-    return named or "nemo-evaluator"
-
-
-def _settings(head: Head) -> dict[str, Any]:
-    settings = as_mapping(head["config"])
-    return {k: settings[k] for k in _DECODING if isinstance(settings.get(k), int | float)}
-
-
-def _state_mean(reading: LogReading) -> None:
-    mean = reading.head["benchmark.scores.mean_reward.value"]
-    reading.state("mean_reward", mean, "reward", scorer="default")
+    return [Score("reward", row.number("reward")), *others]
 
 
 NEMO_EVALUATOR = Format(
@@ -430,15 +353,22 @@ NEMO_EVALUATOR = Format(
     fields=[("problem_idx", "reward", "model_response")],
     beside={"bundle": Companion(fields=[("run_id", "config", "benchmark")])},
     rows=_last_answers,
-    preferred=["reward"],
     about="bundle",
     run_id="run_id",
     model="config.model",
     version="sdk_version",
     created="timestamp",
-    decoding=_settings,
+    decoding=lambda head: {
+        name: value
+        for name in _DECODING
+        if isinstance(value := head[f"config.{name}"], int | float)
+    },
     seed="config.seed",
-    tasks=_benchmark,
+    tasks=lambda head: (
+        head.plain("benchmark.name")
+        or replace_surrogates(head.path.parent.name)
+        or "nemo-evaluator"
+    ),
     main="reward",
     item="problem_idx",
     repeat=lambda row: row.count("repeat") or 0,
@@ -451,7 +381,142 @@ NEMO_EVALUATOR = Format(
     prompt="prompt",
     response="model_response",
     failure=_scoring_error,
-    finish=_set_options,
-    totals=_state_mean,
+    finish=_name_options,
+    totals=lambda reading: reading.state(
+        "mean_reward",
+        reading.head["benchmark.scores.mean_reward.value"],
+        "reward",
+        scorer="default",
+    ),
 )
 """results.jsonl with one answer per line, and a bundle eval-*.json beside it."""
+
+
+def _is_near(file: LogFile, other: LogFile) -> bool:
+    """Whether a file is in the folder of a task, or in a folder in it."""
+    folder, parent = PurePosixPath(file.name).parent.parent, PurePosixPath(other.name).parent
+    return folder in (parent, parent.parent)
+
+
+def _with_texts(reading: LogReading) -> Iterator[LogRow]:
+    """Yield the judgments with the turns of their questions and answers."""
+    questions = {row.plain("question_id"): row for row in reading.every("questions")}
+    answers = {
+        (row.plain("question_id"), row.plain("model_id")): row for row in reading.every("answers")
+    }
+    for row in reading.lines():
+        item, nothing = row.plain("question_id"), row.within({})
+        question = questions.get(item, nothing)
+        answer = answers.get((item, row.plain("model")), nothing)
+        asked, said = (
+            "\n\n".join(turn for turn in as_list(turns) if isinstance(turn, str)) or None
+            for turns in (question["turns"], answer["choices.0.turns"])
+        )
+        yield row.adding(question=asked, gold=question.plain("ground_truth"), response=said)
+
+
+LIVEBENCH = Format(
+    name="livebench",
+    title="LiveBench judgments",
+    fields=[("question_id", "task", "model", "score", "category")],
+    accepts=lambda file: "judge" not in file.peek.names,
+    beside={
+        "questions": Companion(
+            fields=[("question_id", "category", "turns", "task")], belongs=_is_near
+        ),
+        "answers": Companion(fields=[("question_id", "model_id", "choices")], belongs=_is_near),
+    },
+    rows=_with_texts,
+    apart=["model"],
+    tasks=plain("task"),
+    task="task",
+    item="question_id",
+    scores="score",
+    category="category",
+    tags="subtask",
+)
+"""`ground_truth_judgment.jsonl`, with questions and answers of the same task if they exist."""
+
+_PAIR = ("question_id", "model_1", "model_2", "g1_winner", "g2_winner")
+_POINTS = {"model_1": (1.0, 0.0), "model_2": (0.0, 1.0), "tie": (0.5, 0.5)}
+_JUDGED = ("user_prompt", "judgment", "g1_judgment", "g2_judgment")
+_judge = plain("judge.0", "judge")
+"""The name of the judge, from the pair of judge and kind of prompt."""
+_rating = RowScore(
+    metric="rating", value="score", scorer=_judge, low=1, high=10, labels={-1.0: Outcome.ERROR}
+)
+
+
+def _is_pair(head: Head) -> bool:
+    return head.file.peek.has(*_PAIR)
+
+
+def _rating_or_win(row: LogRow) -> list[Score]:
+    """Return the rating, or the points of a pair; two games with different winners are a tie."""
+    if "model_1" not in row.values:
+        return _rating(row)
+    scorer, winners = _judge(row) or "default", {row.text("g1_winner"), row.text("g2_winner")}
+    if not winners <= _POINTS.keys():
+        return [Score("win", None, scorer, Outcome.ERROR if "error" in winners else None)]
+    points = _POINTS[(winners.pop() if len(winners) == 1 else None) or "tie"]
+    is_second = row["model_1"] != row.reading.log.notes["part"]
+    return [Score("win", points[is_second], scorer)]
+
+
+def _turns(reading: LogReading) -> Iterator[LogRow]:
+    """Yield the judgments, each with its task, item and turn."""
+    for row in reading.lines():
+        question, turn = row.name("question_id"), row.count("turn")
+        others = [row.plain(name) for name in ("model_1", "model_2") if name in row.values]
+        against = [name for name in others if name and name != reading.log.notes["part"]]
+        texts = {name: row[name] for name in _JUDGED if isinstance(row[name], str)}
+        yield row.adding(
+            task=f"mt_bench_against_{against[0]}" if against else "mt_bench",
+            item=question if question is None or turn is None else f"{question}/{turn}",
+            category=None if turn is None else f"turn {turn}",
+            material=as_json_text(texts) if texts else None,
+        )
+
+
+MT_BENCH = Format(
+    name="mt-bench",
+    title="MT-Bench judgments",
+    fields=[("question_id", "model", "judge", "score", "turn"), _PAIR],
+    rows=_turns,
+    apart=["model", "model_1", "model_2"],
+    form=lambda head: f", {'pairs' if _is_pair(head) else 'single answers'}",
+    tasks=lambda head: None if _is_pair(head) else "mt_bench",
+    main=lambda head: None if _is_pair(head) else "rating",
+    repeat=0,
+    scores=_rating_or_win,
+    cluster="question_id",
+)
+"""FastChat's llm_judge: ratings from 1 to 10 (-1 if the judge failed), or winners of two games."""
+
+
+def _numbered(reading: LogReading) -> Iterator[LogRow]:
+    """Yield the rows; an instruction that comes again is a further item."""
+    for row in reading.lines():
+        instruction = row.text("instruction")
+        item = digest(instruction) if instruction else None
+        key = (item, row.plain("generator_2"), row.plain("annotator"))
+        reading.seen[key] += 1
+        times = reading.seen[key]
+        yield row.adding(item=item if item is None or times == 1 else f"{item}-{times}")
+
+
+ALPACA_EVAL = Format(
+    name="alpaca-eval",
+    title="AlpacaEval annotations",
+    fields=[("instruction", "output_1", "output_2", "preference")],
+    rows=_numbered,
+    apart=["generator_2"],
+    tasks="alpaca_eval",
+    main="preference",
+    repeat=0,
+    # From 1 (the reference) to 2 (the model); the first releases wrote 0 for a tie.
+    scores=RowScore(metric="preference", scorer="annotator", low=1, high=2, labels={0.0: 0.5}),
+    question="instruction",
+    category="dataset",
+    response="output_2",
+)

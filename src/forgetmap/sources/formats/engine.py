@@ -1,18 +1,9 @@
 """The engine that reads declared formats: rows in a file, described by a `Format`.
 
-    QUIZ = Format(
-        name="quiz",
-        title="Quiz results",
-        fields=[("quiz_id", "points")],
-        item="quiz_id",
-        scores="points",
-        gold="solution.text",
-    )
-
-A `Format` is an adapter (adapter.py). Its values are dotted paths of fields, lists of paths of
-which the first with a value counts, functions of the row, or whole numbers. A field of the wrong
-type is reported and counts as absent. Names with `@` are those that `rows` adds to a row; a value
-that is not declared is taken from there: `@gold` is the gold.
+Values of a format are dotted paths of fields, lists of paths of which the first with a value
+counts, functions of the row, or whole numbers. A field of the wrong type is reported and counts as
+absent. Names with `@` are those that `rows` adds to a row; a value that is not declared is taken
+from there: `@gold` is the gold.
 """
 
 from __future__ import annotations
@@ -22,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import blake2b
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -37,19 +27,19 @@ from forgetmap.records import (
 )
 from forgetmap.sources.adapter import Log, Problems, Sample, Score, StatedTotal
 from forgetmap.sources.decode import document, number, rows, small_document
-from forgetmap.sources.fields import Fields, as_json_text, as_mapping, as_text, replace_surrogates
-from forgetmap.sources.files import LogFile, nearest_file, nearest_files
+from forgetmap.sources.fields import Fields, as_mapping, as_text, replace_surrogates
+from forgetmap.sources.files import LogFile, nearest_files
 
 Value = str | Sequence[str] | int | Callable[[Any], Any] | None
 """Where a value of a row or run is."""
 Names = Sequence[tuple[str, ...]]
 """Alternatives, each with field names that must all be there."""
-_STAMP = re.compile(r"(?<!\d)\d{8}_\d{6}(?!\d)")
 _RUN_VALUES = (
     "run_id", "model", "revision", "version", "created", "stamp", "decoding", "seed", "step",
     "tasks", "main", "shots", "task_version", "metrics", "form", "harness",
 )  # fmt: skip
-_KINDS: Mapping[str, str] = {
+_OF_ROWS: dict[str, Value] = {"item": "@item", "task": "@task", "failure": "@failure"}
+KINDS: Mapping[str, str] = {
     "repeat": "count", "question": "text", "options": "texts", "gold": "text",
     "gold_index": "count", "choice": "text", "answer": "text", "k": "count", "category": "text",
     "tags": "text", "cluster": "name", "tokens_in": "count", "tokens_out": "count",
@@ -57,17 +47,10 @@ _KINDS: Mapping[str, str] = {
     "prompt": "json_text", "response": "text", "material": "text", "error": "json_text",
 }  # fmt: skip
 """Values of a sample, each with the type of its field (a method of `Fields`)."""
-_TEXTS = ("prompt", "response", "material")
 
 
 class LogRow(Fields):
-    """A row of a log, or an object inside it; the same problem is reported once.
-
-    Attributes:
-        reading: the log that is read.
-        reported: problems of this row, with their fields.
-        added: names of the values that `rows` added.
-    """
+    """A row of a log, or an object inside it; the same problem is reported once."""
 
     reading: LogReading
 
@@ -77,13 +60,19 @@ class LogRow(Fields):
         super().__init__(values, file, line, problems)
         self.reported: set[tuple[str, str | None]] = set()
         self.added: frozenset[str] = frozenset()
+        """Names of the values that `rows` added."""
 
     def __getitem__(self, path: str) -> Any:
-        """Return the value at a dotted path, of any type; None if there is none."""
-        if path in self.values:
-            return self.values[path]
-        home, _, rest = path.partition(".")
-        return self.within(as_mapping(self.values.get(home)))[rest] if rest else None
+        """Return the value at a dotted path (`choices.0.text`), of any type; None without one."""
+        if path in self.values or "." not in path:
+            return self.values.get(path)
+        value: Any = self.values
+        for name in path.split("."):
+            if isinstance(value, list):
+                value = value[int(name)] if name.isdecimal() and int(name) < len(value) else None
+            else:
+                value = as_mapping(value).get(name)
+        return value
 
     def report_problem(self, message: str, field: str | None = None) -> None:
         """Report a problem, unless it was reported for another value of this row."""
@@ -93,10 +82,8 @@ class LogRow(Fields):
 
     def within(self, values: Mapping[str, Any]) -> LogRow:
         """Return an object inside this one."""
-        row = LogRow(values, self.file, self.line, self._problems)
-        row.reported, row.added = self.reported, self.added
-        if hasattr(self, "reading"):
-            row.reading = self.reading
+        row = LogRow.__new__(LogRow)
+        vars(row).update(vars(self), values=values)
         return row
 
     def adding(self, **extra: Any) -> LogRow:
@@ -118,6 +105,10 @@ class LogRow(Fields):
     def plain(self, *paths: str) -> str | None:
         """Return the first of these values that is a text or number, as text."""
         return next(filter(None, (as_text(self[path]) for path in paths)), None)
+
+    def any(self, *paths: str) -> Any:
+        """Return the first of these values, of any type."""
+        return next((value for path in paths if (value := self[path]) is not None), None)
 
     def find(self, value: Value, kind: str) -> Any:
         """Return a declared value, checked by the method `kind` of `Fields`."""
@@ -143,7 +134,6 @@ class Companion:
             None for the only one in its folder, else in the nearest folder above.
         nearest: whether only the first one that belongs in the nearest folder counts.
         or_only: whether the only candidate belongs to the only file with rows in any case.
-        key: fields that name the item of a row, for companions about single items.
     """
 
     fields: Names
@@ -151,24 +141,23 @@ class Companion:
     belongs: Callable[[LogFile, LogFile], bool] | None = None
     nearest: bool = False
     or_only: bool = False
-    key: Sequence[str] = ()
 
     def knows(self, file: LogFile) -> bool:
-        """Whether a file is one of these companions, by its content."""
-        return _fits(file, self.fields, self.accepts)
+        """Whether a file is one of these, by its content."""
+        is_alike = any(file.peek.has(*names) for names in self.fields)
+        return is_alike and (self.accepts is None or self.accepts(file))
 
     def of(
         self, file: LogFile, others: Sequence[LogFile], known: Sequence[LogFile]
     ) -> list[LogFile]:
         """Return those of these companions that belong to a file with rows."""
-        if self.belongs is None:
-            nearest = nearest_file(file, others, known)
-            return [nearest] if nearest else []
-        fitting = [other for other in others if self.belongs(file, other)]
-        if self.nearest:
-            return nearest_files(file, fitting, alone=len(known) == 1)[:1]
-        is_only = self.or_only and len(known) == len(others) == 1
-        return list(others) if is_only else fitting
+        if self.or_only and len(known) == len(others) == 1:
+            return list(others)
+        fitting = [other for other in others if not self.belongs or self.belongs(file, other)]
+        if self.belongs and not self.nearest:
+            return fitting
+        near = nearest_files(file, fitting, alone=len(known) == 1)
+        return near[:1] if self.nearest or len(near) == 1 else []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +167,7 @@ class RowScore:
     Attributes:
         metric: name of the metric.
         value: the number; by default the field with the name of the metric.
-        scorer: who scored; `default` if it has no value.
+        scorer: who scored, if anyone is named.
         low: the worst value, which becomes 0.
         high: the best value, which becomes 1; None keeps numbers as they are.
         labels: values outside the scale that mean a score or an outcome.
@@ -220,10 +209,8 @@ class Format:
         accepts: whether a file with these fields is one of them; None for all.
         beside: files that belong to a file with rows, by a name of their own.
         rows: yields the rows, if they are not simply the rows of the file.
-        apart: names the logs of a file that a row belongs to, if it has several.
-        apart_is: what they are: models or tasks.
+        apart: fields that name the models, or `@task`, if a file has a log for each.
         preferred: metrics to compare if there is no main metric.
-        hint: what to do if there are no results of single items.
         about: metadata of the run: name of a companion, `document` for the file itself, or a
             function of the head; values of the run are fields of this object. By default, the
             fullest of the first rows.
@@ -249,33 +236,27 @@ class Format:
         accepts: Callable[[LogFile], bool] | None = None,
         beside: Mapping[str, Companion] | None = None,
         rows: Callable[[LogReading], Iterable[LogRow]] | None = None,
-        apart: Callable[[LogRow], Iterable[str | None]] | None = None,
-        apart_is: Literal["model", "task"] = "model",
+        apart: Sequence[str] = (),
         preferred: Sequence[str] = (),
-        hint: str = "",
         about: str | Callable[[Head], Mapping[str, Any]] = "",
-        item: Value = "@item",
-        task: Value = "@task",
-        failure: Value = "@failure",
         finish: Callable[[LogRow, Sample], None] | None = None,
         totals: Callable[[LogReading], None] | None = None,
         **values: Value,
     ) -> None:
-        unknown = values.keys() - _KINDS.keys() - set(_RUN_VALUES)
+        unknown = values.keys() - KINDS.keys() - _OF_ROWS.keys() - set(_RUN_VALUES)
         if unknown:
             raise TypeError(f"a format has no {', '.join(sorted(unknown))}")
-        self.name, self.title, self.fields, self.item = name, title, fields, item
+        self.name, self.title, self.fields, self.rows = name, title, fields, rows
+        self.own, self.beside = Companion(fields=fields, accepts=accepts), beside or {}
         self.scores = RowScore(metric=scores) if isinstance(scores, str) else scores
-        self.accepts, self.beside, self.rows = accepts, beside or {}, rows
-        self.apart, self.apart_is = apart, apart_is
-        self.preferred, self.hint, self.about, self.task = preferred, hint, about, task
-        self.failure, self.finish, self.totals, self.values = failure, finish, totals, values
-        self.columns = [(name, values[name]) for name in values if name in _KINDS]
-        self.undeclared = frozenset(_KINDS.keys() - values.keys())
+        self.apart, self.preferred, self.about = apart, preferred, about
+        self.finish, self.totals, self.values = finish, totals, _OF_ROWS | values
+        self.columns = [(name, values[name]) for name in values if name in KINDS]
+        self.undeclared = frozenset(KINDS.keys() - values.keys())
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
         """Return the logs among these files, recognised by their first rows."""
-        known = [file for file in files if _fits(file, self.fields, self.accepts)]
+        known = [file for file in files if self.own.knows(file)]
         if not known:
             return []
         others = [file for file in files if file not in known]
@@ -289,36 +270,39 @@ class Format:
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """Yield the samples of a log, one or more per row."""
         reading = LogReading(self, log, problems)
+        part = log.notes["part"]
         for row in reading.rows():
-            if self.apart is None or log.notes["part"] in self.apart(row):
-                sample = self._sample(row, texts=texts)
-                if sample is not None:
-                    reading.tasks.add(sample.task)
-                    yield sample
+            parts = self._parts(row)
+            if part is not None and parts == [None]:
+                row.report_problem("the row has no model")
+            elif part in parts and (sample := self._sample(row, texts=texts)) is not None:
+                reading.tasks.add(sample.task)
+                yield sample
         if self.totals is not None:
             self.totals(reading)
+
+    def _parts(self, row: LogRow) -> list[str | None]:
+        """Return the names of the logs that a row belongs to; None if nothing names them."""
+        return [*filter(None, map(row.plain, self.apart))] or [None]
 
     def _logs(self, head: Head) -> Iterator[Log]:
         """Yield the logs in a file; with `apart`, there may be several."""
         files = (head.file, *(other for own in head.beside.values() for other in own))
-        parts: Sequence[str | None] = [None]
-        if self.apart is not None:
-            every = LogReading(self, Log(self.name, files, notes={"part": None}), Problems()).rows()
-            parts = list(dict.fromkeys(part for row in every for part in self.apart(row))) or parts
-        tasks = head.declared("tasks") or ()
-        names = tuple(map(replace_surrogates, (tasks,) if isinstance(tasks, str) else tasks))
-        form = self.title + (head.declared("form") or "")
+        log = Log(self.name, files, notes={"part": None})
+        every = LogReading(self, log, Problems()).rows() if self.apart else ()
+        named = dict.fromkeys(part for row in every for part in self._parts(row))
+        parts: Sequence[str | None] = [*filter(None, named)] or [None]
+        say = head.declared
+        stated, form = say("tasks") or (), self.title + (say("form") or "")
         for part in parts:
-            model = part if self.apart_is == "model" else None
-            if self.apart_is == "task":
-                names = () if part is None else (replace_surrogates(part),)
+            model, tasks = (None, part) if "@task" in self.apart and part else (part, stated)
+            names = tuple(map(replace_surrogates, [tasks] if isinstance(tasks, str) else tasks))
             info = self._info(head, model, names, alone=len(parts) == 1)
             notes = {"part": part, "parts": len(parts)}
-            stamp = head.declared("stamp") or info.created
+            stamp = say("stamp") or info.created
             yield Log(self.name, files, info, names, stamp, format=form, notes=notes)
 
     def _info(self, head: Head, model: str | None, tasks: Sequence[str], *, alone: bool) -> RunInfo:
-        """Return the metadata of a log."""
         say = head.declared
         main, _, scorer = (say("main") or "").partition(":")
         task = TaskInfo(
@@ -343,12 +327,12 @@ class Format:
 
     def _sample(self, row: LogRow, *, texts: bool) -> Sample | None:
         """Return the sample of a row; None, and a problem, if it has no id or no task."""
-        item, task = row.find(self.item, "name"), row.find(self.task, "text")
-        tasks = row.reading.log.tasks
-        if not task and len(tasks) == 1 and (callable(self.task) or self.task == "@task"):
+        places, tasks = self.values, row.reading.log.tasks
+        item, task = row.find(places["item"], "name"), row.find(places["task"], "text")
+        if not task and len(tasks) == 1 and (callable(places["task"]) or places["task"] == "@task"):
             (task,) = tasks
         if not item or not task:
-            missing = self.task if item else self.item
+            missing = places["task" if item else "item"]
             named = isinstance(missing, str) and missing[0] != "@"
             if not row.reported:
                 row.report_problem(f"the row has no {missing if named else 'id and no question'}")
@@ -357,9 +341,9 @@ class Format:
         sample = Sample(task, item, scores, repeat=None, file=row.file.name, line=row.line)
         columns = [*self.columns, *((n, f"@{n}") for n in row.added & self.undeclared)]
         for name, value in columns:
-            if texts or name not in _TEXTS:
-                setattr(sample, name, row.find(value, _KINDS[name]))
-        failure = row.find(self.failure, "json_text")
+            if texts or name not in ("prompt", "response", "material"):
+                setattr(sample, name, row.find(value, KINDS[name]))
+        failure = row.find(places["failure"], "json_text")
         if failure is not None:
             sample.error = failure
             sample.scores = [Score(s.metric, None, s.scorer, Outcome.ERROR) for s in scores]
@@ -369,9 +353,7 @@ class Format:
 
 
 class Head(LogRow):
-    """What is known about the logs in a file before they are read.
-
-    Its fields are those of the metadata (`about`).
+    """What is known about the logs in a file before they are read: the metadata (`about`).
 
     Attributes:
         path: path of the file below the input.
@@ -393,20 +375,22 @@ class Head(LogRow):
         self.path = PurePosixPath(file.inside)
         self.folders = ("", "", *PurePosixPath(file.name).parts[:-1])
         self.first = self.within(file.peek.first)
+        self.values = file.peek.first
         if callable(form.about):
             self.values = form.about(self)
-        elif form.about == "document":
-            self.values = small_document(file)
         elif form.about:
-            self.values = small_document(next(iter(beside[form.about]), None))
-        else:
-            self.values = file.peek.first
+            files = [file] if form.about == "document" else beside[form.about]
+            self.values = small_document(next(iter(files), None))
 
     def named(self, *patterns: str) -> dict[str, str]:
         """Return the groups of the first of these patterns that is in the path."""
         matches = (re.search(pattern, str(self.path)) for pattern in patterns)
         groups = next((match.groupdict() for match in matches if match), {})
         return {name: replace_surrogates(text) for name, text in groups.items() if text}
+
+    def folder_in(self, kind: str) -> str | None:
+        """Return the folder of the file if it is in one of this name."""
+        return self.folders[-1] if self.folders[-2] == kind else None
 
     def declared(self, name: str, kind: str = "text") -> Any:
         """Return a value that the format declares for a run."""
@@ -419,9 +403,6 @@ class LogReading:
     """A log while it is read.
 
     Attributes:
-        log: the log.
-        file: the file with the rows.
-        problems: receives unusable rows.
         tasks: tasks of the samples so far.
         seen: counts what a format must recognise when it comes again.
         own: what the functions of a format note for each other.
@@ -432,7 +413,6 @@ class LogReading:
         self.tasks: set[str] = set()
         self.seen: Counter[object] = Counter()
         self.own: dict[str, Any] = {}
-        self._by_item: dict[str, dict[tuple[str | None, ...], LogRow]] = {}
 
     def row(
         self, values: Mapping[str, Any], line: int | None = None, file: LogFile | None = None
@@ -473,13 +453,9 @@ class LogReading:
         """Return the companions of a name."""
         return [file for file in self.log.files[1:] if self.form.beside[name].knows(file)]
 
-    def by_item(self, name: str) -> Mapping[tuple[str | None, ...], LogRow]:
-        """Return the rows of companions by the fields of their key; the last one counts."""
-        if name not in self._by_item:
-            keys = self.form.beside[name].key
-            every = (row for file in self.companions(name) for row in self.lines(file))
-            self._by_item[name] = {tuple(as_text(row[key]) for key in keys): row for row in every}
-        return self._by_item[name]
+    def every(self, name: str) -> Iterator[LogRow]:
+        """Yield the rows of all companions of a name."""
+        return (row for file in self.companions(name) for row in self.lines(file))
 
     def state(
         self,
@@ -494,49 +470,3 @@ class LogReading:
         if known is not None and len(self.tasks) == 1:
             (task,) = self.tasks
             self.problems.totals.append(StatedTotal(task, field, known, kind, metric, **more))
-
-
-def _fits(file: LogFile, fields: Names, accepts: Callable[[LogFile], bool] | None) -> bool:
-    is_alike = any(file.peek.has(*names) for names in fields)
-    return is_alike and (accepts is None or accepts(file))
-
-
-def as_json(*paths: str) -> Callable[[LogRow], str | None]:
-    """Declare the first non-empty of these fields, of any type, as text."""
-    return lambda row: next(filter(None, (as_json_text(row[path]) for path in paths)), None)
-
-
-def plain(*paths: str) -> Callable[[LogRow], str | None]:
-    """Declare the first of these fields that is a text or a number; others are not reported."""
-    return lambda row: row.plain(*paths)
-
-
-def first_of(value: object) -> object:
-    """Return the first element of a list, None for an empty one, and anything else as it is."""
-    return (value[0] if value else None) if isinstance(value, list) else value
-
-
-def numbers(values: Mapping[str, Any], without: Iterable[str] = ()) -> dict[str, float | None]:
-    """Return the numbers and truth values of an object by their names; NaN is None."""
-    left = set(without)
-    return {
-        replace_surrogates(name): number(value)
-        for name, value in values.items()
-        if isinstance(value, bool | int | float) and name not in left
-    }
-
-
-def scores_of(values: Mapping[str, float | None], scorer: str = "default") -> list[Score]:
-    """Return a score per metric."""
-    return [Score(name, value, scorer) for name, value in values.items()]
-
-
-def digest(*parts: str | None, size: int = 8) -> str:
-    """Return an id of some bytes for an item without one, from its texts."""
-    text = "\n".join(map(str, parts))
-    return blake2b(text.encode("utf-8", "replace"), digest_size=size).hexdigest()
-
-
-def last_stamp(head: Head) -> str | None:
-    """Return the last time, such as `20260101_120000`, in the path of a file."""
-    return next(reversed(_STAMP.findall(head.file.name)), None)

@@ -1,40 +1,21 @@
-"""Frameworks: OpenAI evals, promptfoo, every_eval_ever."""
+"""Frameworks of evaluation and of reinforcement learning, whose rows are tests or rollouts."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
 
 from forgetmap.records import METADATA_KEYS, MetricInfo, Outcome
 from forgetmap.sources.adapter import Sample, Score
 from forgetmap.sources.decode import Malformed, decode, number
-from forgetmap.sources.fields import (
-    MAX_COUNT,
-    as_json_text,
-    as_list,
-    as_mapping,
-    as_objects,
-    as_text,
-    replace_surrogates,
-)
+from forgetmap.sources.fields import as_count, as_json_text, as_list, as_mapping, as_text
 from forgetmap.sources.files import LogFile
-from forgetmap.sources.formats.engine import (
-    Companion,
-    Format,
-    Head,
-    LogReading,
-    LogRow,
-    digest,
-    first_of,
-    numbers,
-    plain,
-    scores_of,
-)
-from forgetmap.sources.messages import last_question
+from forgetmap.sources.formats.engine import KINDS, Companion, Format, Head, LogReading, LogRow
+from forgetmap.sources.formats.values import as_json, as_time, digest, numbers, plain, scores_of
+from forgetmap.sources.messages import last_question, text_of, texts_of_role
 
 
 def _spec(file: LogFile) -> dict[str, Any]:
@@ -46,12 +27,7 @@ def _spec(file: LogFile) -> dict[str, Any]:
 def _task_of(sample: object) -> str | None:
     """Return the task in an id, `EVAL.SPLIT.NUMBER`, for logs without their first line."""
     parts = sample.rsplit(".", 2) if isinstance(sample, str) else []
-    return replace_surrogates(parts[0]) if len(parts) == 3 and parts[2].isdecimal() else None
-
-
-def _base_task(head: Head) -> str:
-    ids = (_task_of(row.get("sample_id")) for row in head.file.peek.objects)
-    return next(filter(None, ids), None) or head.plain("base_eval") or "openai-evals"
+    return parts[0] if len(parts) == 3 and parts[2].isdecimal() else None
 
 
 def _joined(reading: LogReading) -> Iterator[LogRow]:
@@ -67,32 +43,38 @@ def _joined(reading: LogReading) -> Iterator[LogRow]:
             row.report_problem("an event has no sample_id", "sample_id")
     for item, events in samples.items():
         matches, metrics, sampled, errors = (
-            [event.part("data").values for event in events if event["type"] == kind]
+            [event.part("data") for event in events if event["type"] == kind]
             for kind in ("match", "metrics", "sampling", "error")
         )
-        answer = sampled[-1] if sampled else {}
-        said, error = answer.get("sampled"), errors[-1].get("message") if errors else None
-        is_one = isinstance(said, list) and len(said) == 1
+        nothing = events[0].within({})
+        answer, error = (found[-1] if found else nothing for found in (sampled, errors))
+        said = answer["sampled"]
         row = events[0].adding(
             item=item,
-            prompt=answer.get("prompt"),
-            response=as_json_text(first_of(said) if is_one else said),
-            error=as_json_text(error) or "error" if errors else None,
+            task=_task_of(item),
+            question=last_question(answer["prompt"]),
+            prompt=answer["prompt"],
+            response=as_json_text(said[0] if isinstance(said, list) and len(said) == 1 else said),
         )
-        verdicts = list(zip_longest(matches, metrics)) or [(None, None)]
+        failure = as_json_text(error["message"]) or "error" if errors else None
+        verdicts = [*zip_longest(matches, metrics)] or [(None, None)]
         for repeat, (match, further) in enumerate(verdicts):
-            yield row.adding(repeat=repeat, match=match, metrics=as_mapping(further))
+            graded = match or nothing
+            yield row.adding(
+                repeat=repeat,
+                match=match,
+                metrics=further.values if further else {},
+                gold=as_json(*("expected.0", "expected"))(graded),
+                answer=graded.json_text("picked"),
+                error=failure if number(graded["correct"]) is None else None,
+            )
 
 
 def _verdict(row: LogRow) -> list[Score]:
-    right = {} if row["@match"] is None else {"accuracy": row.part("@match").number("correct")}
-    scores = scores_of(numbers(row["@metrics"], right))
+    right = {} if row["@match"] is None else {"accuracy": row["@match"].number("correct")}
     failed = Outcome.ERROR if row["@error"] else None
-    return scores_of(right) + scores or [Score("accuracy", None, outcome=failed)]
-
-
-def _unanswered(row: LogRow) -> str | None:
-    return row["@error"] if number(row["@match.correct"]) is None else None
+    missing = Score("accuracy", None, outcome=failed)
+    return scores_of(right | numbers(row["@metrics"], right)) or [missing]
 
 
 OPENAI_EVALS = Format(
@@ -104,15 +86,13 @@ OPENAI_EVALS = Format(
     preferred=["accuracy", "score"],
     about=lambda head: _spec(head.file),
     run_id="run_id",
-    model=lambda head: as_text(next(iter(as_list(head["completion_fns"])), None)),
+    model=plain("completion_fns.0"),
     created="created_at",
-    tasks=_base_task,
-    task=lambda row: _task_of(row["@item"]),
+    tasks=lambda head: next(
+        filter(None, (_task_of(row.get("sample_id")) for row in head.file.peek.objects)),
+        head.plain("base_eval") or "openai-evals",
+    ),
     scores=_verdict,
-    question=lambda row: last_question(row["@prompt"]),
-    gold=lambda row: as_json_text(first_of(row["@match.expected"])),
-    answer=lambda row: as_json_text(row["@match.picked"]),
-    error=_unanswered,
     totals=lambda r: r.state("final_report.accuracy", r.own.get("report"), "accuracy"),
 )
 """Logs of `oaieval`: events, one per line, from `spec` to `final_report`. Events `match` tell
@@ -123,25 +103,19 @@ _BROKEN = 2
 _MAX_TASK_NAME = 60
 
 
-def _of_results(top: Mapping[str, Any], name: str) -> Any:
-    """Return a field of the evaluation, in the current format or that of version 1."""
-    results = top.get("results")
-    return results.get(name) if isinstance(results, dict) else top.get(name)
-
-
 def _has_results(file: LogFile) -> bool:
     top = file.peek.first
-    results = map(as_mapping, as_list(_of_results(top, "results"))[:3])
-    is_versioned = {"evalId", "version"} & {*top, *as_mapping(top.get("results"))}
+    outer = as_mapping(top.get("results"))
+    results = map(as_mapping, as_list(outer.get("results", top.get("results")))[:3])
+    is_versioned = {"evalId", "version"} & {*top, *outer}
     return bool(is_versioned) and any({"success", "vars", "prompt"} <= r.keys() for r in results)
 
 
 def _tests(reading: LogReading) -> Iterator[LogRow]:
     """Yield the results; promptfoo numbers the repetitions of a test separately."""
-    top = reading.document
-    name, prompts = top.plain("config.description") or "promptfoo", _prompts(top.values)
+    top, prompts = reading.document, _prompts(reading)
     first: dict[object, str] = {}
-    for index, result in enumerate(as_list(_of_results(top.values, "results"))):
+    for index, result in enumerate(as_list(top.any("results.results", "results"))):
         if not isinstance(result, dict):
             top.report_problem("a result is not an object", f"results.{index}")
             continue
@@ -149,24 +123,25 @@ def _tests(reading: LogReading) -> Iterator[LogRow]:
         content = [row["vars"], row["testCase.assert"], row["testCase.description"]]
         key = json.dumps(content, sort_keys=True, default=str)
         item = row.plain("testIdx") or digest(key, size=4)
-        item = first.setdefault((_provider(row), key), item)
-        prompt = row["prompt"]
+        provider = row.plain("provider", "provider.label", "provider.id")
+        task, prompt = top.plain("config.description") or "promptfoo", row["prompt"]
+        if len(prompts) > 1:
+            template = _template(prompt)
+            place = prompts.index(template) + 1 if template in prompts else digest(template, size=4)
+            words = " ".join(template.split())
+            task += f": {words if 0 < len(words) <= _MAX_TASK_NAME else f'prompt {place}'}"
         yield row.adding(
-            item=item,
-            task=_prompt_task(name, prompts, _template(prompt)),
-            prompt=as_text(prompt if isinstance(prompt, str) else row["prompt.raw"]),
+            item=first.setdefault((provider, key), item),
+            model=provider,
+            task=task,
+            prompt=row.plain("prompt", "prompt.raw"),
         )
 
 
-def _provider(row: LogRow) -> str | None:
-    """Return the label of the provider, else its id."""
-    return row.plain("provider", "provider.label", "provider.id")
-
-
-def _prompts(top: Mapping[str, Any]) -> list[str]:
+def _prompts(reading: LogReading) -> list[str]:
     """Return the templates of all prompts, which the evaluation lists once for each provider."""
-    head = as_mapping(as_mapping(_of_results(top, "table")).get("head"))
-    listed = as_list(_of_results(top, "prompts")) or as_list(head.get("prompts"))
+    homes = ("results.prompts", "results.table.head.prompts", "table.head.prompts")
+    listed = as_list(reading.document.any(*homes))
     return list(dict.fromkeys(filter(None, map(_template, listed))))
 
 
@@ -176,24 +151,12 @@ def _template(prompt: object) -> str:
     return as_text(about.get("label") or about.get("display") or about.get("raw") or prompt) or ""
 
 
-def _prompt_task(name: str, prompts: list[str], template: str) -> str:
-    """Return the name of the evaluation, with the prompt if there are several."""
-    if len(prompts) <= 1:
-        return name
-    words = " ".join(template.split())
-    if 0 < len(words) <= _MAX_TASK_NAME:
-        return f"{name}: {words}"
-    label = prompts.index(template) + 1 if template in prompts else digest(template, size=4)
-    return f"{name}: prompt {label}"
-
-
 def _assertions(row: LogRow) -> list[Score]:
     """Return pass or fail, the score, and named scores."""
-    values = {"pass": row.number("success")}
+    values, named = {"pass": row.number("success")}, row.part("namedScores")
     if row["score"] is not None:
         values["score"] = row.number("score")
-    named = row.part("namedScores")
-    return scores_of(values | {replace_surrogates(n): named.number(n) for n in named.values})
+    return scores_of(values | {name: named.number(name) for name in named.values})
 
 
 def _broken(row: LogRow) -> str | None:
@@ -204,10 +167,9 @@ def _broken(row: LogRow) -> str | None:
 
 
 def _state_successes(reading: LogReading) -> None:
-    top = reading.document.values
-    if reading.log.notes["parts"] == 1 and len(_prompts(top)) <= 1:
-        stats = as_mapping(_of_results(top, "stats"))
-        reading.state("stats.successes", stats.get("successes"), "pass", kind="sum")
+    if reading.log.notes["parts"] == 1 and len(_prompts(reading)) <= 1:
+        stated = reading.document.any("results.stats.successes", "stats.successes")
+        reading.state("stats.successes", stated, "pass", kind="sum")
 
 
 PROMPTFOO = Format(
@@ -216,40 +178,27 @@ PROMPTFOO = Format(
     fields=[("results",)],
     accepts=_has_results,
     rows=_tests,
-    apart=lambda row: [_provider(row)],
-    preferred=["pass"],
+    apart=["@model"],
     about="document",
     run_id=plain("evalId"),
-    created=lambda head: as_text(_of_results(head.values, "timestamp")),
+    created=plain("results.timestamp", "timestamp"),
     scores=_assertions,
     question=lambda row: as_json_text(row["vars"] or None) or row["@prompt"],
     tokens_in="response.tokenUsage.prompt",
     tokens_out="response.tokenUsage.completion",
-    response=lambda row: as_json_text(row["response.output"]),
+    response=as_json("response.output"),
     failure=_broken,
     totals=_state_successes,
 )
 """The output of an evaluation as one object: in version 1 `results` is a list and providers are not
 named, from 2 on `results.results` is a list with provider, prompt and test of each result."""
 
-_WHOLE = {"repeat", "k", "gold_index", "seed", "tokens_in", "tokens_out"}
-_REAL = {"logprob_answer", "logprob_gold"}
-
 
 def _evaluated_at(head: Head) -> str | None:
     """Return seconds since 1970, or a date, as ISO 8601; else None."""
     evaluation = head.first.plain("evaluation_id") or ""
     text = head.plain("evaluation_timestamp") or evaluation.rpartition("/")[2]
-    if re.fullmatch(r"\d{9,10}(?:\.\d+)?", text):
-        return datetime.fromtimestamp(float(text), UTC).isoformat()
-    return text if re.match(r"\d{4}-\d\d-\d\d", text) else None
-
-
-def _generation(head: Head) -> dict[str, Any]:
-    """Return the numeric generation settings of the first result that has any."""
-    every = (one["generation_config.generation_args"] for one in head.parts("evaluation_results"))
-    args = next(filter(None, map(as_mapping, every)), {})
-    return {name: value for name, value in args.items() if type(value) in {int, float}}
+    return text if re.match(r"\d{4}-\d\d-\d\d", text) else as_time(text)
 
 
 def _metrics(head: Head) -> Iterator[tuple[str, str, MetricInfo]]:
@@ -260,8 +209,7 @@ def _metrics(head: Head) -> Iterator[tuple[str, str, MetricInfo]]:
         if isinstance(key, str) and isinstance(name, str):
             up = config.get("lower_is_better") is not True
             low, high = number(config.get("min_score")), number(config.get("max_score"))
-            info = MetricInfo(low=low, high=high, higher_is_better=up)
-            yield key, replace_surrogates(name), info
+            yield key, name, MetricInfo(low=low, high=high, higher_is_better=up)
 
 
 def _task_and_scorer(row: LogRow) -> tuple[str | None, str]:
@@ -271,11 +219,6 @@ def _task_and_scorer(row: LogRow) -> tuple[str | None, str]:
     if task and used:
         task = task.removesuffix(f"/{used}")
     return task, used or metadata.text(METADATA_KEYS["scorer"]) or "default"
-
-
-def _stated_tasks(head: Head) -> list[str]:
-    names = {one.plain("evaluation_name") for one in head.parts("evaluation_results")} - {None}
-    return sorted(map(str, names or {_task_and_scorer(head.first)[0] or "?"}))
 
 
 def _instances(reading: LogReading) -> Iterator[LogRow]:
@@ -290,19 +233,24 @@ def _instances(reading: LogReading) -> Iterator[LogRow]:
         task, scorer = _task_and_scorer(row)
         asked, metadata = row.part("input"), row.part("metadata")
         extracted = [part["extracted_value"] for part in row.parts("answer_attribution")]
-        answers = [replace_surrogates(text) for text in extracted if isinstance(text, str)]
-        reference = asked["reference"]  # before 0.2.1 there was only one
-        golds = asked.text("reference") if isinstance(reference, str) else asked.texts("reference")
+        answers = [text for text in extracted if isinstance(text, str)]
+        # Before 0.2.1 there was only one reference.
+        is_one = isinstance(asked["reference"], str)
+        golds = asked.within({"reference": [asked["reference"]]}) if is_one else asked
+        # The converter of lm-eval writes the rendered prompt as the input.
+        is_rendered = "doc_hash" in metadata.values
         yield row.adding(
             task=task,
             item=row.name("sample_id") if task else None,
             scorer=scorer,
             metadata=metadata,
-            # The converter of lm-eval writes the rendered prompt as the input.
-            rendered="doc_hash" in metadata.values,
+            rendered=is_rendered,
+            question=None if is_rendered else asked.text("raw") or None,
             options=asked.texts("choices") or None,
-            gold=golds if isinstance(golds, str) else next(iter(golds or ()), None),
+            gold=next(iter(golds.texts("reference") or ()), None),
             answer=answers[-1] if answers else None,
+            finish_reason=metadata.text("stop_reason") or None,
+            prompt=asked.text("raw" if is_rendered else "formatted"),
             response=_output(row),
         )
 
@@ -314,10 +262,9 @@ def _output(row: LogRow) -> str | None:
         return output.text("raw")
     if several := output.texts("raw"):
         return "\n\n".join(several)
-    turns = as_objects(row["messages"] or row["interactions"])
-    contents = [turn.get("content") for turn in turns if turn.get("role") == "assistant"]
-    texts = [content for content in contents if isinstance(content, str)]
-    return replace_surrogates(texts[-1]) if texts else None
+    turns = row.parts("messages") or row.parts("interactions")
+    said = [turn for turn in turns if turn["role"] == "assistant"]
+    return text_of(said[-1]["content"]) if said else None
 
 
 def _metric(row: LogRow) -> str:
@@ -338,34 +285,30 @@ def _instance_scores(row: LogRow) -> list[Score]:
 
     The converters write 0 if a sample failed.
     """
-    missing = Score(_metric(row), None, row["@scorer"])
+    score = Score(_metric(row), None, row["@scorer"])
     several = row["@metadata"].text("lm_eval_metrics")
     if several is not None:
         try:
             values = as_mapping(decode(several.encode()))
         except Malformed as error:
             row.report_problem(str(error), "metadata.lm_eval_metrics")
-            return [missing]
-        return scores_of(numbers(values), row["@scorer"]) or [missing]
+            return [score]
+        return scores_of(numbers(values), row["@scorer"]) or [score]
     evaluation = row.part("evaluation" if "evaluation" in row.values else "metrics")
-    value = evaluation.number("score")
-    value = number(evaluation["is_correct"]) if value is None else value
-    if row.text("error") and not value:
-        value, missing.outcome = None, Outcome.ERROR
-    missing.value = value
-    return [missing]
-
-
-def _chosen(row: LogRow) -> str | None:
-    """Return the answer if it is an option or a letter."""
-    answer, options = row["@answer"] or row["@response"], row["@options"]
-    fits = answer is not None and options and (answer in options or re.fullmatch("[A-Z]", answer))
-    return answer if fits else None
+    score.value = evaluation.number("score")
+    if score.value is None:
+        score.value = number(evaluation["is_correct"])
+    if row.text("error") and not score.value:
+        score.value, score.outcome = None, Outcome.ERROR
+    return [score]
 
 
 def _restore(row: LogRow, sample: Sample) -> None:
     """Restore fields beyond the schema: those of forgetmap's writer, and the epoch of Inspect."""
     metadata, gold, options = row["@metadata"], sample.gold, sample.options
+    answer = sample.answer or sample.response
+    if answer and options and (answer in options or re.fullmatch("[A-Z]", answer)):
+        sample.choice = answer
     if row["@rendered"] and options and gold not in options:
         is_index = gold and re.fullmatch(r"\d{1,3}", gold)  # which lm-eval writes as the gold
         sample.gold_index = int(gold) if gold and is_index else None
@@ -390,17 +333,14 @@ def _restore(row: LogRow, sample: Sample) -> None:
 
 
 def _typed(name: str, text: str) -> str | int | float | None:
-    if name in _WHOLE:
-        fits = re.fullmatch(r"-?\d{1,18}", text) and (name == "seed" or 0 <= int(text) <= MAX_COUNT)
-        return int(text) if fits else None
-    if name in _REAL:
-        return number(text)
-    return None if name == "outcome" and text not in list(Outcome) else text
-
-
-def _is_of(file: LogFile, aggregate: LogFile) -> bool:
-    """Whether an aggregate document is about the evaluation of some instances."""
-    return file.peek.first.get("evaluation_id") == aggregate.peek.first.get("evaluation_id")
+    """Return the value of a field of a sample from its text; None if it is not valid."""
+    if name == "seed":
+        return int(text) if re.fullmatch(r"-?\d{1,18}", text) else None
+    if name == "outcome":
+        return text if text in list(Outcome) else None
+    kind = KINDS.get(name, "text")
+    value = number(text) if kind in ("count", "number") else text
+    return as_count(value) if kind == "count" else value
 
 
 EVERY_EVAL_EVER = Format(
@@ -409,7 +349,10 @@ EVERY_EVAL_EVER = Format(
     fields=[("schema_version", "evaluation_id", "evaluation_name", "sample_id", "input")],
     beside={
         "aggregate": Companion(
-            fields=[("evaluation_id", "evaluation_results", "model_info")], belongs=_is_of
+            fields=[("evaluation_id", "evaluation_results", "model_info")],
+            belongs=lambda file, other: (
+                file.peek.first.get("evaluation_id") == other.peek.first.get("evaluation_id")
+            ),
         )
     },
     rows=_instances,
@@ -420,19 +363,226 @@ EVERY_EVAL_EVER = Format(
     version="eval_library.version",
     created=_evaluated_at,
     form=lambda head: f" {head.first.plain('schema_version') or ''}".rstrip(),
-    decoding=_generation,
-    tasks=_stated_tasks,
+    # Of several results the first counts.
+    decoding=lambda head: {
+        name: value
+        for result in head.parts("evaluation_results")[::-1]
+        for name, value in as_mapping(result["generation_config.generation_args"]).items()
+        if type(value) in {int, float}
+    },
+    tasks=lambda head: sorted(
+        {one.plain("evaluation_name") or "?" for one in head.parts("evaluation_results")}
+        or {_task_and_scorer(head.first)[0] or "?"}
+    ),
     metrics=lambda head: {name: info for _, name, info in _metrics(head)},
     scores=_instance_scores,
-    question=lambda row: None if row["@rendered"] else row.part("input").text("raw") or None,
-    choice=_chosen,
     tokens_in="token_usage.input_tokens",
     tokens_out="token_usage.output_tokens",
-    finish_reason=lambda row: row["@metadata"].text("stop_reason") or None,
-    prompt=lambda row: row.part("input").text("raw" if row["@rendered"] else "formatted"),
     error="error",
     finish=_restore,
 )
 """Instances of schema 0.1 to 0.3: one result of one sample per line. Its converters store values
 without a field in the schema in `metadata`: lm-eval's filter and further metrics, Inspect's epoch.
 So does the writer of forgetmap (records/export/every_eval_ever.py)."""
+
+_NO_SCORES = (
+    "input", "output", "step", "prompt", "completion", "gts", "advantage", "data_source", "uid",
+    "request_id",
+)  # fmt: skip
+
+
+def _rewards(row: LogRow) -> list[Score]:
+    """Return all numbers of a row that are scores."""
+    if scores := scores_of(numbers(row.values, _NO_SCORES)):
+        return scores
+    row.report_problem("the row has no score")
+    return [Score("score", None)]
+
+
+def _step(head: Head) -> str | None:
+    """Return the step: of several in one folder the last counts; `--run` chooses another."""
+    step = as_count(head["step"])
+    return None if step is None else f"{step:08d}"
+
+
+def _rollouts(name: str, prompt: str, response: str, gold: str = "", **values: Any) -> Format:
+    """Declare rows without ids: the prompt is the item, and several answers to it are repeats."""
+
+    def question(row: LogRow) -> str | None:
+        return last_question(row[prompt])
+
+    def item(row: LogRow) -> str | None:
+        return digest(question(row), as_json_text(row[gold])) if question(row) else None
+
+    return Format(
+        name=name,
+        title=f"{name} rollouts",
+        stamp=_step,
+        step=lambda head: as_count(head["step"]),
+        tasks=lambda head: () if "data_source" in head.file.peek.names else name,
+        task=lambda row: row.text("data_source") or name,
+        item=item,
+        scores=_rewards,
+        question=question,
+        gold=as_json(gold),
+        answer=plain("pred"),
+        prompt=prompt,
+        response=lambda row: texts_of_role(row[response], "assistant"),
+        **values,
+    )
+
+
+VERL = _rollouts(
+    *("verl", "input", "output", "gts"),
+    fields=[("input", "output", "score", "step")],
+    preferred=["acc", "score"],
+)
+"""`STEP.jsonl` of `trainer.validation_data_dir` or `rollout_data_dir`."""
+TRL = _rollouts(
+    *("trl", "prompt", "completion"),
+    fields=[("step", "prompt", "completion")],
+    preferred=["accuracy_reward", "correctness_reward_func", "accuracy"],
+    accepts=lambda file: bool(numbers(file.peek.first, _NO_SCORES)),
+)
+"""`completions_STEP.parquet` of `log_completions`, with a column per reward function."""
+OPENRLHF = _rollouts(
+    *("openrlhf", "input", "output"),
+    fields=[("input", "output", "reward")],
+    accepts=lambda file: len(file.peek.names) == 3,
+)
+"""Lines of `batch_inference`: only these three fields."""
+
+_NO_METRICS = {
+    "prompt", "completion", "reward", "example_id", "id", "answer", "error", "error_chain",
+    "generation_ms", "info", "is_completed", "is_truncated", "long_error_chain", "metrics",
+    "scoring_ms", "src_id", "stop_condition", "task", "timing", "token_usage", "tool_defs",
+    "total_ms", "trajectory",
+}  # fmt: skip
+"""Columns of a row of verifiers that are not metrics."""
+_FOLDER = r"(?:^|/)(?P<env>[^/]+?)--(?P<model>[^/]+)/"
+
+
+def _trained(head: Head) -> str | None:
+    """Return the model of the metadata, of the first agent, or of the folder."""
+    named = (f"traces.0.{path}.model" for path in ("agent.config", "calls.0"))
+    of_folder = head.named(_FOLDER).get("model", "").replace("--", "/")
+    return head.plain("model") or head.first.plain(*named) or of_folder or None
+
+
+def _created(head: Head) -> str | None:
+    """Return date and time, which were separate fields up to 0.1.3."""
+    date, time = head.text("date"), head["time"]
+    return f"{date}T{time}" if date and isinstance(time, str) else date
+
+
+def _example(row: LogRow) -> str | None:
+    """Return the id, or one made from question and answer; `id` numbers rollouts, not items."""
+    question = last_question(row["prompt"])
+    by_text = digest(question, as_json("answer")(row)) if question else None
+    return row.name("@item", "example_id") or by_text
+
+
+def _verifiers(**values: Any) -> Format:
+    """Declare what both forms of results have in common."""
+    return Format(
+        beside={"metadata": Companion(fields=[("model", "num_examples", "rollouts_per_example")])},
+        harness="verifiers",
+        about="metadata",
+        model=_trained,
+        version="version_info.vf_version",
+        created=_created,
+        decoding=lambda head: numbers(as_mapping(head["sampling_args"])),
+        tasks=lambda head: (
+            head.plain("env_id", "env")
+            or head.first.plain("env.id")
+            or head.named(_FOLDER).get("env", "verifiers")
+        ),
+        main="reward",
+        item=_example,
+        question=lambda row: last_question(row["prompt"]),
+        gold=as_json("answer"),
+        totals=lambda reading: reading.state("avg_reward", reading.head["avg_reward"], "reward"),
+        **values,
+    )
+
+
+def _rewarded(row: LogRow) -> list[Score]:
+    """Return the reward and all metrics, which were columns up to 0.1.8."""
+    is_apart = "metrics" in row.values
+    metrics = row.part("metrics").values if is_apart else row.values
+    further = numbers(metrics, ["reward"] if is_apart else _NO_METRICS)
+    scores = scores_of({"reward": row.number("reward"), **further})
+    if row["is_truncated"] is True and scores[0].value == 0:
+        scores[0].outcome = Outcome.TRUNCATED
+    return scores
+
+
+VERIFIERS = _verifiers(
+    name="verifiers",
+    title="verifiers",
+    fields=[("prompt", "completion", "reward")],
+    accepts=lambda file: bool(file.peek.keys & {"example_id", "id", "answer", "info"}),
+    task=lambda row: (row.text("task") or "default").removeprefix("default") or None,
+    scores=_rewarded,
+    tokens_in="token_usage.input_tokens",
+    tokens_out="token_usage.output_tokens",
+    finish_reason="stop_condition",
+    prompt="prompt",
+    response=lambda row: texts_of_role(row["completion"], "assistant"),
+    failure=as_json("error"),
+)
+"""vf-eval and prime eval: one rollout per line of results.jsonl, metadata.json beside it."""
+
+
+def _episodes(reading: LogReading) -> Iterator[LogRow]:
+    """Yield the data of the task of each episode, with its traces."""
+    for row in reading.lines():
+        task, traces = row.part("task"), row.parts("traces")
+        data, first = task.part("data"), traces[0] if traces else row.within({})
+        failed = (as_list(p["errors"]) for p in (row, *traces) if p["ok"] is False)
+        said = [node["message"] for node in first.parts("nodes") if node["sampled"] is True]
+        yield data.adding(
+            item=task.name("key", "hash") or data.name("idx"),
+            task=row.part("env").text("id"),
+            traces=traces,
+            error=next((as_json_text(errors[-1]) for errors in failed if errors), None),
+            finish_reason=first.text("stop_condition"),
+            response=texts_of_role(said, "assistant"),
+        )
+
+
+def _agent_scores(row: LogRow) -> list[Score]:
+    """Return the rewards of all agents; unscored ones are missing."""
+    scores = [score for trace in row["@traces"] for score in _weighted(trace)]
+    if len(row["@traces"]) == 1:
+        scores = [Score(one.metric, one.value, outcome=one.outcome) for one in scores]
+    return scores or [Score("reward", None, outcome=row["@error"] and Outcome.ERROR)]
+
+
+def _weighted(trace: LogRow) -> list[Score]:
+    """Return the weighted sum of the rewards of an agent, its parts and the metrics."""
+    rewards, metrics = trace.part("rewards"), trace.part("metrics")
+    each = {name: trace.within(as_mapping(part)) for name, part in rewards.values.items()}
+    parts = {name: part.number("score") for name, part in each.items()}
+    weights = {name: part.number("weight") for name, part in each.items()}
+    known = [
+        score * (1.0 if (weight := weights[name]) is None else weight)
+        for name, score in parts.items()
+        if score is not None
+    ]
+    reward = sum(known) if known and len(known) == len(parts) else None
+    further = {name: metrics.number(name) for name in metrics.values}
+    values = {"reward": None} | parts | further | {"reward": reward}
+    failed = Outcome.ERROR if trace["ok"] is False else None
+    scorer = trace.part("agent").text("name") or "default"
+    return [Score(n, v, scorer, failed if v is None else None) for n, v in values.items()]
+
+
+VERIFIERS_V1 = _verifiers(
+    name="verifiers-v1",
+    title="verifiers traces",
+    fields=[("env", "task", "traces", "ok")],
+    rows=_episodes,
+    scores=_agent_scores,
+)
+"""traces.jsonl: one episode per line, with a trace of each agent."""

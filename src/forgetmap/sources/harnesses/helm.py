@@ -9,34 +9,31 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from os.path import commonprefix
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Any
 
 from forgetmap.errors import UnreadableError
 from forgetmap.records import HarnessInfo, MetricInfo, ModelInfo, Outcome, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score
-from forgetmap.sources.decode import document, number, rows
-from forgetmap.sources.fields import as_count, as_list, as_mapping, as_text
+from forgetmap.sources.decode import document, number, rows, small_document
+from forgetmap.sources.fields import Fields, as_count, as_list, as_mapping, as_objects, as_text
 from forgetmap.sources.files import LogFile
 
-Part = Literal[
-    "stats", "predictions", "state", "instances", "requests", "spec", "totals", "scenario"
-]
-
 # Field names of the first object of each file; the first match counts.
-PARTS: tuple[tuple[Part, tuple[str, ...]], ...] = (
-    ("state", ("request_states",)),
-    ("spec", ("name", "adapter_spec")),
-    ("predictions", ("instance_id", "predicted_text")),
-    ("stats", ("instance_id", "stats")),
-    ("requests", ("instance_id", "request")),
-    ("instances", ("id", "input", "references")),
-    ("totals", ("name", "count", "sum")),
-    ("scenario", ("name", "description", "tags")),
-)
+PARTS = {
+    "state": ("request_states",),
+    "spec": ("name", "adapter_spec"),
+    "predictions": ("instance_id", "predicted_text"),
+    "stats": ("instance_id", "stats"),
+    "requests": ("instance_id", "request"),
+    "instances": ("id", "input", "references"),
+    "totals": ("name", "count", "sum"),
+    "scenario": ("name", "description", "tags"),
+}
 
 # Statistics about the request, not about the answer.
 NO_SCORE = re.compile(
@@ -63,10 +60,10 @@ MAIN_METRICS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 _MAIN_OF = {group: metric for metric, groups in MAIN_METRICS.items() for group in groups}
 
-# Arguments in the name of a run that are not about the items.
-_NO_ARGUMENT_OF_TASK = ("model=", "model_deployment=", "groups=")
-_USUAL_METHOD = "method=multiple_choice_joint"
+# Arguments in the name of a run that are not about the items, and the usual method.
+_NOT_OF_TASK = re.compile(r"(?:model|model_deployment|groups)=|method=multiple_choice_joint$")
 _FOLDER = re.compile(r"(?P<scenario>[\w.-]+?)[:-](?P<arguments>\w+=.*)$")
+_MODEL = re.compile(r"[:,-]model=([^,]+)")
 _WITH_OPTIONS = ("multiple_choice", "ranking_binary")
 
 
@@ -89,109 +86,88 @@ class Helm:
             if _part(file) is not None:
                 folders[PurePosixPath(file.name).parent].append(file)
         runs = [run for folder in folders.values() for run in _runs(folder)]
-        return [_log(run) for run in runs if any(_part(f) in ("stats", "predictions") for f in run)]
+        return [_log(run) for run in runs if any(map(_has_results, run))]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """Yield one sample per instance, perturbation and trial."""
         results = _results(log.files, problems)
-        requests = _requests_by_key(log.files, problems)
+        requests = _requests(log.files, problems)
         for key, result in results.items():
-            about = requests.get(key) or requests.get((*key[:2], None)) or _KeyRequests({})
-            sample = _sample(log.tasks[0], key, result)
-            _add_item(sample, about, log.notes["method"])
-            _add_answer(sample, about, result, texts=texts)
+            states = requests.get(key) or requests.get(key[:2]) or {None: {}}
+            instance, perturbation, trial = key
+            sample = Sample(
+                task=log.tasks[0],
+                item=f"{instance}:{perturbation}" if perturbation else instance,
+                repeat=trial,
+                scores=[Score(n, v) for n, v in result.values.items() if not NO_SCORE.match(n)],
+                tags=perturbation or None,
+                cluster=instance if perturbation else None,
+                tokens_in=as_count(result.values.get("num_prompt_tokens")),
+                tokens_out=as_count(result.values.get("num_output_tokens")),
+                file=result.file,
+                line=result.line,
+            )
+            _add_item(sample, next(iter(states.values())), log.notes["method"])
+            _add_answer(sample, states, result, texts=texts)
             yield sample
 
 
-def _part(file: LogFile) -> Part | None:
-    return next((part for part, names in PARTS if file.peek.has(*names)), None)
+def _part(file: LogFile) -> str | None:
+    return next((part for part, names in PARTS.items() if file.peek.has(*names)), None)
+
+
+def _has_results(file: LogFile) -> bool:
+    return _part(file) in ("stats", "predictions")
 
 
 def _runs(files: Sequence[LogFile]) -> list[list[LogFile]]:
     """Return the files of each run; several runs in one folder are separated by file names."""
-    specs = [file for file in files if _part(file) == "spec"]
-    if len(specs) <= 1:
-        return [list(files)]
-    runs: dict[str, list[LogFile]] = defaultdict(list)
+    specs = [file.name for file in files if _part(file) == "spec"] or [""]
+    runs: dict[int, list[LogFile]] = defaultdict(list)
     for file in files:
-        nearest = max(specs, key=lambda spec: _shared(spec.name, file.name))
-        runs[nearest.name].append(file)
+        shared = [len(commonprefix([spec, file.name])) for spec in specs]  # noqa: RUF071
+        runs[shared.index(max(shared))].append(file)
     return list(runs.values())
 
 
-def _shared(one: str, other: str) -> int:
-    """Return the length of the common prefix of two names."""
-    pairs = zip(one, other, strict=False)
-    return next((at for at, (a, b) in enumerate(pairs) if a != b), len(one))
-
-
 def _log(files: Sequence[LogFile]) -> Log:
-    spec = next((_small(file) for file in files if _part(file) == "spec"), {})
+    specs = [small_document(file) or file.peek.first for file in files if _part(file) == "spec"]
+    spec = specs[0] if specs else {}
     states = [file.peek.first for file in files if _part(file) == "state"]
-    adapter = as_mapping(spec.get("adapter_spec")) or next(
-        (as_mapping(state.get("adapter_spec")) for state in states), {}
-    )
-    task = _task(spec, files)
+    adapters = (as_mapping(each.get("adapter_spec")) for each in (spec, *states))
+    adapter = next(filter(None, adapters), {})
+    task, model = _task(spec, files), _MODEL.search(PurePosixPath(files[0].name).parent.name)
     groups = [*map(as_text, as_list(spec.get("groups"))), task.partition(":")[0]]
     main = next((_MAIN_OF[group] for group in groups if group in _MAIN_OF), None)
-    created = next(filter(None, map(_created, states)), None)
     shots = as_count(adapter.get("max_train_instances"))
+    created = next(filter(None, map(_created, states)), None)
     info = RunInfo(
-        model=ModelInfo(name=as_text(adapter.get("model")) or _model_of(files)),
+        model=ModelInfo(name=as_text(adapter.get("model")) or (model[1] if model else None)),
         harness=HarnessInfo(name="helm"),
-        decoding=_decoding(adapter),
+        decoding={
+            "temperature": number(adapter.get("temperature")),
+            "max_new_tokens": as_count(adapter.get("max_tokens")),
+            "stop": [s for s in as_list(adapter.get("stop_sequences")) if isinstance(s, str)],
+            "num_outputs": as_count(adapter.get("num_outputs")),
+        },
         created=created,
         tasks={task: TaskInfo(n_shot=shots, main_metric=main)},
         metrics={name: MetricInfo(higher_is_better=False) for name in LOWER_IS_BETTER},
     )
-    order = [part for part, _ in PARTS]
-    ordered = sorted(files, key=lambda f: (_part(f) != "stats", order.index(_part(f) or "totals")))
+    ordered = sorted(files, key=lambda file: (_part(file) != "stats", not _has_results(file)))
     notes = {"method": as_text(adapter.get("method"))}
     return Log("helm", tuple(ordered), info, (task,), created, format="HELM run", notes=notes)
 
 
-def _small(file: LogFile) -> dict[str, Any]:
-    """Return a small document, or its first fields if it is damaged."""
-    try:
-        return as_mapping(document(file))
-    except UnreadableError:
-        return dict(file.peek.first)
-
-
 def _task(spec: Mapping[str, Any], files: Sequence[LogFile]) -> str:
     """Return the name of the run without the model; else that of the folder or the scenario."""
-    name = as_text(spec.get("name")) or _folder_name(files)
-    if name is None:
-        scenarios = (f.peek.first.get("name") for f in files if _part(f) == "scenario")
-        return next(filter(None, map(as_text, scenarios)), "helm")
-    scenario, _, arguments = name.partition(":")
-    kept = [
-        argument
-        for argument in arguments.split(",")
-        if argument and not argument.startswith(_NO_ARGUMENT_OF_TASK) and argument != _USUAL_METHOD
-    ]
+    folder = _FOLDER.match(PurePosixPath(files[0].name).parent.name)
+    scenarios = [as_text(f.peek.first.get("name")) for f in files if _part(f) == "scenario"]
+    # The name of a folder may have a hyphen instead of the colon.
+    names = [as_text(spec.get("name")), folder and ":".join(folder.groups()), *scenarios, "helm"]
+    scenario, _, arguments = next(filter(None, names)).partition(":")
+    kept = [one for one in arguments.split(",") if one and not _NOT_OF_TASK.match(one)]
     return f"{scenario}:{','.join(kept)}" if kept else scenario
-
-
-def _folder_name(files: Sequence[LogFile]) -> str | None:
-    """Return the name of a run from its folder, which may have a hyphen instead of the colon."""
-    match = _FOLDER.match(PurePosixPath(files[0].name).parent.name)
-    return f"{match['scenario']}:{match['arguments']}" if match else None
-
-
-def _model_of(files: Sequence[LogFile]) -> str | None:
-    arguments = (_folder_name(files) or "").partition(":")[2].split(",")
-    return next((a.removeprefix("model=") for a in arguments if a.startswith("model=")), None)
-
-
-def _decoding(adapter: Mapping[str, Any]) -> dict[str, Any]:
-    stop = [text for text in as_list(adapter.get("stop_sequences")) if isinstance(text, str)]
-    return {
-        "temperature": number(adapter.get("temperature")),
-        "max_new_tokens": as_count(adapter.get("max_tokens")),
-        "stop": stop,
-        "num_outputs": as_count(adapter.get("num_outputs")),
-    }
 
 
 def _created(state: Mapping[str, Any]) -> str | None:
@@ -201,241 +177,166 @@ def _created(state: Mapping[str, Any]) -> str | None:
     return datetime.fromtimestamp(seconds, UTC).isoformat() if seconds else None
 
 
-Key = tuple[str, str, int | None]
-"""Instance, perturbation and trial; the trial is None if it does not matter."""
+Key = tuple[str, str, int]
+"""Instance, perturbation and trial."""
 
 
 @dataclass(slots=True)
 class _Result:
-    """All statistics of a key, joined if there are several entries."""
+    """All statistics of a key, joined if there are several entries; and its prediction."""
 
     file: str
     line: int
     values: dict[str, float | None] = field(default_factory=dict)
-    display: dict[str, Any] = field(default_factory=dict)
-    """The entry of the display predictions."""
-
-    def add(self, name: str, value: float | None) -> bool:
-        """Add a value; return False if there is already another one."""
-        if self.values.get(name) is None:
-            self.values[name] = value
-        return value is None or self.values[name] == value or NO_SCORE.match(name) is not None
+    prediction: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _KeyRequests:
-    """The requests of a key: one, or one for each reference."""
-
-    first: Mapping[str, Any]
-    of_reference: dict[int | None, Mapping[str, Any]] = field(default_factory=dict)
+def _key(instance: object, perturbation: object, trial: object) -> Key | None:
+    """Return the key of an entry; None if a part of it is not usable."""
+    name, count, about = as_text(instance), as_count(trial), as_mapping(perturbation)
+    change, seed = as_text(about.get("name")), as_text(about.get("seed"))
+    if name is None or count is None or (change is None and perturbation is not None):
+        return None
+    return name, (change or "") + (f"#{seed}" if seed else ""), count
 
 
 def _results(files: Sequence[LogFile], problems: Problems) -> dict[Key, _Result]:
     """Return statistics by key, from the statistics, else from the display predictions."""
     results: dict[Key, _Result] = {}
-    with_stats = any(_part(file) == "stats" for file in files)
-    for file in files:
+    part_with_stats = _part(files[0])
+    for file in filter(_has_results, files):
         part = _part(file)
-        if part not in ("stats", "predictions"):
-            continue
         for line, row in rows(file, problems):
-            key = _key(row.get("instance_id"), row)
+            entry = Fields(row, file, line, problems)
+            trial = row.get("train_trial_index", 0)
+            key = _key(row.get("instance_id"), row.get("perturbation"), trial)
             if key is None:
                 message = "instance_id, perturbation or train_trial_index is not usable"
-                problems.add(file.name, message, line=line, field="instance_id")
-            elif part == "stats" or not with_stats or key in results:
-                result = results.setdefault(key, _Result(file.name, line))
-                if part == "predictions":
-                    result.display = row
-                if part == "stats" or not with_stats:
-                    _add_values(result, row, file, line, problems)
+                entry.report_problem(message, "instance_id")
+                continue
+            if part == part_with_stats:
+                _add_stats(results.setdefault(key, _Result(file.name, line)).values, entry)
+            if part == "predictions" and key in results:
+                results[key].prediction = row
     return results
 
 
-def _add_values(
-    result: _Result, row: Mapping[str, Any], file: LogFile, line: int, problems: Problems
-) -> None:
-    stats = row.get("stats")
-    if isinstance(stats, dict):
-        values: Iterable[tuple[str, float | None]] = (
-            (name, number(value)) for name, value in stats.items()
-        )
-    else:
-        values = _means(stats, file, line, problems)
-    for name, value in values:
-        if not result.add(name, value):
+def _add_stats(values: dict[str, float | None], entry: Fields) -> None:
+    stats = entry.values.get("stats")
+    for name, value in stats.items() if isinstance(stats, dict) else _means(entry):
+        mean = number(value)
+        if values.get(name) is None:
+            values[name] = mean
+        elif mean not in (None, values[name]) and not NO_SCORE.match(name):
             message = f"duplicate value of {name} for this instance; the first one is used"
-            problems.add(file.name, message, line=line, field="stats")
+            entry.report_problem(message, "stats")
 
 
-def _key(instance: object, row: Mapping[str, Any], *, trial: bool = True) -> Key | None:
-    """Return the key of an entry; None if it has none."""
-    perturbation, index = row.get("perturbation"), row.get("train_trial_index", 0)
-    known = as_count(index) if trial else None
-    if as_text(instance) is None or (trial and known is None):
-        return None
-    if perturbation is None:
-        return str(as_text(instance)), "", known
-    name = as_text(as_mapping(perturbation).get("name"))
-    seed = as_text(as_mapping(perturbation).get("seed"))
-    return (
-        None
-        if name is None
-        else (str(as_text(instance)), name + (f"#{seed}" if seed else ""), known)
-    )
-
-
-def _means(
-    stats: object, file: LogFile, line: int, problems: Problems
-) -> Iterator[tuple[str, float | None]]:
+def _means(entry: Fields) -> Iterator[tuple[str, float | None]]:
+    stats = entry.values.get("stats")
     if not isinstance(stats, list):
-        problems.add(file.name, "stats is not a list", line=line, field="stats")
-    for stat in as_list(stats):
-        name = as_mapping(as_mapping(stat).get("name")).get("name")
+        entry.report_problem("stats is not a list", "stats")
+    for stat in map(as_mapping, as_list(stats)):
+        name, mean = as_mapping(stat.get("name")).get("name"), number(stat.get("mean"))
         if not isinstance(name, str):
-            problems.add(file.name, "a statistic has no name", line=line, field="stats")
+            entry.report_problem("a statistic has no name", "stats")
             continue
-        mean = number(stat.get("mean"))
-        if mean is not None or as_count(stat.get("count")) == 0:
-            yield name, mean
-        else:
-            problems.add(file.name, f"{name} has no usable mean", line=line, field="stats")
-            yield name, None
+        if mean is None and as_count(stat.get("count")) != 0:
+            entry.report_problem(f"{name} has no usable mean", "stats")
+        yield name, mean
 
 
-def _requests_by_key(files: Sequence[LogFile], problems: Problems) -> dict[Key, _KeyRequests]:
-    requests: dict[Key, _KeyRequests] = {}
+Requests = dict[int | None, Mapping[str, Any]]
+"""The requests of a key by reference: one, or one for each reference."""
+
+
+def _requests(
+    files: Sequence[LogFile], problems: Problems
+) -> dict[Key | tuple[str, str], Requests]:
+    """Return requests by key; instances alone, without requests, have no trial in theirs."""
+    requests: dict[Key | tuple[str, str], Requests] = {}
     for file in files:
         part = _part(file)
-        if part == "state":
-            for state in _states(file, problems):
-                instance = as_mapping(state.get("instance"))
-                row_of_state = {**state, "perturbation": instance.get("perturbation")}
-                _keep(requests, _key(instance.get("id"), row_of_state), state, file, problems)
-        elif part == "instances":
-            for _, row in rows(file, problems):
-                key = _key(row.get("id"), row, trial=False)
-                _keep(requests, key, {"instance": row}, file, problems)
+        for state in _states(file, problems) if part in ("state", "instances") else ():
+            instance = as_mapping(state.get("instance"))
+            trial = state.get("train_trial_index", 0)
+            key = _key(instance.get("id"), instance.get("perturbation"), trial)
+            if key is None:
+                problems.add(file.name, "an instance has no usable id", field="instance")
+                continue
+            question = _text_in(instance.get("input"))
+            if question is None:
+                message = f"instance {key[0]!r} has no usable question"
+                problems.add(file.name, message, field="input")
+            known = requests.setdefault(key if part == "state" else key[:2], {})
+            first = as_mapping(next(iter(known.values()), state).get("instance"))
+            if _text_in(first.get("input")) != question:
+                message = f"duplicate question of instance {key[0]!r}; the first one is used"
+                problems.add(file.name, message, field="instance")
+            else:
+                known.setdefault(as_count(state.get("reference_index")), state)
     return requests
 
 
-def _states(file: LogFile, problems: Problems) -> list[dict[str, Any]]:
+def _states(file: LogFile, problems: Problems) -> Iterator[Mapping[str, Any]]:
+    if _part(file) == "instances":
+        yield from ({"instance": row} for _, row in rows(file, problems))
+        return
     try:
         states = as_mapping(document(file)).get("request_states")
     except UnreadableError as error:
         problems.add(file.name, f"questions and responses are missing: {error.message}")
-        return []
+        return
     if not isinstance(states, list):
         problems.add(file.name, "request_states is not a list", field="request_states")
-    return [
-        state
-        for state in as_list(states)
-        if as_mapping(state) and state.get("request_mode") != "calibration"
-    ]
+    for state in as_objects(states):
+        if state and state.get("request_mode") != "calibration":
+            yield state
 
 
-def _keep(
-    requests: dict[Key, _KeyRequests],
-    key: Key | None,
-    state: Mapping[str, Any],
-    file: LogFile,
-    problems: Problems,
-) -> None:
-    """Add a request; the first question of an id counts, another one is a problem."""
-    if key is None:
-        problems.add(file.name, "an instance has no usable id", field="instance")
-        return
-    if _question(state) is None:
-        problems.add(file.name, f"instance {key[0]!r} has no usable question", field="input")
-    kept = requests.setdefault(key, _KeyRequests(state))
-    if _question(kept.first) != _question(state):
-        message = f"duplicate question of instance {key[0]!r}; the first one is used"
-        problems.add(file.name, message, field="instance")
-        return
-    kept.of_reference.setdefault(as_count(state.get("reference_index")), state)
-
-
-def _sample(task: str, key: Key, result: _Result) -> Sample:
-    instance, perturbation, trial = key
-    return Sample(
-        task=task,
-        item=f"{instance}:{perturbation}" if perturbation else instance,
-        repeat=trial or 0,
-        scores=[Score(n, v) for n, v in result.values.items() if not NO_SCORE.match(n)],
-        tags=perturbation or None,
-        cluster=instance if perturbation else None,
-        tokens_in=as_count(result.values.get("num_prompt_tokens")),
-        tokens_out=as_count(result.values.get("num_output_tokens")),
-        file=result.file,
-        line=result.line,
-    )
-
-
-def _add_item(sample: Sample, requests: _KeyRequests, method: str | None) -> None:
+def _add_item(sample: Sample, request: Mapping[str, Any], method: str | None) -> None:
     """Set question, options and gold; references are options only in multiple choice."""
-    sample.question = _question(requests.first)
-    instance = as_mapping(requests.first.get("instance"))
+    instance = as_mapping(request.get("instance"))
+    sample.question = _text_in(instance.get("input"))
     references = [as_mapping(reference) for reference in as_list(instance.get("references"))]
-    outputs = [_content(reference.get("output")) for reference in references]
-    right = [
-        output
-        for output, reference in zip(outputs, references, strict=True)
-        if output is not None and "correct" in as_list(reference.get("tags"))
-    ]
+    outputs = [_text_in(reference.get("output")) for reference in references]
+    is_right = ["correct" in as_list(reference.get("tags")) for reference in references]
+    right = [one for one, is_it in zip(outputs, is_right, strict=True) if is_it and one is not None]
     sample.gold = right[0] if right else None
     chosen = len(right) < len(outputs) if method is None else method.startswith(_WITH_OPTIONS)
     if chosen and None not in outputs and len(outputs) > 1:
-        letters = as_mapping(requests.first.get("output_mapping"))
-        display = [as_text(option) for option in letters.values()] or outputs
-        sample.options = [option for option in display if option is not None]
+        letters = list(map(as_text, as_mapping(request.get("output_mapping")).values()))
+        sample.options = [option for option in letters or outputs if option is not None]
 
 
-def _add_answer(sample: Sample, requests: _KeyRequests, result: _Result, *, texts: bool) -> None:
+def _add_answer(sample: Sample, requests: Requests, result: _Result, *, texts: bool) -> None:
     """Set the response of the model, or the most likely reference."""
     predicted = as_count(result.values.get("predicted_index"))
-    state = requests.of_reference.get(predicted, requests.first)
+    state = requests.get(predicted, next(iter(requests.values())))
     reply = as_mapping(state.get("result"))
     completion = as_mapping(next(iter(as_list(reply.get("completions"))), None))
-    text = as_text(completion.get("text", result.display.get("predicted_text")))
+    text = as_text(completion.get("text", result.prediction.get("predicted_text")))
     mapping = as_mapping(state.get("output_mapping"))
     if mapping and text is not None:
         sample.answer = text.strip()
         sample.choice = as_text(mapping.get(sample.answer))
     elif predicted is not None and sample.options and predicted < len(sample.options):
         sample.choice = sample.options[predicted]
-    sample.choice = sample.choice or as_text(result.display.get("mapped_output"))
+    sample.choice = sample.choice or as_text(result.prediction.get("mapped_output"))
     sample.finish_reason = as_text(as_mapping(completion.get("finish_reason")).get("reason"))
     if texts:
-        sample.prompt = _prompt(as_mapping(state.get("request")))
-        sample.response = _with_thinking(text, completion, result.display)
-    if reply.get("success") is False:
-        _fail(sample, as_text(reply.get("error")))
+        request = as_mapping(state.get("request"))
+        messages = as_list(request.get("messages"))
+        sample.prompt = json.dumps(messages) if messages else as_text(request.get("prompt"))
+        thinking = as_text(as_mapping(completion.get("thinking")).get("text"))
+        thinking = thinking or as_text(result.prediction.get("thinking_text"))
+        sample.response = f"{thinking}\n\n{text}" if thinking and text is not None else text
+    if reply.get("success") is False:  # HELM scores a failed request as an empty answer
+        sample.error = as_text(reply.get("error")) or "the request failed"
+        for score in sample.scores:
+            score.value, score.outcome = None, Outcome.ERROR
 
 
-def _fail(sample: Sample, error: str | None) -> None:
-    """Remove the scores of a failed request, which HELM scores as an empty answer."""
-    sample.error = error or "the request failed"
-    for score in sample.scores:
-        score.value, score.outcome = None, Outcome.ERROR
-
-
-def _question(state: Mapping[str, Any]) -> str | None:
-    return _content(as_mapping(state.get("instance")).get("input"))
-
-
-def _content(value: object) -> str | None:
+def _text_in(value: object) -> str | None:
     """Return a text, which is wrapped in an object except in the first versions."""
     return as_text(value.get("text") if isinstance(value, dict) else value)
-
-
-def _with_thinking(
-    text: str | None, completion: Mapping[str, Any], display: Mapping[str, Any]
-) -> str | None:
-    thinking = as_text(as_mapping(completion.get("thinking")).get("text"))
-    thinking = thinking or as_text(display.get("thinking_text"))
-    return f"{thinking}\n\n{text}" if thinking and text is not None else text
-
-
-def _prompt(request: Mapping[str, Any]) -> str | None:
-    messages = as_list(request.get("messages"))
-    return json.dumps(messages) if messages else as_text(request.get("prompt"))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from forgetmap.records.run import Run
-from forgetmap.sources.formats.evalscope import split_question
+from forgetmap.sources.formats.suites import split_question
 from forgetmap.sources.logs import Reading, recognise
 from forgetmap.sources.open import open_run
 from log_writers import opened, write_lines

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from forgetmap.errors import ForgetmapError
 from forgetmap.records import HarnessInfo, MetricInfo, ModelInfo, RunInfo, TaskInfo
@@ -41,38 +41,86 @@ class Results:
     file: LogFile
     content: Mapping[str, Any]
 
+    def part(self, name: str) -> dict[str, Any]:
+        """Return an object in the document; empty if there is none."""
+        return as_mapping(self.content.get(name))
+
     @property
     def tasks(self) -> set[str]:
         """Names of the tasks in the document."""
-        return {*as_mapping(self.content.get("configs")), *as_mapping(self.content.get("results"))}
-
-    def totals(self, task: str) -> list[StatedTotal]:
-        """Return the means of a task over all items; keys are `METRIC,FILTER`, `METRIC` in 0.3."""
-        config = as_mapping(as_mapping(self.content.get("configs")).get(task))
-        rules = {
-            str(entry.get("metric")): entry.get("aggregation")
-            for entry in as_objects(config.get("metric_list"))
-        }
-        totals = []
-        for name, value in as_mapping(as_mapping(self.content.get("results")).get(task)).items():
-            metric, comma, scorer = name.partition(",")
-            is_mean = rules.get(metric) == "mean" or (
-                rules.get(metric) is None and MEANS.fullmatch(metric) is not None
-            )
-            mean = number(value) if isinstance(value, int | float) else None
-            if is_mean and mean is not None:
-                only = scorer if comma else None
-                totals.append(StatedTotal(task, name, mean, "mean", metric, only))
-        return totals
+        return {*self.part("configs"), *self.part("results")}
 
     @property
     def stamp(self) -> str | None:
         """Time of the run, from the file name, else from the document."""
         return _stamp(self.file) or _moment(self.content.get("date"))
 
+    def filters(self, task: str) -> Sequence[str]:
+        """Return the names of a task's filters in order; empty if they are not stated."""
+        entries = as_objects(as_mapping(self.part("configs").get(task)).get("filter_list"))
+        return [entry["name"] for entry in entries if isinstance(entry.get("name"), str)]
 
-@dataclass(frozen=True, slots=True)
-class SamplesInfo:
+    def totals(self, task: str) -> list[StatedTotal]:
+        """Return the means of a task over all items; keys are `METRIC,FILTER`, `METRIC` in 0.3."""
+        rules = _by_metric(as_mapping(self.part("configs").get(task)), "aggregation")
+        totals = []
+        for name, value in as_mapping(self.part("results").get(task)).items():
+            metric, comma, scorer = name.partition(",")
+            rule = rules.get(metric)
+            is_mean = rule == "mean" or (rule is None and MEANS.fullmatch(metric) is not None)
+            mean = number(value) if isinstance(value, int | float) else None
+            if is_mean and mean is not None:
+                only = scorer if comma else None
+                totals.append(StatedTotal(task, name, mean, "mean", metric, only))
+        return totals
+
+    def info(self, task: str, alias: str | None, settings: Mapping[str, Any]) -> RunInfo:
+        """Return the metadata of a run: `alias` is the model by files, `settings` are of a row."""
+        content, run = self.content, self.part("config")
+        config = as_mapping(self.part("configs").get(task))
+        arguments = _arguments(run.get("model_args"))
+        by_arguments = next((arguments[name] for name in MODEL_ARGS if arguments.get(name)), None)
+        directions = _by_metric(config, "higher_is_better")
+        directions |= as_mapping(self.part("higher_is_better").get(task))
+        better = {name: way for name, way in directions.items() if isinstance(way, bool)}
+        generates = config.get("output_type") in (None, "generate_until")
+        kwargs = as_mapping(config.get("generation_kwargs")) | _arguments(run.get("gen_kwargs"))
+        seed = _whole(run.get("torch_seed", run.get("random_seed")))
+        created = _moment(content.get("date"))
+        names = [entry.get("metric") for entry in as_objects(config.get("metric_list"))]
+        known = [name for name in names if isinstance(name, str) and better.get(name)]
+        shots = self.part("n-shot").get(task, config.get("num_fewshot", run.get("num_fewshot")))
+        chat, system = (  # "none" if the document states null, None if it lacks the field
+            "none" if content.get(name, "") is None else _text(content.get(name))
+            for name in ("chat_template_sha", "system_instruction_sha")
+        )
+        version = content.get("lm_eval_version") or content.get("git_hash")
+        about_task = TaskInfo(
+            version=_text(self.part("versions").get(task)),
+            n_shot=_whole(shots),
+            main_metric="acc" if "acc" in names else next(iter(known), None),
+            main_scorer=next(iter(self.filters(task)), "none"),
+        )
+        return RunInfo(
+            model=ModelInfo(
+                name=_text(
+                    content.get("model_name") or by_arguments or alias or run.get("model") or None
+                ),
+                revision=_text(run.get("model_sha") or arguments.get("revision") or None),
+                adapter=_text(arguments.get("peft") or None),
+            ),
+            harness=HarnessInfo(name="lm-eval", version=_text(version or None)),
+            template_hash=chat,
+            system_prompt_hash=system,
+            decoding=decoding({**kwargs, **settings}) if generates else {},
+            seeds=[] if seed is None else [seed],
+            created=created and re.sub(r"T(\d\d)-(\d\d)-(\d\d)", r"T\1:\2:\3Z", created),
+            tasks={task: about_task},
+            metrics={name: MetricInfo(higher_is_better=way) for name, way in better.items()},
+        )
+
+
+class SamplesInfo(NamedTuple):
     """Metadata of a file with samples, from its name and the results document."""
 
     folder: str
@@ -80,53 +128,15 @@ class SamplesInfo:
     stamp: str | None
     model: str | None
     results: Results | None
-
-    @property
-    def filters(self) -> Sequence[str]:
-        """Names of the task's filters in order; empty if the results do not state them."""
-        if self.results is None or self.task is None:
-            return ()
-        config = as_mapping(as_mapping(self.results.content.get("configs")).get(self.task))
-        names = [entry.get("name") for entry in as_objects(config.get("filter_list"))]
-        return [name for name in names if isinstance(name, str)]
-
-    @property
-    def totals(self) -> list[StatedTotal]:
-        """Totals that the results state for the task; none if they are of another time."""
-        if self.results is None or self.task is None:
-            return []
-        is_of_this_run = _stamp(self.results.file) in (None, self.stamp)
-        return self.results.totals(self.task) if is_of_this_run else []
-
-    def info(
-        self, task: str, *, main: tuple[str, str] | None, generation: Mapping[str, Any]
-    ) -> RunInfo:
-        """Return the metadata of the run.
-
-        Args:
-            task: name of the task.
-            main: main metric and filter, judging by the rows.
-            generation: generation settings, as logged in a row.
-        """
-        if self.results is None:
-            tasks = {task: TaskInfo(main_metric=main[0], main_scorer=main[1])} if main else {}
-            return RunInfo(
-                model=ModelInfo(name=self.model),
-                harness=HarnessInfo(name="lm-eval"),
-                decoding=_decoding(generation),
-                tasks=tasks,
-            )
-        return _run_info(self.results.content, task, self.model, generation, self.filters)
+    totals: Sequence[StatedTotal]
 
 
 def find_results(files: Iterable[LogFile]) -> list[Results]:
     """Return the results documents among these files, without damaged ones."""
     results = []
     for file in files:
-        if not _is_results(file):
-            continue
         try:
-            content = document(file)
+            content = document(file) if _is_results(file) else None
         except ForgetmapError:
             continue
         if isinstance(content, Mapping):
@@ -135,39 +145,38 @@ def find_results(files: Iterable[LogFile]) -> list[Results]:
 
 
 def _is_results(file: LogFile) -> bool:
-    first = file.peek.first
-    if file.peek.shape != "object" or not isinstance(first.get("results"), Mapping):
+    first = file.peek.first.get("results")
+    if file.peek.shape != "object" or not isinstance(first, Mapping):
         return False
-    if MARKS & file.peek.keys:
-        return True
-    of_one = next(iter(first["results"].values()), None)
-    return isinstance(of_one, Mapping) and any("," in name for name in of_one)
+    of_one = as_mapping(next(iter(first.values()), None))
+    return any("," in name for name in of_one) or not MARKS.isdisjoint(file.peek.keys)
 
 
 def find_samples_info(file: LogFile, results: Sequence[Results]) -> SamplesInfo:
     """Return task, time and model of a file with samples, and its results document."""
     folder, _, name = file.inside.rpartition("/")
-    candidates = [result for result in results if _is_above(result.file.inside, folder)]
+    candidates = [result for result in results if is_above(result.file.inside, folder)]
     stem = re.sub(r"\.(jsonl?|gz|ndjson|parquet)\b", "", name)
     own = _stamp(file)
     match = _SAMPLES.search(name)
     task = match["task"] if match else None
-    fitting = [r for r in candidates if own and _stamp(r.file) == own]
-    if not fitting:
-        fitting = [r for r in candidates if _task_in(task or stem, r.tasks) or r.tasks == {task}]
-    if not fitting and task is None:
-        fitting = [r for r in candidates if len(as_mapping(r.content.get("configs"))) == 1]
+    fitting = (
+        [r for r in candidates if own and _stamp(r.file) == own]
+        or [r for r in candidates if _task_in(task or stem, r.tasks) or r.tasks == {task}]
+        or [r for r in candidates if task is None and len(r.part("configs")) == 1]
+    )
     chosen = max(fitting, key=lambda r: (len(r.file.inside), r.stamp or ""), default=None)
     if task is None and chosen is not None:
-        configs = as_mapping(chosen.content.get("configs"))
+        configs = chosen.part("configs")
         task = _task_in(stem, chosen.tasks) or (next(iter(configs)) if len(configs) == 1 else None)
-    if task is None:
-        task = _task_of_array(stem)
+    task = task or _task_of_array(stem)
     stamp = own or (chosen.stamp if chosen else None)
-    return SamplesInfo(folder, task, stamp, _model_by_name(file, stem), chosen)
+    is_of_this_run = chosen is not None and _stamp(chosen.file) in (None, stamp)
+    totals = chosen.totals(task) if chosen and task and is_of_this_run else []
+    return SamplesInfo(folder, task, stamp, _model_by_name(file, stem), chosen, totals)
 
 
-def _is_above(inside: str, folder: str) -> bool:
+def is_above(inside: str, folder: str) -> bool:
     """Return whether a file is in the folder or in one of its parents."""
     parent = inside.rpartition("/")[0]
     return parent in ("", folder) or folder.startswith(parent + "/")
@@ -181,13 +190,9 @@ def _task_in(stem: str, tasks: Iterable[str]) -> str | None:
 
 def _task_of_array(stem: str) -> str | None:
     """Return the task in a file name of 0.4.0 to 0.4.2: the model's arguments, then the task."""
-    if "__" not in stem:
-        return None
-    last = stem.rpartition("__")[2]
+    _, marks, last = stem.rpartition("__")
     known = _TASK.search(last)
-    if known:
-        return known["task"]
-    return last.partition("_")[2] or None
+    return (known["task"] if known else last.partition("_")[2] or None) if marks else None
 
 
 def _model_by_name(file: LogFile, stem: str) -> str | None:
@@ -196,9 +201,7 @@ def _model_by_name(file: LogFile, stem: str) -> str | None:
     if "__" in parent and not file.member:
         return parent.replace("__", "/")
     if stem.startswith(("pretrained__", "model__", "path__")):
-        head = stem.partition(",")[0]
-        task = _task_of_array(stem)
-        head = head.removesuffix(f"_{task}") if task else head
+        head = stem.partition(",")[0].removesuffix(f"_{_task_of_array(stem)}")
         return head.partition("__")[2].replace("__", "/") or None
     below = "/" in file.inside and _SAMPLES.search(file.inside) is not None
     return parent if below and parent else None
@@ -217,71 +220,23 @@ def _moment(seconds: object) -> str | None:
     return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%dT%H-%M-%S")
 
 
-def _run_info(
-    content: Mapping[str, Any],
-    task: str,
-    model: str | None,
-    generation: Mapping[str, Any],
-    filters: Sequence[str],
-) -> RunInfo:
-    config = as_mapping(as_mapping(content.get("configs")).get(task))
-    run = as_mapping(content.get("config"))
-    metrics = _directions(as_mapping(as_mapping(content.get("higher_is_better")).get(task)), config)
-    created = _moment(content.get("date"))
-    kwargs = {
-        **as_mapping(config.get("generation_kwargs")),
-        **_arguments(run.get("gen_kwargs")),
-        **generation,
-    }
-    generates = config.get("output_type") in (None, "generate_until")
-    seed = run.get("torch_seed", run.get("random_seed"))
-    return RunInfo(
-        model=_model(content, run, model),
-        harness=HarnessInfo(name="lm-eval", version=_version(content)),
-        template_hash=_hash(content, "chat_template_sha"),
-        system_prompt_hash=_hash(content, "system_instruction_sha"),
-        decoding=_decoding(kwargs) if generates else {},
-        seeds=[seed] if isinstance(seed, int) and not isinstance(seed, bool) else [],
-        created=None
-        if created is None
-        else re.sub(r"T(\d\d)-(\d\d)-(\d\d)", r"T\1:\2:\3Z", created),
-        tasks={task: _task(content, task, config, metrics, filters)},
-        metrics=metrics,
-    )
+def _by_metric(config: Mapping[str, Any], field: str) -> dict[str, Any]:
+    entries = as_objects(config.get("metric_list"))
+    return {str(entry.get("metric")): entry.get(field) for entry in entries}
 
 
-def _hash(content: Mapping[str, Any], name: str) -> str | None:
-    """Return a hash; "none" if the document states null, None if it does not have the field."""
-    value = content.get(name)
-    if value is None:
-        return "none" if name in content else None
-    return str(value)
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
-def _version(content: Mapping[str, Any]) -> str | None:
-    value = content.get("lm_eval_version") or content.get("git_hash")
-    return str(value) if value else None
-
-
-def _model(content: Mapping[str, Any], run: Mapping[str, Any], alias: str | None) -> ModelInfo:
-    arguments = _arguments(run.get("model_args"))
-    by_arguments = next((arguments[name] for name in MODEL_ARGS if arguments.get(name)), None)
-    name = content.get("model_name") or by_arguments or alias or run.get("model")
-    revision = run.get("model_sha") or arguments.get("revision")
-    adapter = arguments.get("peft")
-    return ModelInfo(
-        name=str(name) if name else None,
-        revision=str(revision) if revision else None,
-        adapter=str(adapter) if adapter else None,
-    )
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _arguments(value: object) -> dict[str, Any]:
     """Parse arguments, written as `a=1,b=2` or as a mapping."""
-    if isinstance(value, Mapping):
-        return dict(value)
     if not isinstance(value, str):
-        return {}
+        return dict(as_mapping(value))
     parts = (part.partition("=") for part in value.split(",") if "=" in part)
     return {name.strip(): _plain(text.strip()) for name, _, text in parts}
 
@@ -292,7 +247,7 @@ def _plain(text: str) -> object:
     return text if number(text) is None else number(text)
 
 
-def _decoding(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def decoding(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that a manifest can hold; without sampling the temperature is 0."""
     kept = {
         name: value
@@ -300,68 +255,4 @@ def _decoding(kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, str | bool | int | float)
         or (isinstance(value, list) and all(isinstance(element, str) for element in value))
     }
-    if kept.get("do_sample") is False:
-        kept["temperature"] = 0.0
-    return kept
-
-
-def _directions(directions: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, MetricInfo]:
-    higher = {
-        str(entry.get("metric")): entry.get("higher_is_better")
-        for entry in as_objects(config.get("metric_list"))
-    }
-    higher.update(directions)
-    return {
-        name: MetricInfo(higher_is_better=better)
-        for name, better in higher.items()
-        if isinstance(better, bool)
-    }
-
-
-def _task(
-    content: Mapping[str, Any],
-    task: str,
-    config: Mapping[str, Any],
-    metrics: Mapping[str, MetricInfo],
-    filters: Sequence[str],
-) -> TaskInfo:
-    version = as_mapping(content.get("versions")).get(task)
-    shots = as_mapping(content.get("n-shot")).get(task, config.get("num_fewshot"))
-    names = [entry.get("metric") for entry in as_objects(config.get("metric_list"))]
-    main = next((n for n in names if n == "acc"), None) or next(
-        (n for n in names if isinstance(n, str) and metrics.get(n, MetricInfo()).higher_is_better),
-        None,
-    )
-    return TaskInfo(
-        version=None if version is None else str(version),
-        n_shot=shots if isinstance(shots, int) and not isinstance(shots, bool) else None,
-        main_metric=main,
-        main_scorer=filters[0] if filters else "none",
-    )
-
-
-def legacy_run_info(
-    task: str, folder: str, results: Sequence[Results]
-) -> tuple[RunInfo, Results | None]:
-    """Return the metadata of a run of 0.3, and the results document of the task if there is one.
-
-    Args:
-        task: name of the task.
-        folder: folder of its samples, relative to the path of the logs.
-        results: all results documents.
-    """
-    candidates = [r for r in results if _is_above(r.file.inside, folder) and task in r.tasks]
-    chosen = max(candidates, key=lambda r: len(r.file.inside), default=None)
-    alias = folder.rpartition("/")[2] or None
-    harness = HarnessInfo(name="lm-eval", version="0.3")
-    if chosen is None:
-        return RunInfo(model=ModelInfo(name=alias), harness=harness), None
-    run = as_mapping(chosen.content.get("config"))
-    version = as_mapping(chosen.content.get("versions")).get(task)
-    shots = run.get("num_fewshot")
-    info = TaskInfo(
-        version=None if version is None else str(version),
-        n_shot=shots if isinstance(shots, int) and not isinstance(shots, bool) else None,
-    )
-    model = _model(chosen.content, run, alias)
-    return RunInfo(model=model, harness=harness, tasks={task: info}), chosen
+    return kept | {"temperature": 0.0} if kept.get("do_sample") is False else kept

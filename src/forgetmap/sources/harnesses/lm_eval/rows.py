@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
 from typing import Any
 
-import msgspec
 from msgspec import structs
 
 from forgetmap.records import Outcome
@@ -19,10 +17,8 @@ from forgetmap.sources.files import LogFile
 from forgetmap.sources.harnesses.lm_eval.filters import INVALID, Filters
 
 ROW_FIELDS = frozenset({"doc", "target", "arguments", "resps", "filtered_resps"})
-OWN = ROW_FIELDS | {
-    *("doc_id", "filter", "metrics", "doc_hash", "prompt_hash", "target_hash"),
-    "scores_per_repeat",
-}
+HASHES = ("doc_hash", "prompt_hash", "target_hash")
+OWN = ROW_FIELDS | {"doc_id", "filter", "metrics", "scores_per_repeat", *HASHES}
 """Fields of a row that are not metrics."""
 BY_LENGTH = frozenset({"acc_norm", "acc_bytes"})
 """Metrics that divide log-likelihoods by the lengths of options."""
@@ -30,9 +26,12 @@ UNSCORED = "bypass"
 """The metric of runs that only predict."""
 MAX_ANSWER_LENGTH = 400
 """Maximum number of characters of an extracted answer; longer ones are ignored."""
+_TRUTHS = frozenset({True, False, "True", "False"})
+_SCALARS, _IDS = (int, float, type(None)), (int, str)
+"""Types of scores and ids; tuples are not built at every call as unions are; bool is an int."""
 
 Row = Mapping[str, Any]
-"""Fields of a row; requests may still be JSON."""
+"""Fields of a row; requests that are still JSON are a tuple: line, start of the prompt, end."""
 
 
 def metric_names(row: Row) -> list[str]:
@@ -43,32 +42,6 @@ def metric_names(row: Row) -> list[str]:
     return [name for name in row if name not in OWN]
 
 
-def generation_settings(row: Row) -> Mapping[str, Any]:
-    """Return the generation settings of the first request of a row; empty if not logged."""
-    requests = _requests(row.get("arguments"))
-    last = requests[0][1] if requests else None
-    return last if isinstance(last, Mapping) else {}
-
-
-def _requests(arguments: object) -> list[tuple[object, object]]:
-    """Return prompt and continuation (or settings) of each request, in the form of any version."""
-    if isinstance(arguments, Mapping):
-        requests = [list(r.values()) if isinstance(r, Mapping) else r for r in arguments.values()]
-    else:
-        requests = list(arguments) if isinstance(arguments, list) else []
-    return [(r[0], r[1] if len(r) > 1 else None) for r in requests if isinstance(r, list) and r]
-
-
-_TRUTHS = frozenset({True, False, "True", "False"})
-_NUMBERS, _IDS = (int, float), (int, str)
-"""Tuples of types, which are not built at every call as unions are; bool is an int."""
-
-
-def is_scalar(value: object) -> bool:
-    """Return whether a value is a number, a bool or None, as scores are."""
-    return value is None or isinstance(value, _NUMBERS)
-
-
 _OPENED = b'{"gen_args_0": {"arg_0": '
 _ARGUMENTS = b', "arguments": ' + _OPENED
 _RESPONSES, _FILTERED = b'}, "resps": [', b'], "filtered_resps": ['
@@ -76,28 +49,45 @@ _CONTINUATION = b', "arg_1": '
 _ENDS_IN_LABEL = re.compile(rb'"arg_1": "\s?\w"')
 
 
-class _Requests(msgspec.Struct, gc=False):
-    """Requests that are still JSON: the part of a line from the first prompt to their end."""
+def requests_of(arguments: object) -> list[tuple[object, object]]:
+    """Return prompt and continuation (or settings) of each request, in the form of any version."""
+    if isinstance(arguments, tuple):
+        line, start, end = arguments
+        arguments = decode(line[start - len(_OPENED) : end])
+    if isinstance(arguments, Mapping):
+        requests = [list(r.values()) if isinstance(r, Mapping) else r for r in arguments.values()]
+    else:
+        requests = list(arguments) if isinstance(arguments, list) else []
+    return [(r[0], r[1] if len(r) > 1 else None) for r in requests if isinstance(r, list) and r]
 
-    line: bytes
-    start: int
-    end: int
 
-    @property
-    def prompt(self) -> object:
-        """Prompt of the first request."""
-        after = self.line.find(_CONTINUATION, self.start, self.end)
-        return decode(self.line[self.start : after if after > 0 else self.end - 2])
+def _prompt(arguments: object) -> str | None:
+    """Return the prompt of the first request."""
+    if isinstance(arguments, tuple):
+        line, start, end = arguments
+        after = line.find(_CONTINUATION, start, end)
+        first = decode(line[start : after if after > 0 else end - 2])
+    else:
+        requests = requests_of(arguments)
+        first = requests[0][0] if requests else None
+    if isinstance(first, list) and len(first) == 1:
+        first = first[0]
+    return first if isinstance(first, str) else None
 
-    @property
-    def all(self) -> list[tuple[object, object]]:
-        """Prompt and continuation of each request."""
-        return _requests(decode(self.line[self.start - len(_OPENED) : self.end]))
 
-    @property
-    def ask_for_labels(self) -> bool:
-        """Whether the last continuation is a letter or digit."""
-        return _ENDS_IN_LABEL.search(self.line, self.end - 24, self.end) is not None
+def _asks_for_label(arguments: object) -> bool:
+    if isinstance(arguments, tuple):
+        line, _, end = arguments
+        return _ENDS_IN_LABEL.search(line, end - 24, end) is not None
+    last = [text for _, text in requests_of(arguments) if isinstance(text, str)][-1:]
+    return len("".join(last).strip()) == 1
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    row = decode(text)
+    if not isinstance(row, dict):
+        raise Malformed("a row must be an object")
+    return row
 
 
 def _parsed(line: bytes, *, texts: bool) -> dict[str, Any]:
@@ -117,23 +107,16 @@ def _parsed(line: bytes, *, texts: bool) -> dict[str, Any]:
         row = _object(line[:start] + line[after + 1 :])
     except Malformed:
         return _object(line)  # its error has the position in the whole line
-    row["arguments"] = _Requests(line, start + len(_ARGUMENTS), end + 1)
-    return row
-
-
-def _object(text: bytes) -> dict[str, Any]:
-    row = decode(text)
-    if not isinstance(row, dict):
-        raise Malformed("a row must be an object")
+    row["arguments"] = line, start + len(_ARGUMENTS), end + 1
     return row
 
 
 def parsed_rows(files: Sequence[LogFile]) -> Iterator[Row]:
-    """Iterate over the rows of all files, without malformed ones."""
+    """Iterate over the rows of all files, without requests and without malformed rows."""
     for file in files:
         for _, raw in raw_rows(file, Problems()):
             try:
-                yield _parsed(bytes(raw), texts=True)
+                yield _parsed(raw, texts=True)
             except Malformed:
                 continue
 
@@ -145,24 +128,25 @@ class RowReader:
         self, task: str, filters: Filters | None, problems: Problems, *, texts: bool
     ) -> None:
         self._task, self._filters, self._problems, self._texts = task, filters, problems, texts
-        self._lists: set[str] = set()
-        self._has_docs = True
+        self._prompted: set[int] = set()
 
     def samples(self, file: LogFile) -> Iterator[Sample]:
         """Iterate over the samples of one file."""
         first = file.peek.first
         # Some logs have no documents at all; if only one row has none, it is damaged.
         self._has_docs = "doc" in first
-        self._lists = {name for name in metric_names(first) if not is_scalar(first[name])}
+        self._lists = {
+            name for name in metric_names(first) if not isinstance(first[name], _SCALARS)
+        }
         for line, raw in raw_rows(file, self._problems):
             try:
-                yield from self._row(bytes(raw), file, line)
+                yield from self._row(raw, file, line)
             except Malformed as error:
                 self._problems.add(file.name, str(error), line=line)
 
     def _row(self, raw: bytes, file: LogFile, line: int) -> Sequence[Sample]:
         row = _parsed(raw, texts=self._texts)
-        doc_id, doc = row.get("doc_id"), row.get("doc")
+        doc_id, doc, key = row.get("doc_id"), row.get("doc"), row.get("prompt_hash")
         lacks_doc = doc is None and self._has_docs
         if lacks_doc or doc_id.__class__ not in _IDS:
             name = "doc" if lacks_doc else "doc_id"
@@ -173,19 +157,21 @@ class RowReader:
             self._problems.add(file.name, "the row has no metric", line=line)
             return ()
         sample = Sample(self._task, str(doc_id), scores, file=file.name, line=line)
-        key = row.get("prompt_hash")
         if isinstance(key, str):
             sample.prompt_key = key
         if self._texts or sample.prompt_key is None:
-            sample.prompt = _prompt(row)
+            # Other filters score the same answer, and its texts are written only once.
+            answer = hash(f"{doc_id} {[row.get(name) for name in HASHES]}")
+            if sample.prompt_key is None or answer not in self._prompted:
+                sample.prompt = _prompt(row.get("arguments"))
+                self._prompted.add(answer)
         logliks = _logliks(row.get("filtered_resps"))
-        item = DatasetItem("") if doc is None else as_item(doc)
-        _identify(sample, item, row.get("target"), len(logliks))
+        _identify(sample, row, len(logliks))
         if not logliks:
             return _generated(sample, row, texts=self._texts)
         if len(logliks) > 1:
             return _choices(sample, row, logliks)
-        sample.logprob_gold = _finite(logliks[0])
+        sample.logprob_gold = number(logliks[0])
         return (sample,)
 
     def _scores(self, row: Row, file: LogFile, line: int) -> list[Score]:
@@ -199,7 +185,7 @@ class RowReader:
             value = row[name]
             if value.__class__ is not float or not math.isfinite(value):
                 value = number(value)
-            if value is None and not is_scalar(row[name]):
+            if value is None and not isinstance(row[name], _SCALARS):
                 if name in self._lists:
                     continue
                 self._problems.add(file.name, "a score must be a number", line=line, field=name)
@@ -207,59 +193,21 @@ class RowReader:
         return scores or [Score(name, None, scorer) for name in names[:1]]
 
 
-def _choices(sample: Sample, row: Row, logliks: Sequence[float]) -> list[Sample]:
-    """Set the chosen option; return one sample per choice if metrics choose differently."""
-    texts, count = sample.options, len(logliks)
-    if texts is None or len(texts) != count:
-        texts = _continuations(row, count)
-    doc, best = row.get("doc"), logliks.index(max(logliks))
-    choices = [best] * len(sample.scores)
-    cleaned = doc.get("choices") if isinstance(doc, dict) else None
-    is_cut = isinstance(cleaned, list) and len(cleaned) < count
-    if is_cut or not BY_LENGTH.isdisjoint([score.metric for score in sample.scores]):
-        measured = None if _asks_for_labels(row) else _length_texts(cleaned, texts)
-        if measured is not None:
-            choices = [
-                _best(score.metric, logliks, measured)
-                if is_cut or score.metric in BY_LENGTH
-                else best
-                for score in sample.scores
-            ]
-    if choices.count(choices[0]) == len(choices):
-        _choose(sample, choices[0], logliks, texts)
-        return [sample]
-    samples = []
-    for choice in dict.fromkeys(choices):
-        own = copy(sample)
-        own.scores = [s for s, p in zip(sample.scores, choices, strict=True) if p == choice]
-        _choose(own, choice, logliks, texts)
-        samples.append(own)
-    return samples
-
-
-def _asks_for_labels(row: Row) -> bool:
-    """Return whether continuations are single characters, so that lengths do not matter."""
-    arguments = row.get("arguments")
-    if isinstance(arguments, _Requests):
-        return arguments.ask_for_labels
-    requests = _requests(arguments)
-    last = requests[-1][1] if requests else None
-    return isinstance(last, str) and len(last.strip()) == 1
-
-
 def _logliks(responses: object) -> list[float]:
     """Return the log-likelihood of each request, logged with whether it is the greedy one."""
     if not isinstance(responses, list) or not responses or isinstance(responses[0], str):
         return []
     try:
-        values, truths = zip(*responses, strict=True)
-        return list(map(float, values)) if _TRUTHS.issuperset(truths) else []
+        values = [float(value) for value, is_greedy in responses if is_greedy in _TRUTHS]
     except (TypeError, ValueError):
         return []
+    return values if len(values) == len(responses) else []
 
 
-def _identify(sample: Sample, item: DatasetItem, target: object, requests: int) -> None:
+def _identify(sample: Sample, row: Row, requests: int) -> None:
     """Set question, options and right answer from the document, else the answer by the target."""
+    doc, target = row.get("doc"), row.get("target")
+    item = DatasetItem("") if doc is None else as_item(doc)
     options = item.options
     if options and requests > 1 and requests not in (len(options), 2 * len(options)):
         options = None
@@ -267,12 +215,11 @@ def _identify(sample: Sample, item: DatasetItem, target: object, requests: int) 
     sample.gold, sample.gold_index = item.gold, item.gold_index
     if options is None and requests > 1:
         sample.k = requests
-    if not item.has_gold or item.gold is not None or target is None:
-        return
-    if sample.gold_index is None and (options or requests > 1):
-        sample.gold_index = _target_index(target, options, requests)
-    if sample.gold_index is None and isinstance(target, str | int | float | list):
-        sample.gold = str(target)
+    if item.has_gold and item.gold is None and target is not None:
+        if sample.gold_index is None and (options or requests > 1):
+            sample.gold_index = _target_index(target, options, requests)
+        if sample.gold_index is None and isinstance(target, str | int | float | list):
+            sample.gold = str(target)
 
 
 def _target_index(target: object, options: Sequence[str] | None, requests: int) -> int | None:
@@ -282,74 +229,63 @@ def _target_index(target: object, options: Sequence[str] | None, requests: int) 
     return option_index(target, len(options) if options else requests)
 
 
-def _prompt(row: Row) -> str | None:
-    """Return the prompt of the first request."""
-    arguments = row.get("arguments")
-    if isinstance(arguments, _Requests):
-        first = arguments.prompt
-    else:
-        requests = _requests(arguments)
-        first = requests[0][0] if requests else None
-    if isinstance(first, list) and len(first) == 1:
-        first = first[0]
-    return first if isinstance(first, str) else None
-
-
-def _continuations(row: Row, count: int) -> list[str] | None:
-    """Return the continuations of the requests; None if they are not one per response."""
-    arguments = row.get("arguments")
-    requests = arguments.all if isinstance(arguments, _Requests) else _requests(arguments)
-    texts = [last.strip() for _, last in requests if isinstance(last, str)]
-    return texts if len(texts) == count and len(set(texts)) == count else None
-
-
-def _length_texts(cleaned: object, texts: Sequence[str] | None) -> Sequence[str] | None:
-    """Return the options whose lengths lm-eval divides by: `choices` if present, else `texts`."""
-    if isinstance(cleaned, list) and set(map(type, cleaned)) <= {str}:
-        return cleaned
-    return texts
+def _choices(sample: Sample, row: Row, logliks: Sequence[float]) -> list[Sample]:
+    """Set the chosen option; return one sample per choice if metrics choose differently."""
+    texts, count, arguments = sample.options, len(logliks), row.get("arguments")
+    if texts is None or len(texts) != count:
+        asked = [last.strip() for _, last in requests_of(arguments) if isinstance(last, str)]
+        texts = asked if len(asked) == len(set(asked)) == count else None
+    doc, best = row.get("doc"), logliks.index(max(logliks))
+    cleaned = doc.get("choices") if isinstance(doc, dict) else None
+    is_cut = isinstance(cleaned, list) and len(cleaned) < count
+    measured: Sequence[str] | None = None
+    if is_cut or not BY_LENGTH.isdisjoint([score.metric for score in sample.scores]):
+        # lm-eval divides by the lengths of `choices` if present, else of the options as they are.
+        # If single characters are asked for, lengths do not matter.
+        are_texts = isinstance(cleaned, list) and set(map(type, cleaned)) == {str}
+        if not _asks_for_label(arguments):
+            measured = cleaned if are_texts else texts
+    scores_of: dict[int, list[Score]] = {}
+    for score in sample.scores:
+        choice = best
+        if measured and (is_cut or score.metric in BY_LENGTH):
+            choice = _best(score.metric, logliks, measured)
+        scores_of.setdefault(choice, []).append(score)
+    samples = [sample]
+    if len(scores_of) > 1:
+        samples = [structs.replace(sample, scores=scores) for scores in scores_of.values()]
+    for own, choice in zip(samples, scores_of, strict=True):
+        gold, accuracies = own.gold_index, {s.value for s in own.scores if s.metric[:3] == "acc"}
+        if gold is not None and gold < count:
+            own.logprob_gold = number(logliks[gold])
+            if accuracies - {choice == gold}:
+                continue  # a score contradicts the choice
+        if not math.isnan(sum(logliks)):
+            own.logprob_answer = number(logliks[choice])
+            own.choice = texts[choice] if texts is not None and choice < len(texts) else None
+    return samples
 
 
 def _best(metric: str, logliks: Sequence[float], texts: Sequence[str]) -> int:
     """Return the index of the option that a metric chooses: the first of the most likely."""
-    if metric == "acc_bytes":
-        logliks = [v / (len(t.encode()) or 1) for v, t in zip(logliks, texts, strict=False)]
-    elif metric == "acc_norm":
-        logliks = [v / (len(t) or 1) for v, t in zip(logliks, texts, strict=False)]
-    else:
-        logliks = logliks[: len(texts)]
-    return logliks.index(max(logliks))
-
-
-def _choose(
-    sample: Sample, choice: int, logliks: Sequence[float], texts: Sequence[str] | None
-) -> None:
-    """Set the choice, unless a score contradicts it or a log-likelihood is NaN."""
-    gold = sample.gold_index
-    if gold is not None and gold < len(logliks):
-        sample.logprob_gold = _finite(logliks[gold])
-        for score in sample.scores:
-            if score.metric[:3] == "acc" and score.value != (choice == gold):
-                return
-    if not math.isnan(sum(logliks)):
-        sample.logprob_answer = _finite(logliks[choice])
-        if texts is not None and choice < len(texts):
-            sample.choice = texts[choice]
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    lengths = [1] * len(texts)
+    if metric in BY_LENGTH:
+        lengths = [len(t.encode() if metric == "acc_bytes" else t) or 1 for t in texts]
+    values = [value / length for value, length in zip(logliks, lengths, strict=False)]
+    return values.index(max(values))
 
 
 def _generated(sample: Sample, row: Row, *, texts: bool) -> Sequence[Sample]:
     """Return samples with answer and response; one per repeat if repeats are scored."""
-    samples = _repeats(sample, row.get("scores_per_repeat"))
+    scores = row.get("scores_per_repeat")
+    samples = _repeats(sample, scores) if isinstance(scores, dict) else (sample,)
     answers = _of_first_request(row.get("filtered_resps"))
+    responses = _of_first_request(row.get("resps")) if texts else ()
     for own, answer in zip(samples, answers, strict=False):
-        _set_answer(own, answer)
-    if texts:
-        for own, response in zip(samples, _of_first_request(row.get("resps")), strict=False):
-            own.response = response if isinstance(response, str) else None
+        if isinstance(answer, str) and len(answer) <= MAX_ANSWER_LENGTH:
+            _set_answer(own, answer)
+    for own, response in zip(samples, responses, strict=False):
+        own.response = response if isinstance(response, str) else None
     return samples
 
 
@@ -359,33 +295,29 @@ def _of_first_request(responses: object) -> Sequence[object]:
     return first if isinstance(first, list) else (first,)
 
 
-def _repeats(sample: Sample, scores: object) -> Sequence[Sample]:
+def _repeats(sample: Sample, scores: Mapping[str, Any]) -> Sequence[Sample]:
     """Return a sample for each repeat; scores over all repeats are added to the first."""
-    if not isinstance(scores, dict):
-        return (sample,)
     single = {name: v for name, v in scores.items() if isinstance(v, list) and len(v) > 1}
-    count = max((len(values) for values in single.values()), default=1)
     scorer = sample.scores[0].scorer
-    samples = [structs.replace(sample, repeat=repeat) for repeat in range(count)]
-    for own in samples:
-        own.scores = [
-            Score(name, number(values[own.repeat]), scorer)
+    samples = []
+    for repeat in range(max(map(len, single.values()), default=1)):
+        own = [
+            Score(name, number(values[repeat]), scorer)
             for name, values in single.items()
-            if own.repeat is not None and own.repeat < len(values)
+            if repeat < len(values)
         ]
+        samples.append(structs.replace(sample, repeat=repeat, scores=own))
     samples[0].scores += [score for score in sample.scores if score.metric not in single]
     return samples
 
 
-def _set_answer(sample: Sample, answer: object) -> None:
+def _set_answer(sample: Sample, answer: str) -> None:
     """Set the extracted answer and, if there are options, the one that it names."""
-    if not isinstance(answer, str) or len(answer) > MAX_ANSWER_LENGTH:
-        return
     if answer.strip() == INVALID:
         for score in sample.scores:
             score.outcome = Outcome.NO_ANSWER
         return
     sample.answer = answer
     if sample.options:
-        index = _target_index(answer, sample.options, 0) if not answer.strip().isdigit() else None
+        index = None if answer.strip().isdigit() else _target_index(answer, sample.options, 0)
         sample.choice = None if index is None else sample.options[index]
