@@ -29,6 +29,8 @@ _RULE = re.compile(r"(?P<left>.+?)(?P<mark>==|=|/|\+)(?P<right>.+)")
 MAX_FORM, MAX_GOLD, MAX_END = 8, 200, 4_000
 """Characters beyond which an answer is a sentence, a right answer is a solution, and what of an
 answer is looked at."""
+_KEY = re.compile(r"(?=.*\d)(?=.*[a-z])[\w-]{8,}")
+"""A right answer that no sentence has by chance, such as a UUID."""
 _TOLERANCE = 1e-3
 """Difference of two numbers up to which an answer counts as the right one."""
 
@@ -165,6 +167,8 @@ def is_right(answer: Any, gold: Any) -> float | None:
     longest = max(map(len, known))
     if len(text) <= 2 * longest + MAX_FORM or longest > MAX_GOLD:
         return 0.0
+    if _KEY.fullmatch(known[0]):
+        return float(known[0] in raw.casefold())
     from forgetmap.sources.reasons import grade_text  # large
 
     return grade_text(raw[-MAX_END:], golds[0].strip()) or 0.0

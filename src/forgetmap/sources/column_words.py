@@ -37,7 +37,7 @@ LOWER = frozenset({
 """Words in names of measures that are better if they are lower."""
 WHOSE_LABEL = frozenset({"judge", "human", "eval", "grade", "annotator", "rater"})
 NEVER = frozenset({
-    "id", "ids", "idx", "index", "seed", "difficulty", "level", "temperature", "tokens", "token",
+    "id", "ids", "idx", "index", "n", "seed", "difficulty", "level", "temperature", "tokens", "token",
     "count", "num", "number", "length", "len", "time", "latency", "duration", "cost", "price",
     "year", "confidence", "prob", "probability", "logprob", "logprobs", "step", "steps", "turn",
     "turns", "epoch", "size", "rank", "position", "width", "height", "timestamp", "total", "ms",
@@ -65,7 +65,7 @@ RESPONSE = ("response", "modelresponse", "output", "modeloutput", "completion", 
 GOLD = frozenset({
     "gold", "golden", "golds", "target", "targets", "truth", "groundtruth", "gt", "expected",
     "reference", "references", "correct", "label", "labels", "goldanswer", "correctanswer",
-    "trueanswer", "rightanswer", "answerkey", "solution",
+    "trueanswer", "rightanswer", "answerkey",
 })  # fmt: skip
 ANSWER = frozenset({
     "pred", "preds", "predicted", "prediction", "predictions", "extracted", "parsed", "picked",

@@ -251,7 +251,7 @@ def as_rows(value: Any) -> list[Any] | None:
             return None
         return [{"item": name, **member} for name, member in value.items()]
     if all(isinstance(member, list) for member in members):
-        return _rows_by_name(value)
+        return _rows_by_name(value) or _rows_of_samples(value) or _rows_of_ids(value)
     if len(value) >= MIN_VERDICTS and _are_verdicts(members):
         return [{"item": name, "score": member} for name, member in value.items()]
     return _rows_of_ids(value)
@@ -262,11 +262,12 @@ def _has_cells(member: Row) -> bool:
     return any(not isinstance(part, dict | list) for part in member.values())
 
 
-def _are_verdicts(values: Values[Any]) -> bool:
+def _are_verdicts(values: Values[Any], *, both: bool = True) -> bool:
     """Whether these are truth values, or the numbers 0 and 1, both of them."""
     if all(isinstance(value, bool) for value in values):
         return True
-    return all(isinstance(value, int) for value in values) and {*values} == {0, 1}
+    are_whole = all(isinstance(value, int) for value in values)
+    return are_whole and ({*values} == {0, 1} if both else {*values} <= {0, 1})
 
 
 def _rows_by_name(lists: Mapping[str, list[Any]]) -> list[Any] | None:
@@ -288,6 +289,19 @@ def _rows_by_name(lists: Mapping[str, list[Any]]) -> list[Any] | None:
             return None
         return [{"task": name, **row} for name, one in rows.items() for row in one]
     return _numbered([({"item": name}, one) for name, one in rows.items()])
+
+
+def _rows_of_samples(value: Mapping[str, list[Any]]) -> list[Any] | None:
+    """Return a row for each verdict in lists by item: `{"q1": [true, false], "q2": [...]}`."""
+    lengths = {len(one) for one in value.values()}
+    # Few long lists are models, whose items are known by their place.
+    if len(lengths) != 1 or not 0 < max(lengths) < len(value):
+        return None
+    if not all(_are_verdicts(one, both=False) for one in value.values()):
+        return None
+    return _numbered([
+        ({"item": name}, [{"score": score} for score in one]) for name, one in value.items()
+    ])  # fmt: skip
 
 
 def _is_alike(row: Row, other: Row) -> bool:
@@ -330,9 +344,14 @@ def _rows_of_ids(value: Row) -> list[Any] | None:
     right, wrong, everything = (
         [name for name in lists if words[name] & some] for some in (RIGHT, WRONG, ALL)
     )
-    if len(right) != 1 or not (everything or wrong):
+    if len(right) != 1:
         return None
     passed = set(lists[right[0]])
+    if not everything:  # stages, each of which fewer items pass
+        stages = [name for name, one in lists.items() if passed < {*one}]
+        everything = sorted(stages, key=lambda name: -len(lists[name]))[:1]
+    if not everything and not wrong:
+        return None
     ids = everything[:1] or [right[0], *wrong]
     every = dict.fromkeys(name for one in ids for name in lists[one])
     if not passed or not passed <= every.keys():

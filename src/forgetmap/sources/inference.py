@@ -235,8 +235,13 @@ def _settled(
     if item is not None:
         columns[field_of_item(item, table)] = item
     columns |= _further(table, other, columns, known)
-    if "item" in known.columns and "question" not in known.columns:
-        columns.pop("question", None)  # the user says what pairs
+    sides = [table] if other is None else [table, other]
+    is_doubled = "question" in columns and not all(
+        is_unique(one.values(columns["question"])) for one in sides
+    )
+    if "item" in known.columns or ("item" in columns and is_doubled):
+        columns = {**columns, "question": known.columns.get("question", "")}
+        columns = {name: column for name, column in columns.items() if column}  # the id pairs
     columns |= known.columns
     reworded = ""
     if other is not None and "item" in columns and "question" not in columns:
@@ -250,7 +255,12 @@ def _settled(
     words = {str(value) for value in table.columns.get("outcome", ()) if value not in (None, "")}
     if not words <= {*Outcome} and "outcome" not in columns.values():
         left_out += ("outcome",)
-    if column_of(score.spec) != score.spec:
+    options = table.columns.get("options", [[]])
+    if any(path.startswith("options.") for path in table.columns) or not all(
+        isinstance(value, list | None) for value in options
+    ):
+        left_out += ("options",)
+    if column_of(score.spec) not in columns.values():
         left_out += (column_of(score.spec),)
     table_map = replace(known, columns=columns, rows=table.path, left_out=left_out)
     said = f"score = {columns['score']}, item = {columns.get('item', columns.get('question'))}"
@@ -287,7 +297,7 @@ def _further(
         "question": (QUESTION[:4], lambda values: all(isinstance(v, str) for v in values)),
         "response": (RESPONSE, lambda values: any(isinstance(v, str) for v in values)),
         "scorer": (("scorer", "evaluator"), lambda values: len({*map(str, values)}) <= 20),
-        "repeat": (REPEAT, lambda values: len({*map(str, values)}) <= 1_000),
+        "repeat": (REPEAT, lambda values: 1 < len({*map(str, values)}) <= 1_000),
     }
     further: dict[str, str] = {}
     for name, (words, fits) in fields.items():

@@ -71,7 +71,7 @@ def choose_item(table: Collection, other: Collection | None, known: TableMap) ->
     ]  # fmt: skip
     shared = shared + partly or texts[:1]
     for path in shared:
-        if tells_apart(path) and not (len(shared) > 1 and are_random(table.columns[path])):
+        if tells_apart(path) and not (len(shared) > 1 and are_random(table.values(path))):
             return path
     if other is not None:
         rest = [path for path in names if path not in shared and _may_be_id(path, table)]

@@ -84,7 +84,8 @@ def find_model(
         columns = _named_like(name, table.columns)
         whose = [path for path, values in table.columns.items() if _is_whose(values, model)]
         whose = [path for path in whose if path == known.model] or whose
-        if len(whose) == 1 and name not in columns:
+        parts = {tuple(value == model for value in table.columns[path]) for path in whose}
+        if len(parts) == 1 and name not in columns:
             return known, (whose[0], model)
         if columns and "score" not in known.columns:
             certain = [one.spec for one in score_candidates(table, known) if one.spec in columns]
@@ -227,7 +228,8 @@ def _score_in(
         return column if word is None else f"{column}={word}"
     golds = [
         path for path in table.columns
-        if GOLD.intersection(words_of(path)) or word_of(path) == "answer"
+        if (GOLD.intersection(words_of(path)) or word_of(path) == "answer")
+        and kind_of(table.columns[path]) in {"text", "label", "graded"}
     ]  # fmt: skip
     if kind in {"text", "label"} and len(golds) == 1 and golds[0] != column:
         return f"{column}=={golds[0]}"
@@ -288,7 +290,8 @@ def read_inferred(
     only: tuple[str, str] | None = None,
 ) -> Run:  # fmt: skip
     """Read a table as inferred, with a notice that says how."""
-    run = read_table([file], name=name, origin=origin, table_map=inferred.table_map, only=only)
+    run = read_table([file], name=name, origin=origin, table_map=inferred.table_map, only=only,
+                     is_inferred=True)  # fmt: skip
     # What the user named needs no word.
     said = [] if "score" in known.columns and known.names_item else [inferred.said]
     encoded = [f"not UTF-8: read as {file.encoding}."] if file.encoding else []

@@ -209,7 +209,10 @@ def _whole_table(
         error = None if inferred else explain_unread(first, known, beside, others)
         if error is not None:
             raise error
-    return read_table(files, name=name, origin=str(path), table_map=table_map)
+    is_inferred = table_map.left_out != () or table_map.columns.keys() > known.columns.keys()
+    return read_table(
+        files, name=name, origin=str(path), table_map=table_map, is_inferred=is_inferred
+    )
 
 
 def _rows_without_score(file: TableFile) -> str | None:

@@ -41,7 +41,7 @@ MAX_RATIO = 1.5
 """Most answers of an item by the least, up to which numbers of answers are repeats."""
 MIN_FILLED = 0.5
 """Share of the values of the fullest candidate that a candidate must have."""
-MAX_CHOICES, MAX_RATINGS, MAX_COLUMNS = 4, 11, 200
+MAX_CHOICES, MAX_RATINGS, MAX_COLUMNS, MAX_REPEATS = 4, 11, 200, 8
 MIN_AGREEING, MIN_LABEL_SHARE = 0.1, 0.05
 
 
@@ -89,6 +89,8 @@ def score_candidates(
     most = max((_filled(one.values) for one in found), default=0)
     found = [one for one in found if _filled(one.values) >= MIN_FILLED * most]
     named = [one for one in found if one.rank < UNNAMED]
+    if not named:
+        found = [one for one in found if len({*map(_normal, one.values)}) > 1]
     graded = None if named else _graded(table, used, other, item)
     found += [] if graded is None else [graded]
     return sorted(found, key=lambda one: one.rank)
@@ -178,8 +180,9 @@ def _labels(path: str, values: Sequence[Any]) -> Iterable[Candidate]:
 def _in_lists(path: str, lists: Sequence[Any]) -> Iterable[Candidate]:
     """Yield the elements of lists, each of which is one answer to the item."""
     filled = [value for value in lists if isinstance(value, list) and value]
-    if len({len(value) for value in filled}) != 1:
-        return  # as many as there are tests or steps: repeats are equally many
+    lengths = {len(value) for value in filled}
+    if len(lengths) != 1 or max(lengths) > max(len(lists), MAX_REPEATS):
+        return  # as many as there are tests or steps: repeats are equally many, and not so many
     elements = [one for value in filled for one in value]
     inner: dict[str, list[Any]] = {}
     for one in elements[:ROWS_READ]:
@@ -236,7 +239,8 @@ def _graded(
     """
     texts = {
         path: values for path, values in table.columns.items()
-        if path not in {*used} and (not has_lists(values) or all_words_of(path) & ANSWER)
+        if path not in {*used}
+        and (not has_lists(values) or all_words_of(path) & (ANSWER | GOLD))
     }  # fmt: skip
     golds = [path for path in texts if all_words_of(path) & GOLD or word_of(path) == "answer"]
     answers = [path for path in texts if ANSWER.intersection(words_of(path))]
@@ -426,7 +430,8 @@ def command(
 ) -> str:  # fmt: skip
     """Return the command that reads a table with this score and item."""
     columns = [f"score={score}", *([f"{field_of_item(item, table)}={item}"] if item else [])]
-    columns += [f"rows={table.path}"] if table.path not in (None, TOP) else []
+    is_of_model = any("#" in source for source in beside.sources)  # which finds the rows
+    columns += [f"rows={table.path}"] if table.path not in (None, TOP) and not is_of_model else []
     words = ["forgetmap", *(["compare", *beside.sources] if beside.sources else
                             ["records", "show", str(file.path)])]  # fmt: skip
     words += ["--columns", ",".join(columns)]

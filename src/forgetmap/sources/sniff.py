@@ -240,6 +240,12 @@ def whole_number(digits: str) -> int | str:
 
 
 def _refuse_binary(path: Path, head: bytes) -> None:
+    if head.startswith(b"PK\x03\x04") and b"xl/" in head:
+        raise UnknownFormatError(
+            "this is an Excel workbook, which is not read",
+            file=str(path),
+            hint="save its sheet as CSV, and give that file.",
+        )
     if head.startswith(UTF16_MARKS):
         raise UnreadableError(
             "this is UTF-16, not UTF-8",

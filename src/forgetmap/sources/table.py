@@ -63,6 +63,8 @@ MODELS = ("model", "model_name")
 """Columns in which several values always mean several models."""
 MAX_ROWS_OF_ID = 1000
 """Upper limit on the rows of an id that are read as repeats."""
+NEARLY = 0.2
+"""Share of its rows that an id may lack for the ids to occur about equally often."""
 MIN_SHARE = 0.5
 """Share of ids that must occur several times for their rows to be read as items of a group."""
 Chosen = Mapping[str, str]
@@ -85,7 +87,7 @@ _OPTIONAL = {
 
 def read_table(
     files: Sequence[TableFile], *, name: str, origin: str, table_map: TableMap,
-    only: Cell | None = None,
+    only: Cell | None = None, is_inferred: bool = False,
 ) -> Run:  # fmt: skip
     """Read a run from one or several table files.
 
@@ -95,9 +97,16 @@ def read_table(
         origin: path of the run, for messages.
         table_map: map of the tables.
         only: read only the rows with this value.
+        is_inferred: whether the map was inferred: files without a score are left out, and ids that
+            occur again are repeats.
     """
     scale, in_document = table_map.score_range, table_map.rows is not None
     files = [prepare_table(file, table_map, only) for file in files]
+    score = table_map.columns.get("score", "score")
+    unscored: list[str] = []
+    if is_inferred and len(files) > 1:
+        unscored = [file.path.name for file in files if score not in column_names(file)]
+        files = [file for file in files if file.path.name not in unscored] or files
     task = table_map.task or table_map.fallback_task
     chosen = [_chosen(file, table_map, task, only) for file in files]
 
@@ -110,7 +119,7 @@ def read_table(
             frame, info=RunInfo(), name=name, origin=origin, rows=rows, texts=texts_frame
         )
 
-    notices: list[str] = []
+    notices = [f"{one} has no {score!r}: left out." for one in unscored]
     try:
         tasks: Sequence[str | None] = [task] * len(files)
         if table_map.task is None and not any("task" in one for one in chosen):
@@ -123,7 +132,7 @@ def read_table(
         if any(file.kind != "parquet" or file.rows for file in files):
             relation = relation if needs_content(relation.columns) else _materialised(relation)
         run = as_run(relation, texts)
-        numbered = _numbered(run, texts, may_be_copies=not in_document)
+        numbered = _numbered(run, texts, may_be_copies=not in_document, is_inferred=is_inferred)
         if numbered is not None:
             run = as_run(numbered[0], numbered[0])
             notices.append(numbered[1])
@@ -405,7 +414,7 @@ def _tasks_of_files(
 
 
 def _numbered(
-    run: Run, rows: duckdb.DuckDBPyRelation, *, may_be_copies: bool
+    run: Run, rows: duckdb.DuckDBPyRelation, *, may_be_copies: bool, is_inferred: bool
 ) -> tuple[duckdb.DuckDBPyRelation, str] | None:
     """Number the repeats or items of repeated ids; None if ids are unique, or it is a mistake."""
     if "repeat" in run.columns or run.ids_are_occurrences:
@@ -415,7 +424,9 @@ def _numbered(
     groups = nw.to_native(run.scores).aggregate(f"{key}, count(*) AS n", key)
     (row,) = groups.aggregate("count(*), count(*) FILTER (n > 1), min(n), max(n)").fetchall()
     ids, repeated, least, most = (int(value or 0) for value in row)
-    are_repeats = least == most
+    # Some answers are missing, or few ids occur again: these are repeats, too.
+    is_nearly = is_inferred and (most - least <= NEARLY * most or repeated <= MIN_SHARE * ids)
+    are_repeats = least == most or is_nearly
     is_clear = ids > 1 and (are_repeats or repeated > MIN_SHARE * ids)
     if not repeated or most > MAX_ROWS_OF_ID or not is_clear:
         return None
@@ -441,7 +452,13 @@ def _numbered(
     )
     if may_be_copies and unlike == of_ids:
         return None  # a file appended to itself
-    return table.project(f"* EXCLUDE {_PLACE}, CAST({_PLACE} AS VARCHAR) AS repeat"), (
+    numbered_rows = table.project(f"* EXCLUDE {_PLACE}, CAST({_PLACE} AS VARCHAR) AS repeat")
+    if is_nearly and least != most:
+        return numbered_rows, (
+            f"{repeated:,} of {counted(ids, 'id')} occur {least} to {most} times: read as repeats, "
+            "in the order of the file."
+        )
+    return numbered_rows, (
         f"every id occurs {most} times: read as {counted(most, 'repeat')}, in the order of the "
         "file."
     )

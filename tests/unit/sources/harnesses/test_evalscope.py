@@ -256,9 +256,6 @@ BEFORE = (
     "Solve the following math problem step by step. Please.\n\n",
     "Solve the following problem step by step. Please.\n\n",
     "Read the following function signature and docstring, then write.\n",
-    "Answer the question:\n\n",
-    "Read this.\nquestion:\n",
-    "Be quick.\n# Your Task\n\n---\n",
     "\n \n",
 )
 

@@ -52,14 +52,6 @@ def test_metrics_are_found_by_their_hashes(tmp_path: Path) -> None:
     assert results(run) == results(opened(OLMES))
 
 
-def test_one_file_of_requests_belongs_to_the_one_of_predictions(tmp_path: Path) -> None:
-    shutil.copy(LAKES, tmp_path / "a")
-    shutil.copy(OLMES / "task-000-lakes-requests.jsonl", tmp_path / "b")
-    run = opened(tmp_path)
-    assert run.texts is not None
-    assert set(run.texts.collect()["question"]) == {"Which lake is salt?", "Which lake is deep?"}
-
-
 def test_predictions_alone_are_enough(tmp_path: Path) -> None:
     shutil.copy(LAKES, tmp_path / LAKES.name)
     run = opened(tmp_path / LAKES.name)

@@ -135,7 +135,7 @@ def test_wrong_example_is_a_problem(tmp_path: Path, example: object) -> None:
     assert results(numbered) == {("0", 0): 1.0, ("2", 0): None}
     assert [problem.field for problem in numbered.problems] == ["details"]
     assert results(listed) == {("1", 0): 1.0, ("1", 1): 0.0}
-    assert [problem.field for problem in listed.problems] == ["example_abbr"]
+    assert [problem.field for problem in listed.problems] == ["details.1"]
 
 
 @pytest.mark.parametrize("field", ["prompt", "references", "predictions", "origin_prediction"])

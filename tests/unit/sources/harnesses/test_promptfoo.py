@@ -65,4 +65,4 @@ def test_stated_successes_are_checked(tmp_path: Path) -> None:
 def test_what_is_no_result_is_a_problem(tmp_path: Path) -> None:
     path = write(tmp_path / "x.json", [result(0, success=True), "text", result(1, success="yes")])
     fields = [problem.field for problem in opened(path).problems]
-    assert fields == ["results.1", "success"]
+    assert fields == ["results.results.1", "success"]

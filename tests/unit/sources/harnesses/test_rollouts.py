@@ -50,11 +50,11 @@ def test_sources_of_data_are_tasks_and_other_numbers_metrics(tmp_path: Path) -> 
     assert run.info.tasks["math"].main_metric == "acc"
 
 
-def test_rows_without_prompt_or_score_are_problems(tmp_path: Path) -> None:
+def test_rows_without_prompt_are_problems_and_without_score_unscored(tmp_path: Path) -> None:
     rows = [rollout("a?", 1.0, 5), rollout("", 1.0, 5), rollout("b?", "high", 5)]
     run = opened(write_lines(tmp_path / "5.jsonl", rows))
     assert scores(run) == [1.0, None]
-    assert [p.line for p in run.problems] == [2, 3]
+    assert [p.line for p in run.problems] == [2]
 
 
 def test_completions_without_rewards_are_no_log(tmp_path: Path) -> None:
