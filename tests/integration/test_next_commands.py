@@ -323,6 +323,11 @@ def test_a_folder_of_tables_has_one_map(tmp_path: Path) -> None:
         text = "".join(json.dumps(row) + "\n" for row in rows)
         (folder / f"p{part}.jsonl").write_text(text)
     done = call("records", "map", folder, columns=300)
+    assert done.code == 0
+    assert not (folder / "forgetmap.toml").exists()  # nothing is written unless asked
+    (step,) = re.findall(r"Next: (.*)", done.out)
+    assert "6 results of 1 task" in call(*shlex.split(step)[1:]).out
+    done = call("records", "map", folder, "--save-map", columns=300)
     assert (folder / "forgetmap.toml").is_file()
     (step,) = re.findall(r"Next: (.*)", done.out)
     assert step == f"forgetmap records show {folder}"

@@ -426,29 +426,45 @@ PROFILE_HEADS = ("column", "type", "filled", "different", "range", "examples")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Mapping file to write [default: PATH.map.toml, which all commands then use].",
+    help="Mapping file to write, for --mapping [default: write nothing].",
+)
+@click.option(
+    "--save-map",
+    is_flag=True,
+    help="Write the mapping next to PATH, as PATH.map.toml, which all commands then use.",
 )
 @json_option
 @overwrite_option
-def map_(path: str, out: Path | None, *, as_json: bool, overwrite: bool, **options: Any) -> None:
-    """Inspect a table or JSON file, propose a mapping to read it, and write it as TOML.
+def map_(
+    path: str,
+    out: Path | None,
+    *,
+    save_map: bool,
+    as_json: bool,
+    overwrite: bool,
+    **options: Any,
+) -> None:
+    """Inspect a table or JSON file, and propose a mapping to read it.
 
     Prints the columns with types, ranges and examples, the mapping, and three rows read with it.
     """
-    from forgetmap.sources import TableMap, map_file, propose_map, save_map
+    from forgetmap.sources import TableMap, map_file, propose_map
+    from forgetmap.sources import save_map as write_map
 
     known = TableMap().merged(options["column_map"], options["task"], options["score_range"])
-    target = out or map_file(path)
-    refuse_existing(target, (path,), overwrite=overwrite)
+    target = out or (map_file(path) if save_map else None)
+    if target is not None:
+        refuse_existing(target, (path,), overwrite=overwrite)
     proposal = propose_map(path, known)
-    save_map(path, proposal.table_map, out=target)
+    if target is not None:
+        write_map(path, proposal.table_map, out=target)
     if as_json:
         click.echo(json.dumps(_proposal_facts(proposal, target), indent=2))
         return
     _print_proposal(proposal, target)
 
 
-def _proposal_facts(proposal: MapProposal, target: Path) -> dict[str, Any]:
+def _proposal_facts(proposal: MapProposal, target: Path | None) -> dict[str, Any]:
     rows = _first_rows(proposal)
     return {
         "shape": proposal.shape,
@@ -458,7 +474,7 @@ def _proposal_facts(proposal: MapProposal, target: Path) -> dict[str, Any]:
         "models": list(proposal.models),
         "notes": list(proposal.notes),
         "problem": proposal.problem,
-        "written_to": str(target),
+        "written_to": None if target is None else str(target),
         "first": rows,
     }
 
@@ -470,7 +486,7 @@ def _first_rows(proposal: MapProposal) -> list[dict[str, Any]]:
     return rows
 
 
-def _print_proposal(proposal: MapProposal, target: Path) -> None:
+def _print_proposal(proposal: MapProposal, target: Path | None) -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -483,7 +499,8 @@ def _print_proposal(proposal: MapProposal, target: Path) -> None:
     console.print(Text(printable(title), style="bold"))
     if proposal.columns:
         console.print(_profiles(proposal.columns))
-    console.print(Text((f"\nProposed mapping, written to {printable(str(target))}"), style="bold"))
+    written = "" if target is None else f", written to {printable(str(target))}"
+    console.print(Text(f"\nProposed mapping{written}", style="bold"))
     for line in map_text(proposal.table_map).splitlines()[1:]:
         console.print(Text(printable(line)), soft_wrap=True)
     for note in proposal.notes:
@@ -522,22 +539,22 @@ def _profiles(columns: Sequence[ColumnProfile]) -> Table:
     return table
 
 
-def _next_step(proposal: MapProposal, target: Path) -> str:
+def _next_step(proposal: MapProposal, target: Path | None) -> str:
     from forgetmap.sources import map_file
 
     is_next_to_it = not proposal.origin and target == map_file(proposal.path)
     option = "" if is_next_to_it else f" --mapping {shlex.quote(str(target))}"
-    if proposal.log_format and not is_next_to_it:
+    if target is None or (proposal.log_format and not is_next_to_it):
         option = _as_options(proposal.table_map)  # --mapping is for tables, and this may be a log
     if proposal.problem:
         return (
             f"The mapping cannot read the file yet: {proposal.problem}\n"
-            f"Edit {target}, or name columns with --columns."
+            "Name columns with --columns item=COLUMN,score=COLUMN."
         )
     if len(proposal.sources) > 1:
         return f"Next: forgetmap compare {' '.join(proposal.sources)}{option}"
     show = f"Next: forgetmap records show {proposal.sources[0]}{option}"
-    if proposal.log_format:
+    if proposal.log_format or target is None:
         return show
     mapping = shlex.quote(str(target))
     return f"For other tables with these columns: --mapping {mapping}\n{show}"

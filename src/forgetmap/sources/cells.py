@@ -25,7 +25,6 @@ NOTHING: Final = object()
 EVERY, EQUALS, OF, AND = "*", "==", "/", "+"
 MAX_DEPTH = 6
 _INDEX = re.compile(r"-?\d{1,9}")
-_RULE = re.compile(r"(?P<left>.+?)(?P<mark>==|=|/|\+)(?P<right>.+)")
 MAX_FORM, MAX_GOLD, MAX_END = 8, 200, 4_000
 """Characters beyond which an answer is a sentence, a right answer is a solution, and what of an
 answer is looked at."""
@@ -78,19 +77,29 @@ def scalar_paths(value: Any, prefix: str = "", depth: int = MAX_DEPTH) -> Iterat
         yield from scalar_paths(part, f"{prefix}.{name}" if prefix else str(name), depth - 1)
 
 
+def parse_rule(spec: str) -> tuple[str, str, str] | None:
+    """Return left side, mark and right side of a rule; None for a column or path."""
+    for mark in (EQUALS, "=", OF, AND):
+        left, found, right = spec.partition(mark)
+        if found and left and right:
+            return left, mark, right
+    return None
+
+
 def columns_of(spec: str, present: Container[str] = frozenset()) -> list[str]:
     """Return the columns that a specification is about."""
-    rule = None if spec in present else _RULE.fullmatch(spec)
+    rule = None if spec in present else parse_rule(spec)
     if rule is None:
         return [spec]
-    if rule["mark"] == AND:
+    left, mark, right = rule
+    if mark == AND:
         return spec.split(AND)
-    return [rule["left"]] if rule["mark"] == "=" else [rule["left"], rule["right"]]
+    return [left] if mark == "=" else [left, right]
 
 
 def is_rule(spec: str, present: Container[str] = frozenset()) -> bool:
     """Whether a specification is a rule, not a column or path."""
-    return spec not in present and _RULE.fullmatch(spec) is not None
+    return spec not in present and parse_rule(spec) is not None
 
 
 def cell_of(row: Mapping[str, Any], spec: str) -> Any:
@@ -100,17 +109,17 @@ def cell_of(row: Mapping[str, Any], spec: str) -> Any:
     value = value_at(row, spec)
     if value is not NOTHING:
         return value
-    rule = _RULE.fullmatch(spec)
+    rule = parse_rule(spec)
     if rule is None:
         return None
-    if rule["mark"] == AND:
+    if rule[1] == AND:
         parts = [cell_of(row, part) for part in spec.split(AND)]
         return None if all(part is None for part in parts) else " | ".join(map(str, parts))
-    left = cell_of(row, rule["left"])
-    if rule["mark"] == "=":
-        return None if left in (None, "") else float(_same_label(left, rule["right"]))
-    right = cell_of(row, rule["right"])
-    if rule["mark"] == EQUALS:
+    left = cell_of(row, rule[0])
+    if rule[1] == "=":
+        return None if left in (None, "") else float(_same_label(left, rule[2]))
+    right = cell_of(row, rule[2])
+    if rule[1] == EQUALS:
         return is_right(left, right)
     share, count = number(left), number(right)
     return share / count if share is not None and count else None
@@ -118,10 +127,10 @@ def cell_of(row: Mapping[str, Any], spec: str) -> Any:
 
 def counts_of(row: Mapping[str, Any], spec: str) -> tuple[int, int] | None:
     """Return right answers and answers of a rule such as `correct/count`; None for any other."""
-    rule = None if spec in row else _RULE.fullmatch(spec)
-    if rule is None or rule["mark"] != OF:
+    rule = None if spec in row else parse_rule(spec)
+    if rule is None or rule[1] != OF:
         return None
-    right, count = (number(cell_of(row, rule[side])) for side in ("left", "right"))
+    right, count = (number(cell_of(row, side)) for side in rule[::2])
     if right is None or count is None or not 0 <= right <= count or count % 1 or right % 1:
         return None
     return int(right), int(count)

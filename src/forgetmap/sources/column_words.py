@@ -11,6 +11,8 @@ from forgetmap.sources.cells import EVERY
 from forgetmap.sources.decode import number
 
 MAX_LABELS = 8
+MIN_NUMBERS = 0.9
+"""Share of values from which on a column is one of numbers."""
 Kind = Literal["verdict", "share", "graded", "label", "text", "list", "nothing"]
 VERDICTS: Mapping[str, float] = {
     "true": 1.0, "yes": 1.0, "pass": 1.0, "passed": 1.0, "correct": 1.0, "right": 1.0,
@@ -37,7 +39,8 @@ LOWER = frozenset({
 """Words in names of measures that are better if they are lower."""
 WHOSE_LABEL = frozenset({"judge", "human", "eval", "grade", "annotator", "rater"})
 NEVER = frozenset({
-    "id", "ids", "idx", "index", "n", "seed", "difficulty", "level", "temperature", "tokens", "token",
+    "id", "ids", "idx", "index", "n", "seed", "difficulty", "level", "temperature", "tokens",
+    "token",
     "count", "num", "number", "length", "len", "time", "latency", "duration", "cost", "price",
     "year", "confidence", "prob", "probability", "logprob", "logprobs", "step", "steps", "turn",
     "turns", "epoch", "size", "rank", "position", "width", "height", "timestamp", "total", "ms",
@@ -65,7 +68,7 @@ RESPONSE = ("response", "modelresponse", "output", "modeloutput", "completion", 
 GOLD = frozenset({
     "gold", "golden", "golds", "target", "targets", "truth", "groundtruth", "gt", "expected",
     "reference", "references", "correct", "label", "labels", "goldanswer", "correctanswer",
-    "trueanswer", "rightanswer", "answerkey",
+    "trueanswer", "rightanswer", "answerkey", "true",
 })  # fmt: skip
 ANSWER = frozenset({
     "pred", "preds", "predicted", "prediction", "predictions", "extracted", "parsed", "picked",
@@ -106,6 +109,13 @@ def word_of(path: str) -> str:
     return "".join(words_of(path))
 
 
+def rank_of(path: str) -> int | None:
+    """Return the rank of the name of a column; `scores.overall` is a score by its object."""
+    rank, parent = name_rank(words_of(path)), path.rpartition(".")[0]
+    is_inside = bool(parent) and word_of(parent) in {"scores", "score", "grades", "ratings"}
+    return 1 if rank is None and is_inside else rank
+
+
 def name_rank(words: Sequence[str]) -> int | None:
     """Return 0 for the name of a verdict, 1 for that of another score, None for any other name."""
     if CERTAIN.intersection(words) or {"true", "false"} <= {*words}:
@@ -125,12 +135,11 @@ def kind_of(values: Sequence[Any]) -> Kind:
     texts = {str(value).strip().lower() for value in known}
     if texts <= VERDICTS.keys():
         return "verdict"
-    numbers = [as_number(value) for value in known]
-    if None not in numbers:
+    numbers = [number for value in known if (number := as_number(value)) is not None]
+    if len(numbers) >= MIN_NUMBERS * len(known):  # a label among numbers is an answer without score
         if {*numbers} <= {0.0, 1.0}:
             return "verdict"
-        inside = all(0 <= value <= 1 for value in numbers if value is not None)
-        return "share" if inside else "graded"
+        return "share" if all(0 <= value <= 1 for value in numbers) else "graded"
     return "label" if len(texts) <= MAX_LABELS and len(texts) < len(known) else "text"
 
 
@@ -142,7 +151,7 @@ def as_number(value: Any) -> float | None:
 def right_word(values: Sequence[Any]) -> str | None:
     """Return the word for a right answer; None if the values are truth values or numbers."""
     texts = {str(value).strip() for value in values if value not in (None, "")}
-    if all(text.lower() in {"true", "false"} or as_number(text) is not None for text in texts):
+    if any(as_number(text) is not None for text in texts):
         return None
     return next((text for text in sorted(texts) if VERDICTS.get(text.lower())), None)
 

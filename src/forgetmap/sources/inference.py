@@ -42,6 +42,7 @@ from forgetmap.sources.score_choice import (
     choose_score,
     column_of,
     command,
+    differs,
     examples,
     field_of_item,
     score_candidates,
@@ -49,6 +50,8 @@ from forgetmap.sources.score_choice import (
 from forgetmap.sources.sniff import TableFile
 from forgetmap.sources.unknown import several_lists
 
+MIN_ITEMS = 20
+"""Rows with shares from which on they are items, though they hold lists with verdicts."""
 MIN_NAMED = 30
 """Objects by name from which on they may be items although they hold nothing but numbers."""
 
@@ -172,7 +175,8 @@ def _has_verdict(table: Collection, known: TableMap) -> bool:
     """Whether rows have a verdict, not only shares, or repeats in lists."""
     found = score_candidates(table, known) if _are_rows(table) else []
     return any(
-        one.rank < ASKED and (EVERY in one.spec or kind_of(one.values) == "verdict")
+        one.rank < ASKED
+        and (EVERY in one.spec or kind_of(one.values) == "verdict" or len(table.rows) >= MIN_ITEMS)
         for one in found
     )
 
@@ -255,6 +259,10 @@ def _settled(
     words = {str(value) for value in table.columns.get("outcome", ()) if value not in (None, "")}
     if not words <= {*Outcome} and "outcome" not in columns.values():
         left_out += ("outcome",)
+    if other is not None and item in other.columns and "gold" not in columns:
+        differing = [name for name in ("gold", "options") if name in other.columns
+                     and name in table.columns and differs(name, table, other, item)]  # fmt: skip
+        left_out += tuple(differing)  # what is written differently is no identity
     options = table.columns.get("options", [[]])
     if any(path.startswith("options.") for path in table.columns) or not all(
         isinstance(value, list | None) for value in options

@@ -75,6 +75,7 @@ def choose_item(table: Collection, other: Collection | None, known: TableMap) ->
             return path
     if other is not None:
         rest = [path for path in names if path not in shared and _may_be_id(path, table)]
+        rest += [path for path, values in table.columns.items() if _are_short_lists(values)]
         rest = [path for path in rest if tells_apart(path) and _overlaps(path, table, other)]
         if rest and not shared:
             return rest[0]
@@ -110,6 +111,14 @@ def _last_question(messages: Any) -> str | None:
                 return f"{path}.-1.{part}"
             return path if isinstance(content, str) else None
     return None
+
+
+def _are_short_lists(values: Sequence[Any]) -> bool:
+    """Whether these are lists of a few numbers or words, such as the four of a puzzle."""
+    return all(
+        isinstance(value, list) and value and len(str(value)) <= MAX_ID_LENGTH
+        and not has_lists(value) for value in values
+    )  # fmt: skip
 
 
 def _may_be_id(path: str, table: Collection) -> bool:
@@ -164,8 +173,7 @@ def _has_same_content(
         return not is_proof
     about = [
         name for name, values in table.columns.items()
-        if name != path and name in other.columns and kind_of(values) in {"text", "label", "graded"}
-        and (word_of(name) in QUESTION or GOLD & {*words_of(name)} or word_of(name) == "answer")
+        if name != path and name in other.columns and _is_content(name, values)
     ]  # fmt: skip
     place = {str(value): row for row, value in enumerate(other.values(path))}
     pairs = [
@@ -173,12 +181,21 @@ def _has_same_content(
         if str(value) in place
     ]  # fmt: skip
     if not about or not pairs:
-        return not is_proof
+        # Names, unlike numbers, are not on both sides by chance.
+        return not is_proof or all(kind_of([value]) == "text" for value in table.values(path)[:20])
     return any(
         2 * sum(str(table.columns[name][a]) == str(other.columns[name][b]) for a, b in pairs)
         >= len(pairs)
         for name in about
     )
+
+
+def _is_content(name: str, values: Sequence[Any]) -> bool:
+    """Whether a column is named like a question or right answer, and is no score."""
+    kind = kind_of(values)
+    is_kind = kind == "text" or (kind in {"label", "graded"} and name_rank(words_of(name)) is None)
+    words = {*words_of(name)}
+    return is_kind and (word_of(name) in {*QUESTION, "answer"} or bool(GOLD & words))
 
 
 def _settings(

@@ -24,6 +24,7 @@ from forgetmap.sources.cells import EVERY, NOTHING, value_at
 from forgetmap.sources.column_words import (
     GOLD,
     MAX_LABELS,
+    NEVER,
     has_lists,
     kind_of,
     right_word,
@@ -32,9 +33,9 @@ from forgetmap.sources.column_words import (
 )
 from forgetmap.sources.documents import Collection, as_rows, find_row_lists, read_document
 from forgetmap.sources.inference import Inferred, explain_unread, infer
-from forgetmap.sources.maps import ComparedWith, ScoreRange, TableMap, selector
+from forgetmap.sources.maps import MARK, ComparedWith, ScoreRange, TableMap, selector
 from forgetmap.sources.rows import collections, csv_cells, first_rows, rows_of
-from forgetmap.sources.score_choice import score_candidates
+from forgetmap.sources.score_choice import ASKED, score_candidates
 from forgetmap.sources.sniff import TableFile
 from forgetmap.sources.table import TASK, distinct_texts, prepare_table, read_table
 
@@ -42,6 +43,7 @@ MODELS = ("model", "model_name", "template", "system")
 """Columns with the model of a row."""
 MISSING = frozenset({"", "na", "nan"})
 """Missing values as R and NumPy write them."""
+MAX_MEASURES = 4
 _TRUTH = {"true": 1.0, "false": 0.0}
 Found = tuple[TableMap, tuple[str, str] | None]
 """How a table is read, and which rows: those with this value in this column."""
@@ -88,7 +90,10 @@ def find_model(
         if len(parts) == 1 and name not in columns:
             return known, (whose[0], model)
         if columns and "score" not in known.columns:
-            certain = [one.spec for one in score_candidates(table, known) if one.spec in columns]
+            scores = [one for one in score_candidates(table, known) if one.spec in columns]
+            certain = [one.spec for one in scores if one.rank < ASKED]
+            if len(columns) > 1 and len(certain) > 1 and not label:
+                raise _unclear_measure(file, model, certain, beside)
             column = columns[0] if len(columns) == 1 else certain[0] if certain else None
             spec = f"{column}={label}" if label else None
             if spec is None and column is not None:
@@ -185,12 +190,15 @@ def _of_matrix(file: TableFile, rows: Sequence[tuple[int, list[Any]]], model: st
 
 def _row_of(file: TableFile, model: str) -> ScoreLine | None:
     """Return the row of a model in a table with a row per model and a column per item."""
+    if file.single or file.kind == "json":
+        return None
+    found = []
     for line, row in rows_of(file):
         column = next((name for name in MODELS if name in row), next(iter(row), ""))
         if str(row.get(column)) == model:
             scores = {name: cell for name, cell in row.items() if name != column}
-            return ScoreLine(list(scores.values()), [line] * len(scores), list(scores))
-    return None
+            found.append(ScoreLine(list(scores.values()), [line] * len(scores), list(scores)))
+    return found[0] if len(found) == 1 else None
 
 
 def column_by_place(file: TableFile, column: str) -> ScoreLine:
@@ -210,7 +218,31 @@ def _named_like(model: str, names: Iterable[str]) -> list[str]:
     """Return the name that is the model's, else those that have it as a whole word."""
     names = list(names)
     word = re.compile(rf"(?<![A-Za-z0-9]){re.escape(model)}(?![A-Za-z0-9])")
-    return [name for name in names if name == model] or [one for one in names if word.search(one)]
+    return (
+        [name for name in names if name == model]
+        or [name for name in names if name.rpartition(".")[2] == model]
+        or [name for name in names if word.search(name)]
+    )
+
+
+def _unclear_measure(
+    file: TableFile, model: str, columns: Sequence[str], beside: ComparedWith | None
+) -> ColumnError:
+    """Return the error for several measures of a model, with a command for each."""
+    typed = beside.sources if beside else ()
+    models = [source.rpartition(MARK)[2] for source in typed]
+    commands = []
+    for column in columns[:MAX_MEASURES]:
+        names = [column.replace(model, one) for one in models]
+        words = ["compare", *(f"{file.path}{MARK}{name}" for name in names)]
+        words = words if typed else ["records", "show", f"{file.path}{MARK}{column}"]
+        commands.append(f"`{shlex.join(['forgetmap', *words])}`")
+    return ColumnError(
+        f"{model!r} has several columns that may be the score: {listed(list(columns))}",
+        file=str(file.path),
+        field="score",
+        hint=f"choose one: {', or '.join(commands)}.",
+    )
 
 
 def _score_in(
@@ -275,7 +307,9 @@ def read_found(
     if only is None and not table_map.names_item and table_map.rows is None:
         line = column_by_place(file, table_map.columns.get("score", model))
         return read_line(file, line, name=name, origin=origin, table_map=known)
-    names = {*table_map.columns, *next(iter(first_rows(file, table_map.rows, 1)), ())}
+    names = {*table_map.columns}
+    if not file.single:
+        names |= {*next(iter(first_rows(file, table_map.rows, 1)), ())}
     row = _row_of(file, model) if only is not None and "score" not in names else None
     if row is not None:
         return read_line(file, row, name=name, origin=origin, table_map=known)
@@ -330,6 +364,7 @@ def score_columns(table: Collection) -> list[str]:
     scores = [
         path for path, values in table.columns.items()
         if kind_of(values) in {"verdict", "share"} and word_of(path) not in _OTHERS
+        and not NEVER.intersection(words_of(path))
     ]  # fmt: skip
     inner: dict[str, list[str]] = {}
     for path in scores:

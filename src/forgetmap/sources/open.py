@@ -200,7 +200,9 @@ def _whole_table(
     table_map = replace(known, fallback_task=TASK) if known.columns else known
     if not first.headerless and not _is_plain(first, known):
         others = partial(_other_collections, beside)
-        inferred = infer(first, replace(known, fallback_task=TASK), beside, others)
+        tried = (infer(in_utf8(one), replace(known, fallback_task=TASK), beside, others)
+                 for one in files if not one.headerless)  # fmt: skip
+        inferred = next(filter(None, tried), None)
         if inferred is not None and len(files) == 1:
             return read_inferred(first, inferred, known, name=name, origin=str(path))
         table_map = inferred.table_map if inferred else replace(known, fallback_task=TASK)

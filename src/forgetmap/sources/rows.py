@@ -26,7 +26,7 @@ from forgetmap.sources.cells import (
     columns_of,
     counts_of,
     every_cell,
-    is_rule,
+    parse_rule,
     split_every,
 )
 from forgetmap.sources.decode import Malformed, decode
@@ -100,7 +100,8 @@ def collections(file: TableFile, rows: str | None) -> list[Collection]:
         return collections_of(read_document(file), rows)
     table = Collection(None, first_rows(file, rows, ROWS_READ))
     is_flat = rows is not None or file.kind != "jsonl"
-    return [table] if is_flat else [table, *collections_of([*table.rows], None)[1:]]
+    inner = [] if is_flat else collections_of([*table.rows], None)
+    return [table, *(one for one in inner if one.path is not None)]
 
 
 def as_parquet(file: TableFile, asked: Sequence[str], path: str | None = None) -> TableFile:
@@ -147,7 +148,7 @@ class _Fields:
     def __init__(self, file: TableFile, asked: Sequence[str], path: str | None) -> None:
         self._file, self._asked, self._path = file, asked, path
         self._starred = {name: split for name in asked if (split := split_every(name))}
-        self._counted = [name for name in asked if is_rule(name) and OF in name]
+        self._counted = [name for name in asked if (parse_rule(name) or ("", "", ""))[1] == OF]
         self.names: dict[str, None] = {}
         """All columns of the file, in order of appearance."""
 

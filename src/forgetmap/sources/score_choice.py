@@ -29,6 +29,7 @@ from forgetmap.sources.column_words import (
     has_lists,
     kind_of,
     name_rank,
+    rank_of,
     right_word,
     word_of,
     words_of,
@@ -41,8 +42,12 @@ MAX_RATIO = 1.5
 """Most answers of an item by the least, up to which numbers of answers are repeats."""
 MIN_FILLED = 0.5
 """Share of the values of the fullest candidate that a candidate must have."""
+MAIN = frozenset({"overall", "final", "total", "main"})
+"""Words in the name of the measure that sums up others."""
+MAX_COUNTED = 4
+"""Whole numbers from 0 up to this are counts of what was right, not ratings of 0 to 5."""
 MAX_CHOICES, MAX_RATINGS, MAX_COLUMNS, MAX_REPEATS = 4, 11, 200, 8
-MIN_AGREEING, MIN_LABEL_SHARE = 0.1, 0.05
+MIN_AGREEING, MIN_LABEL_SHARE, MIN_EQUAL = 0.1, 0.05, 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +132,7 @@ def _candidates_in(path: str, values: Sequence[Any]) -> Iterable[Candidate]:
     is_named = bool((CERTAIN | LIKELY).intersection(words))
     if not words or words[-1] in NEVER or (NEVER.intersection(words) and not is_named):
         return
-    rank = name_rank(words)
+    rank = rank_of(path)
     kind = kind_of(values)
     is_lower = LOWER.intersection(words) and not CERTAIN.intersection(words)
     if is_lower and kind in {"verdict", "share", "graded"} and right_word(values) is None:
@@ -180,8 +185,9 @@ def _labels(path: str, values: Sequence[Any]) -> Iterable[Candidate]:
 def _in_lists(path: str, lists: Sequence[Any]) -> Iterable[Candidate]:
     """Yield the elements of lists, each of which is one answer to the item."""
     filled = [value for value in lists if isinstance(value, list) and value]
-    lengths = {len(value) for value in filled}
-    if len(lengths) != 1 or max(lengths) > max(len(lists), MAX_REPEATS):
+    lengths = Counter(map(len, filled)).most_common(1)
+    is_usual = bool(lengths) and lengths[0][1] >= MIN_EQUAL * len(filled)
+    if not is_usual or lengths[0][0] > max(len(lists), MAX_REPEATS):
         return  # as many as there are tests or steps: repeats are equally many, and not so many
     elements = [one for value in filled for one in value]
     inner: dict[str, list[Any]] = {}
@@ -200,7 +206,8 @@ def _in_lists(path: str, lists: Sequence[Any]) -> Iterable[Candidate]:
 def _scale(low: float, high: float) -> ScoreRange:
     if low < 0:
         return ScoreRange(-max(-low, high), max(-low, high))
-    best = next((float(end) for end in (2, 5, 10, 100) if high <= end), high)
+    ends = (2, 5, 10, 100) if low >= 1 or high > MAX_COUNTED else (high,)
+    best = next((float(end) for end in ends if high <= end), high)
     return ScoreRange(1.0 if low >= 1 and best in {2.0, 5.0, 10.0} else 0.0, best)
 
 
@@ -247,14 +254,15 @@ def _graded(
     pairs = [(gold, answer) for gold in golds for answer in answers]
     if other is not None and item is not None and len(texts) <= MAX_COLUMNS:
         same = {
-            path: not _differs(path, table, other, item) for path in texts if path in other.columns
+            path: not differs(path, table, other, item) for path in texts if path in other.columns
         }
         fixed = [path for path in texts if same.get(path) and len({*map(str, texts[path])}) > 1]
         if fixed:
             pairs = [pair for pair in pairs if pair[0] in fixed] or pairs
             moving = [path for path in texts if path not in fixed]
             pairs += [(gold, answer) for gold in fixed for answer in moving
-                      if gold in golds or answer in answers]  # fmt: skip
+                      if (gold in golds or answer in answers)
+                      and not ANSWER & {*words_of(gold)}]  # fmt: skip
     found = []
     for gold, answer in dict.fromkeys(pairs):
         if gold == answer or kind_of(texts[gold]) == "nothing":
@@ -306,7 +314,7 @@ def choose_score(
     if least < ASKED or least >= UNNAMED:
         left = _distinct(left)
     if len(left) > 1 and other is not None:
-        left = [one for one in left if _differs(column_of(one.spec), table, other, item)] or left
+        left = [one for one in left if differs(column_of(one.spec), table, other, item)] or left
     left = _plainest(left)
     if other is None and _are_models(found, left):
         return None
@@ -380,7 +388,7 @@ def _plainest(left: list[Candidate]) -> list[Candidate]:
     return [one for one in left if one.spec.count(".") == depth]
 
 
-def _differs(path: str, table: Collection, other: Collection, item: str | None) -> bool:
+def differs(path: str, table: Collection, other: Collection, item: str | None) -> bool:
     """Whether a column has another value on the other side for some item."""
     theirs = other.values(path)
     if item is None:
@@ -395,6 +403,7 @@ def _unclear(
     beside: ComparedWith,
 ) -> ColumnError:  # fmt: skip
     """Return the error that shows the candidates and a complete command for each."""
+    left = sorted(left, key=lambda one: MAIN.isdisjoint(words_of(one.spec)))
     shown = [f"{one.spec.partition('=')[0]} ({examples(one.values)})" for one in _distinct(left)]
     commands = [
         f"`{command(file, table, item, one.spec, beside, one.scale)}`" for one in left[:MAX_CHOICES]

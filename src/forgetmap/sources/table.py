@@ -16,6 +16,7 @@ Repeated ids in a table without a column of repeats:
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +25,7 @@ import duckdb
 import narwhals as nw
 import pyarrow as pa
 
-from forgetmap.errors import ColumnError, FieldError
+from forgetmap.errors import ColumnError, FieldError, UnreadableError
 from forgetmap.records import (
     BY_NAME,
     CONTENT_HASHES,
@@ -65,6 +66,8 @@ MAX_ROWS_OF_ID = 1000
 """Upper limit on the rows of an id that are read as repeats."""
 NEARLY = 0.2
 """Share of its rows that an id may lack for the ids to occur about equally often."""
+MAX_LABELLED = 0.1
+"""Share of scores up to which labels among numbers are answers without score."""
 MIN_SHARE = 0.5
 """Share of ids that must occur several times for their rows to be read as items of a group."""
 Chosen = Mapping[str, str]
@@ -101,7 +104,16 @@ def read_table(
             occur again are repeats.
     """
     scale, in_document = table_map.score_range, table_map.rows is not None
-    files = [prepare_table(file, table_map, only) for file in files]
+    notices: list[str] = []
+    prepared = []
+    for file in files:
+        try:
+            prepared.append(prepare_table(file, table_map, only))
+        except (ColumnError, UnreadableError) as error:
+            if not is_inferred or len(files) == 1:
+                raise
+            notices.append(f"{file.path.name} is left out: {error.message}.")
+    files = prepared
     score = table_map.columns.get("score", "score")
     unscored: list[str] = []
     if is_inferred and len(files) > 1:
@@ -119,7 +131,7 @@ def read_table(
             frame, info=RunInfo(), name=name, origin=origin, rows=rows, texts=texts_frame
         )
 
-    notices = [f"{one} has no {score!r}: left out." for one in unscored]
+    notices += [f"{one} has no {score!r}: left out." for one in unscored]
     try:
         tasks: Sequence[str | None] = [task] * len(files)
         if table_map.task is None and not any("task" in one for one in chosen):
@@ -129,6 +141,9 @@ def read_table(
         texts = relation = rescaled(
             _union([_select(*one, only) for one in zip(files, chosen, tasks, strict=True)]), scale
         )
+        problems = _misfits(files, chosen, only)
+        if is_inferred:
+            texts = relation = _without_labels(relation, files, chosen, only, problems)
         if any(file.kind != "parquet" or file.rows for file in files):
             relation = relation if needs_content(relation.columns) else _materialised(relation)
         run = as_run(relation, texts)
@@ -136,7 +151,6 @@ def read_table(
         if numbered is not None:
             run = as_run(numbered[0], numbered[0])
             notices.append(numbered[1])
-        problems = _misfits(files, chosen, only)
     except (duckdb.Error, pa.ArrowException, OSError, FieldError) as error:
         raise locate_error(rows(), origin, error) from None
     count = sum(number for number, _ in problems)
@@ -175,10 +189,14 @@ def prepare_table(file: TableFile, table_map: TableMap, only: Cell | None = None
 
 def leads_into(path: str, present: Collection[str]) -> bool:
     """Whether a path leads inside one of these columns, or a rule is about some of them."""
-    if is_rule(path, present):
-        return all(one in present or leads_into(one, present) for one in columns_of(path))
     parts = path.split(".")
-    return any(".".join(parts[:count]) in present for count in range(1, len(parts)))
+    if (
+        any(".".join(parts[:count]) in present for count in range(1, len(parts)))
+        and "==" not in path
+    ):
+        return True
+    is_about = is_rule(path, present)
+    return is_about and all(one in present or leads_into(one, present) for one in columns_of(path))
 
 
 def column_names(file: TableFile) -> list[str]:
@@ -377,10 +395,26 @@ def _misfits(
     return found
 
 
+def _without_labels(
+    relation: duckdb.DuckDBPyRelation, files: Sequence[TableFile], chosen: Sequence[Chosen],
+    only: Cell | None, problems: list[tuple[int, Problem]],
+) -> duckdb.DuckDBPyRelation:  # fmt: skip
+    """Leave out scores that are labels among numbers, such as REFUSAL: these are unscored."""
+    (row,) = relation.aggregate("count(*), count(*) FILTER (isnan(score))").fetchall()
+    if not 0 < row[1] <= MAX_LABELLED * row[0]:
+        return relation
+    for file, columns in zip(files, chosen, strict=True):
+        problem = _first_misfit(file, "score", columns, only, row[1])
+        if problem.line is not None:
+            problems.append((row[1], problem))
+            break
+    return relation.project("* REPLACE (CASE WHEN NOT isnan(score) THEN score END AS score)")
+
+
 def _first_misfit(
     file: TableFile, field: str, columns: Chosen, only: Cell | None, count: int
 ) -> Problem:
-    least, greatest = _OPTIONAL[field]
+    least, greatest = _OPTIONAL.get(field, (None, sys.float_info.max))
     is_whole = str(BY_NAME[field].type) != "double"
     for line, row in _all_rows([file], [columns], only):
         value = row[field]

@@ -111,13 +111,22 @@ def nearest_formats(names: Collection[str]) -> str:
 
 def unknown_document(path: Path, document: Any) -> UnknownFormatError:
     """Return the error for a JSON document without a list of results."""
-    names = list(document) if isinstance(document, Mapping) else []
+    members = document if isinstance(document, Mapping) else {}
+    shown = [f"{name} ({_what(value)})" for name, value in members.items()]
     return UnknownFormatError(
-        f"unknown format: one JSON object with {listed(names) or 'nothing in it'}, without a "
-        f"list of results; {nearest_formats(names)}",
+        f"unknown format: one JSON object with {listed(shown) or 'nothing in it'}, without a "
+        f"list of results; {nearest_formats([*members])}",
         file=str(path),
-        hint=f"{map_command(path)} shows its contents and proposes a mapping.",
+        hint="give the file that has a row for each item; averages cannot be compared item by "
+        "item.",
     )
+
+
+def _what(value: Any) -> str:
+    """Return what is in a member of a document, in words."""
+    if isinstance(value, list | dict):
+        return f"{len(value):,} {'elements' if isinstance(value, list) else 'members'}"
+    return f"{value!r:.20}"
 
 
 def summary_error(path: Path, names: Collection[str]) -> UnknownFormatError | None:
