@@ -81,6 +81,7 @@ def infer(
     only: tuple[str, str] | None = None,
     *,
     guess: bool = False,
+    tables: Sequence[Collection] | None = None,
 ) -> Inferred | None:
     """Return how a table is read; None if it has no results that could be recognised.
 
@@ -91,14 +92,16 @@ def infer(
         others: the collections of the other run.
         only: read only the rows with this value.
         guess: return the first of several candidates, and say so.
+        tables: the collections, if they are not only those of the file.
 
     Raises:
         ColumnError: several columns may be the score.
     """
     try:
-        tables = [one.of_model(only) for one in collections(file, known.rows)]
+        found_tables = collections(file, known.rows) if tables is None else tables
     except UnreadableError:
         return None  # reading the rows reports the line
+    tables = [one.of_model(only) for one in found_tables]
     theirs = others() if tables else ()
     best: tuple[tuple[bool, bool, int], Collection, list[Candidate]] | None = None
     verdicts = {one.path or "" for one in tables if _has_verdict(one, known)}

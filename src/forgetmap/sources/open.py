@@ -200,9 +200,9 @@ def _whole_table(
     table_map = replace(known, fallback_task=TASK) if known.columns else known
     if not first.headerless and not _is_plain(first, known):
         others = partial(_other_collections, beside)
-        tried = (infer(in_utf8(one), replace(known, fallback_task=TASK), beside, others)
-                 for one in files if not one.headerless)  # fmt: skip
-        inferred = next(filter(None, tried), None)
+        tables = _parts_of_table(files) if len(files) > 1 and known.rows is None else None
+        guessed = replace(known, fallback_task=TASK)
+        inferred = infer(first, guessed, beside, others, tables=tables)
         if inferred is not None and len(files) == 1:
             return read_inferred(first, inferred, known, name=name, origin=str(path))
         table_map = inferred.table_map if inferred else replace(known, fallback_task=TASK)
@@ -215,6 +215,16 @@ def _whole_table(
     return read_table(
         files, name=name, origin=str(path), table_map=table_map, is_inferred=is_inferred
     )
+
+
+def _parts_of_table(files: Sequence[TableFile]) -> list[Collection]:
+    """Return the rows of files with the same columns as one collection, the largest first."""
+    parts: dict[frozenset[str], list[Any]] = {}
+    for file in files:
+        if not file.headerless and not file.single:
+            rows = collections(in_utf8(file), None)[0].rows
+            parts.setdefault(frozenset(rows[0] if rows else ()), []).extend(rows)
+    return [Collection(None, rows) for rows in sorted(parts.values(), key=len, reverse=True)]
 
 
 def _rows_without_score(file: TableFile) -> str | None:
@@ -253,6 +263,8 @@ def _other_collections(beside: ComparedWith) -> Sequence[Collection]:
     try:
         if not path.exists() or is_run_folder(path):
             return ()
+        if path.is_dir() and _has_tables(path):
+            return _parts_of_table(_table_files(path))
         file = bundle(path) if path.is_dir() or zipfile.is_zipfile(path) else sniff(path)
         if file is None or file.headerless:
             return ()

@@ -93,9 +93,12 @@ def score_candidates(
         return [counted]
     most = max((_filled(one.values) for one in found), default=0)
     found = [one for one in found if _filled(one.values) >= MIN_FILLED * most]
+    # Steps that all succeed are no score beside one that tells answers apart.
+    is_told = any(EVERY not in one.spec and one.rank < ASKED and _varies(one) for one in found)
+    found = [one for one in found if not is_told or EVERY not in one.spec or _varies(one)]
     named = [one for one in found if one.rank < UNNAMED]
     if not named:
-        found = [one for one in found if len({*map(_normal, one.values)}) > 1]
+        found = [one for one in found if _varies(one)]
     graded = None if named else _graded(table, used, other, item)
     found += [] if graded is None else [graded]
     return sorted(found, key=lambda one: one.rank)
@@ -117,6 +120,10 @@ def _is_average(
         and abs(share * count - round(share * count)) < 0.01 * count
         for share, count in shares
     )  # fmt: skip
+
+
+def _varies(one: Candidate) -> bool:
+    return len({*map(_normal, one.values)}) > 1
 
 
 def _filled(values: Sequence[Any]) -> int:

@@ -10,6 +10,7 @@ import pytest
 
 from forgetmap.errors import ColumnError, FieldError
 from forgetmap.sources.open import open_run
+
 MAX_COLUMNS = 10_000
 
 

@@ -204,5 +204,5 @@ def test_a_difference_is_no_problem_of_a_row(tmp_path: Path) -> None:
     broken = json.loads(path.read_text())
     broken["results"]["MATH500"]["examples"].append("text")
     path.write_text(json.dumps(broken))
-    with pytest.raises(FieldError, match="not an object"):
+    with pytest.raises(FieldError, match="has no id and no question"):
         open_run(path, reading=Reading(cached=False, strict=True))

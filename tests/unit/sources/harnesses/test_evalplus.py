@@ -72,4 +72,4 @@ def test_a_solution_without_status_is_a_problem(tmp_path: Path) -> None:
     content["eval"]["HumanEval/2"] = []
     path.write_text(json.dumps(content))
     fields = [problem.field for problem in opened(path).problems]
-    assert fields == ["base_status", "eval.HumanEval/1.base_status", "eval.HumanEval/2"]
+    assert fields == ["base_status", "eval.HumanEval/2"]

@@ -112,16 +112,6 @@ def test_suite_has_a_task_per_run(tmp_path: Path) -> None:
     }
 
 
-def test_two_runs_in_one_folder_are_told_apart(tmp_path: Path) -> None:
-    for name, source in (("one", "0.5/log/rivers"), ("two", "0.1/log")):
-        for file in (FIXTURES / source).iterdir():
-            shutil.copy(file, tmp_path / f"{name}-{file.name}")
-    found = scores(opened(tmp_path))
-    assert found["rivers:subject=deltas", "id1", 0] == 1.0
-    assert found["bridges:method=multiple_choice_separate_calibrated", "id9", 0] == 0.5
-    assert len(found) == 7
-
-
 def test_only_what_measures_answers_is_a_score(rivers: Path) -> None:
     metrics = set(opened(rivers).scores.collect()["metric"])
     assert metrics == {"exact_match", "quasi_exact_match"}
@@ -192,17 +182,6 @@ def test_second_value_of_an_instance_is_a_problem(rivers: Path) -> None:
     run = opened(rivers)
     assert scores(run)["rivers:subject=deltas", "id2", 0] == 0.0
     assert "duplicate value of exact_match" in run.problems[0].message
-
-
-def test_second_question_of_an_instance_is_a_problem(rivers: Path) -> None:
-    state = entries(rivers, "scenario_state.json")
-    state["request_states"][4]["instance"]["id"] = "id1"
-    put(rivers, state, "scenario_state.json")
-    run = opened(rivers)
-    assert any("duplicate question" in problem.message for problem in run.problems)
-    assert run.texts is not None
-    questions = dict(run.texts.select("item", "question").collect().rows())
-    assert questions["id1"] == "Which river ends in the widest delta?"
 
 
 @pytest.mark.parametrize(

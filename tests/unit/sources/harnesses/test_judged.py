@@ -116,10 +116,10 @@ def test_preferences_become_shares_of_the_model(tmp_path: Path) -> None:
     assert [p.field for p in run.problems] == ["preference", "preference"]
 
 
-def test_an_instruction_that_comes_again_is_a_further_item(tmp_path: Path) -> None:
+def test_an_instruction_that_comes_again_is_a_repeat(tmp_path: Path) -> None:
     path = tmp_path / "annotations.json"
     path.write_text(json.dumps([annotation("Do.", 1), annotation("Do.", 2)]))
-    assert sorted(scores(opened(path)).values(), key=str) == [0.0, 1.0]
+    assert opened(path).scores.collect().select("repeat", "score").rows() == [(0, 0.0), (1, 1.0)]
 
 
 def judgment(model: str, question: str, score: object) -> dict[str, Any]:

@@ -134,13 +134,11 @@ def test_settings_belong_by_time(tmp_path: Path) -> None:
     assert (info.created, info.tasks["facts"].version) == (f"{FIRST[:10]}T00:00:00.000001", "2")
 
 
-def test_renamed_settings_are_found_by_their_scores(tmp_path: Path) -> None:
+def test_the_only_settings_belong_to_renamed_details(tmp_path: Path) -> None:
     write(tmp_path / "one.parquet", flat([1, 0, 0, 0]))
-    write(tmp_path / "two.parquet", flat([1, 1, 1, 0]))
     write_results(tmp_path / "a.json", {"s|rare|3": {"acc": 0.25}, "all": {"acc": 0.25}}, seed=1)
-    write_results(tmp_path / "b.json", {"s|often|3": {"acc": 0.75}, "all": {"acc": 0.75}}, seed=1)
     run = opened(tmp_path)
-    assert {task for task, *_ in scores_of(run)} == {"rare", "often"}
+    assert {task for task, *_ in scores_of(run)} == {"rare"}
     assert run.info.tasks["rare"].n_shot == 3
     assert (run.info.model.name, run.info.seeds) == ("acme/bee", [1])
 
@@ -190,17 +188,6 @@ def test_other_settings_are_no_repeats(tmp_path: Path) -> None:
     run = opened(tmp_path)
     assert [(repeat, score) for _, _, repeat, score in scores_of(run)] == [(0, 1.0), (0, 1.0)]
     assert run.info.seeds == [1]
-
-
-def test_seeds_without_settings_beside_them_are_found_by_scores(tmp_path: Path) -> None:
-    for seed, scores in enumerate(([1, 0, 0, 0], [1, 1, 0, 0])):
-        write(tmp_path / f"part{seed}.parquet", flat(scores))
-        average = {"s|facts|0": {"acc": sum(scores) / 4}}
-        write_results(tmp_path / f"settings{seed}.json", average, seed=seed)
-    run = opened(tmp_path)
-    assert run.info.seeds == [0, 1]
-    assert sum(score or 0 for *_, repeat, score in scores_of(run) if repeat == 1) == 2
-    assert not run.problem_count
 
 
 def test_split_and_gzipped_details_are_united(tmp_path: Path) -> None:

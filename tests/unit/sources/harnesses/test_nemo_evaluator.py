@@ -94,7 +94,7 @@ def test_a_run_without_bundle_does_not_borrow_that_of_another(tmp_path: Path) ->
         ({"reward": "1"}, "reward", None),
         ({"repeat": -1}, "repeat", 1.0),
         ({"metadata": [1]}, "metadata", 1.0),
-        ({"scoring_details": "x"}, "scoring_details", 1.0),
+        ({"scoring_details": "x"}, None, 1.0),
         ({"scorer_rewards": 4}, "scorer_rewards", 1.0),
         ({"model_response": {}}, "model_response", 1.0),
         ({"prompt": [{"role": "user"}]}, None, 1.0),
@@ -161,24 +161,6 @@ def test_options_of_a_wrong_type_are_none(tmp_path: Path) -> None:
     row = answer(0, 0.0, metadata={"choices": [1, 2]}, extracted_answer="A")
     scores = opened(write_lines(tmp_path / "x.jsonl", [row])).scores.collect()
     assert [scores[name].to_list()[0] for name in ("k", "choice", "gold_index")] == [None] * 3
-
-
-@pytest.mark.parametrize(
-    ("prompt", "gold", "choice"),
-    [
-        ("Pick.\nA) Lima\nB) Quito\nWhich?", "A", "Quito"),
-        ("Ex.\n(A) one\n(B) two\n\nPick.\n(A) Lima\n(B) Quito\n(C) Bern", "C", "Quito"),
-        ("Pick.\nA. Lima\nC. Quito", "A", None),
-        ("Pick.\nA) Lima\nB) Quito", "Lima", None),
-        ("Which town?", "A", None),
-    ],
-)
-def test_options_in_the_prompt_give_the_chosen_one(
-    tmp_path: Path, prompt: str, gold: str, choice: str | None
-) -> None:
-    row = answer(0, 0.0, prompt=prompt, expected_answer=gold, extracted_answer="B")
-    run = opened(write_lines(tmp_path / "results.jsonl", [row]))
-    assert run.scores.collect()["choice"].to_list() == [choice]
 
 
 def test_stated_mean_is_checked(tmp_path: Path) -> None:

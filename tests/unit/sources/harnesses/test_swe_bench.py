@@ -34,8 +34,3 @@ def test_errors_and_empty_patches_are_not_resolved(tmp_path: Path) -> None:
 def test_stated_count_is_checked(tmp_path: Path) -> None:
     (notice,) = opened(write(tmp_path / "x.json", ["a-1"], [], resolved_instances=5)).notices
     assert "resolved_instances 5, but these records give 1" in notice
-
-
-def test_ids_of_the_wrong_type_are_problems(tmp_path: Path) -> None:
-    path = write(tmp_path / "x.json", ["a-1", 7], [], resolved_instances=1)
-    assert [problem.field for problem in opened(path).problems] == ["resolved_ids"]
