@@ -15,6 +15,10 @@ dead end   no command of a message leads to a count
 WRONG      a count without an error that differs from the independent one
 
 Pairs that cannot be counted (no score and no right answer in the files) must end in an error.
+
+`--list holdout_pairs.json` takes the pairs that somebody else chose and counted, who knew neither
+the reader nor the first list, after the reader had learnt from two others. FILES has their files in
+the same layout.
 """
 
 from __future__ import annotations
@@ -107,11 +111,12 @@ def main() -> int:
     """Print how each pair ends, and how many end so; the exit code is 1 if any is wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=Path, required=True, help="folder of unseen_pairs.py")
+    parser.add_argument("--list", type=Path, default=LIST, help="list of pairs")
     parser.add_argument("--only", help="part of the name of a pair")
     parser.add_argument("--messages", action="store_true", help="print messages, too")
     options = parser.parse_args()
     ends: Counter[str] = Counter()
-    for pair in json.loads(LIST.read_text("utf-8")):
+    for pair in json.loads(options.list.read_text("utf-8")):
         if options.only and options.only not in pair["name"]:
             continue
         end, message = judge(options.files, pair)

@@ -12,7 +12,7 @@ from forgetmap._cache import temporary_path
 from forgetmap._disk import stamp_of
 from forgetmap.errors import ChecksumError, ForgetmapError, UnknownFormatError, UsageError
 from forgetmap.records import Run, is_run_folder, read_run, write_run
-from forgetmap.sources import Reading, is_remote, open_run, recognise
+from forgetmap.sources import ComparedWith, Reading, is_remote, open_run, recognise
 
 MAX_RUNS = 1_000
 
@@ -59,7 +59,7 @@ def find_runs(sources: Sequence[str], reading: Reading | None = None) -> list[Se
     """Find all runs in the given run folders, logs, tables, and folders that contain them."""
     runs: dict[str, ServedRun] = {}
     for source in sources:
-        for index, run in _runs_in(source, reading or Reading()):
+        for index, run in _runs_in(source, _beside(reading or Reading(), source, sources)):
             known = _served_run(index, run, reading or Reading())
             runs.setdefault(known.id, known)
     if len(runs) > MAX_RUNS:
@@ -68,6 +68,12 @@ def find_runs(sources: Sequence[str], reading: Reading | None = None) -> list[Se
             hint=f"serve at most {MAX_RUNS:,} at a time.",
         )
     return with_parents(_with_unique_names(runs.values()))
+
+
+def _beside(reading: Reading, source: object, sources: Sequence[object]) -> Reading:
+    """Return the reading of a source beside another one, whose columns are evidence."""
+    other = next((str(one) for one in sources if one != source and not is_remote(one)), None)
+    return reading if other is None else replace(reading, beside=ComparedWith((), Path(other)))
 
 
 def with_parents(runs: Iterable[ServedRun]) -> list[ServedRun]:
@@ -153,11 +159,10 @@ def _runs_of_children(
 ) -> Iterator[tuple[str, Run]]:
     """Yield each run in a folder that is not a single run."""
     opened = 0
-    for child in sorted(path.iterdir()):
-        if child.name.startswith("."):
-            continue
+    children = [child for child in sorted(path.iterdir()) if not child.name.startswith(".")]
+    for child in children:
         try:
-            run = open_run(child, reading=reading)
+            run = open_run(child, reading=_beside(reading, child, children))
         except (UnknownFormatError, UsageError):
             continue
         opened += 1

@@ -35,7 +35,7 @@ from forgetmap.sources.sniff import without_collection
 from forgetmap.sources.totals import compare_totals, graded_notices, total_notices
 from forgetmap.sources.unknown import map_command
 
-FORMAT = 10
+FORMAT = 11
 """Increased when the same log is read in a different way, so that cached runs are not used."""
 READING = "reading.json"
 """Notices and problems of a cached run."""
