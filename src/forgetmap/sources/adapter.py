@@ -1,12 +1,5 @@
 """Protocol of adapters, which recognise the logs of one harness and read their samples.
 
-    class MyHarness:
-        name = "my-harness"
-        preferred = ("acc",)
-
-        def sniff(self, files): ...        # the logs of this harness among these files
-        def read(self, log, problems): ... # the samples of one of them, one by one
-
 A package adds one by an entry point in the group `forgetmap.adapters` that names such a class. If a
 log is rows in a file, a declaration is enough: a `Format` (formats/engine.py) is an adapter, too.
 """
@@ -44,12 +37,9 @@ class Sample(msgspec.Struct, gc=False):
     """One answer of a model to one item, as a harness logged it.
 
     Fields are those of the canonical table (records/schema.py), None if they are not logged. Texts
-    are as logged; hashes, letters and numbers of options are added when the sample is written.
-
-    Attributes:
-        scores: one or more values.
-        repeat: None if answers to the same item are numbered in order of appearance.
-        prompt_key: hash of the prompt by the harness, used if the prompt is not read.
+    are as logged; hashes, letters and numbers of options are added when the sample is written. A
+    `repeat` of None means that answers to the same item are numbered in order of appearance, and
+    `prompt_key` is the harness's hash of the prompt, used if the prompt is not read.
     """
 
     task: str
@@ -84,45 +74,27 @@ class Sample(msgspec.Struct, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class StatedTotal:
-    """A total that a log states about its results.
-
-    Attributes:
-        task: the task.
-        field: name of the field in the log.
-        value: the number.
-        kind: the sum of all scores, such as the number of right answers, or their mean.
-        metric: the metric; None if the task has only one.
-        scorer: the scorer; None if the metric has only one.
-        category: the category; None for all.
-        repeat: the repeat; None for all.
-        scale: the value that stands for a mean of 1, such as 100.
-        may_be_percent: whether the scale may be 1 or 100.
-        guesses: whether the harness guesses in place of an answer that cannot be read.
-    """
+    """A total that a log states about its results; what is None is the only one, or all."""
 
     task: str
     field: str
     value: float
     kind: Literal["sum", "mean"] = "sum"
+    """The sum of all scores, such as the number of right answers, or their mean."""
     metric: str | None = None
     scorer: str | None = None
     category: str | None = None
     repeat: int | None = None
     scale: float = 1.0
+    """The value that stands for a mean of 1, such as 100."""
     may_be_percent: bool = False
+    """Whether the scale may be 1 or 100."""
     guesses: bool = False
+    """Whether the harness guesses in place of an answer that cannot be read."""
 
 
 class Problems:
-    """Collects unusable rows and fields; if strict, the first one is an error.
-
-    Attributes:
-        count: number of problems.
-        kept: the first problems.
-        totals: totals that the logs state.
-        contradictions: other statements of the logs that the samples contradict.
-        graded: tasks whose answers forgetmap graded because the log has no scores.
-    """
+    """Collects unusable rows and fields; if strict, the first one is an error."""
 
     def __init__(self, *, strict: bool = False) -> None:
         self.strict = strict
@@ -130,20 +102,17 @@ class Problems:
         self.kept: list[Problem] = []
         self.totals: list[StatedTotal] = []
         self.contradictions: list[Contradiction] = []
+        """Other statements of the logs that the samples contradict."""
         self.graded: set[str] = set()
+        """Tasks whose answers forgetmap graded because the log has no scores."""
 
     def add(
         self, file: str, message: str, *, line: int | None = None, field: str | None = None
     ) -> None:
         """Report a problem; the rest of the log remains usable."""
         if self.strict:
-            raise FieldError(
-                message,
-                file=file,
-                line=line,
-                field=field,
-                hint="fix this row, or remove --strict to skip it.",
-            )
+            hint = "fix this row, or remove --strict to skip it."
+            raise FieldError(message, file=file, line=line, field=field, hint=hint)
         self.count += 1
         if len(self.kept) < MAX_PROBLEMS:
             self.kept.append(Problem(file, line, field, message))
@@ -151,27 +120,21 @@ class Problems:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """One evaluation of one model by one harness, with one or more tasks.
-
-    Attributes:
-        adapter: name of its adapter.
-        files: its files, samples first.
-        info: metadata of the run.
-        tasks: names of its tasks, if known before reading.
-        stamp: time of writing in a sortable form; None if unknown.
-        finished: whether the harness completed the evaluation.
-        format: display name of the format and its version.
-        notes: values that `sniff` passes to `read`.
-    """
+    """One evaluation of one model by one harness, with one or more tasks."""
 
     adapter: str
     files: tuple[LogFile, ...]
+    """Its files, samples first."""
     info: RunInfo = field(default_factory=RunInfo)
     tasks: tuple[str, ...] = ()
+    """Names of its tasks, if known before reading."""
     stamp: str | None = None
+    """Time of writing in a sortable form; None if unknown."""
     finished: bool = True
     format: str = ""
+    """Display name of the format and its version."""
     notes: Mapping[str, Any] = field(default_factory=dict)
+    """Values that `sniff` passes to `read`."""
 
 
 class Adapter(Protocol):

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from forgetmap.records import SYNONYMS
 from forgetmap.sources.cells import EVERY
 from forgetmap.sources.decode import number
 
@@ -48,8 +47,6 @@ NEVER = frozenset({
     "explanation", "feedback", "error", "errors",
 })  # fmt: skip
 """Words in names of settings and measurements."""
-IDS_BY_NAME = frozenset(SYNONYMS["item"])
-"""Names of ids that need no word about them."""
 ITEM = (
     "item", "id", "itemid", "questionid", "sampleid", "docid", "promptid", "exampleid",
     "instanceid", "problemid", "taskid", "testid", "uniqueid", "uid", "uuid", "qid", "pid", "key",

@@ -23,20 +23,13 @@ Doc = Mapping[str, Any]
 Extractor = Callable[[Doc], Any]
 """A function that extracts a value from a row."""
 MAX_LABEL_LENGTH = 4
+_LABEL = re.compile(r"(?=.{0,4}\Z)[(). ]*[A-Za-z]?[(). ]*")
+"""Only a label, such as `B` or `(B)`, or nothing."""
 MAX_OPTIONS = 1_000
 
 
 class DatasetItem(msgspec.Struct):
-    """The item in a row of a data set.
-
-    Attributes:
-        question: bare text, never blank.
-        options: texts of the options in the order of the row; None if the row has no options.
-        gold: the right answer as text.
-        gold_index: index of the right option.
-        category: subject or kind, if the row names one.
-        has_gold: False if the data set has no right answer to compare with.
-    """
+    """The item in a row of a data set; its question is never blank."""
 
     question: str
     options: list[str] | None = None
@@ -44,6 +37,7 @@ class DatasetItem(msgspec.Struct):
     gold_index: int | None = None
     category: str | None = None
     has_gold: bool = True
+    """False if the data set has no right answer to compare with."""
 
 
 class Shape(NamedTuple):
@@ -134,16 +128,8 @@ def _texts(options: object) -> list[str] | None:
         return None
     texts = [option.strip() if isinstance(option, str) else _text(option) for option in options]
     # Most first options are long, which is quicker to see than that one of them is no label.
-    is_text = len(texts[0]) > MAX_LABEL_LENGTH or not all(map(_is_label, texts))
+    is_text = len(texts[0]) > MAX_LABEL_LENGTH or not all(map(_LABEL.fullmatch, texts))
     return texts if is_text else None
-
-
-def _is_label(text: str) -> bool:
-    """Whether a text is only a label, such as `B` or `(B)`, or empty."""
-    if len(text) > MAX_LABEL_LENGTH:
-        return False
-    bare = text.strip("(). ")
-    return not bare or (len(bare) == 1 and bare.isascii() and bare.isalpha())
 
 
 def _list(value: object) -> list[Any]:
@@ -309,9 +295,9 @@ _GOLDS = ("answer_index", "gold_index", "gold", "answerKey", "label", "answer", 
 @lru_cache(maxsize=4096)
 def _find_shape(names: tuple[str, ...]) -> Shape:
     """Return the shape for rows with these fields; of an unknown data set, from common names."""
-    known = next((shape for shape in SHAPES if shape.needs.issubset(names)), None)
-    if known is not None:
-        return known
+    for shape in SHAPES:
+        if shape.needs.issubset(names):
+            return shape
     questions = [name for name in QUESTION_FIELDS if name in names]
     if _QUESTIONS.intersection(names):
         questions = [name for name in questions if name not in _WHOLE]
@@ -322,12 +308,11 @@ def _find_shape(names: tuple[str, ...]) -> Shape:
 
 
 def _usual_options(doc: Doc) -> object:
-    for name in _OPTIONS:
-        options = doc.get(name)
-        texts = options.get("text") if isinstance(options, dict) else options
-        if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
-            return texts
-    return None
+    found = (doc.get(name) for name in _OPTIONS)
+    lists = (one.get("text") if isinstance(one, dict) else one for one in found)
+    return next(
+        (one for one in lists if isinstance(one, list) and {*map(type, one)} <= {str}), None
+    )
 
 
 def _usual_gold(doc: Doc) -> object:
@@ -339,8 +324,7 @@ def _usual_gold(doc: Doc) -> object:
             value = value[0]
         if isinstance(value, str) and value.strip() in options:
             return options.index(value.strip())
-        index = option_index(value, len(options))
-        if index is not None:
+        if (index := option_index(value, len(options))) is not None:
             return index
     return None
 

@@ -95,16 +95,23 @@ def rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, dict[str, Any
         yield from enumerate(parquet_rows(file), 1)
         return
     for line, raw in raw_rows(file, problems):
-        try:
-            value = decode(raw)
-        except Malformed as error:
-            problems.add(file.name, str(error), line=line)
-            continue
-        if isinstance(value, dict):
-            yield line, value
-        else:
-            kind = _TYPES.get(type(value), "a number")
-            problems.add(file.name, f"expected an object, not {kind}", line=line)
+        yield from as_rows(raw, file, line, problems)
+
+
+def as_rows(
+    raw: bytes, file: LogFile, line: int, problems: Problems
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the object in a text with its line; anything else is a problem."""
+    try:
+        value = decode(raw)
+    except Malformed as error:
+        problems.add(file.name, str(error), line=line)
+        return
+    if isinstance(value, dict):
+        yield line, value
+    else:
+        kind = _TYPES.get(type(value), "a number")
+        problems.add(file.name, f"expected an object, not {kind}", line=line)
 
 
 def document(file: LogFile) -> Any:

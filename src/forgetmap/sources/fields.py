@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from forgetmap.sources.adapter import Problems
 from forgetmap.sources.decode import number
@@ -65,17 +65,19 @@ class Fields:
         texts = self._first((name,), (list,) if is_list else (), "a list of texts")
         return None if texts is None else list(map(str, texts))
 
-    def part(self, name: str) -> Fields:
+    def part(self, name: str) -> Self:
         """Return a field that is itself an object; empty if it is absent."""
         return self.within(self._first((name,), (dict,), "an object") or {})
 
-    def parts(self, name: str) -> list[Fields]:
+    def parts(self, name: str) -> list[Self]:
         """Return the objects in a field that is a list; other elements are ignored."""
         return [self.within(part) for part in as_objects(self.values.get(name))]
 
-    def within(self, values: Mapping[str, Any]) -> Fields:
+    def within(self, values: Mapping[str, Any]) -> Self:
         """Return an object inside this one, with the same file and line."""
-        return Fields(values, self.file, self.line, self._problems)
+        part = object.__new__(type(self))
+        vars(part).update(vars(self), values=values)
+        return part
 
     def json_text(self, name: str) -> str | None:
         """Return a field of any type as text; values that are not texts are written as JSON."""
@@ -112,6 +114,16 @@ def as_count(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if 0 <= value <= MAX_COUNT else None
+
+
+def as_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that a manifest can hold: plain values and lists of texts."""
+    return {
+        name: value
+        for name, value in values.items()
+        if (abs(value) < 1 << 63 if isinstance(value, int | float) else isinstance(value, str))
+        or (isinstance(value, list) and all(isinstance(text, str) for text in value))
+    }
 
 
 def as_json_text(value: object) -> str | None:

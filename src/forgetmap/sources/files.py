@@ -69,13 +69,9 @@ CUT = object()
 
 @dataclass(frozen=True, slots=True)
 class Peek:
-    """The first objects of a file.
+    """The first `objects` of a file, as far as they could be read, and all their field `names`.
 
-    Attributes:
-        shape: one object, one object per line, an array, or none of these.
-        first: the one of the first objects with most fields, as far as it could be read.
-        names: all field names of the first objects, since a single row may lack some.
-        objects: the first objects, as far as they could be read.
+    `first` is the one with most fields, since a single row may lack some.
     """
 
     shape: Shape
@@ -95,14 +91,9 @@ class Peek:
 
 @dataclass(frozen=True)
 class LogFile:
-    """One file of a log, or one member of an archive.
+    """One file of a log, an archive, or its `member`: `name` is for messages.
 
-    Attributes:
-        path: local file.
-        name: name for messages.
-        inside: path below the input folder or archive, with `/`.
-        member: name in the archive `path`, if the file is a member of one.
-        archive: the open archive, if the file is an archive or a member of one.
+    `inside` is the path below the input folder or archive, with `/`.
     """
 
     path: Path
@@ -170,13 +161,10 @@ class LogFile:
             while line := stream.readline(MAX_LINE_BYTES + 1):
                 number += 1
                 if len(line) > MAX_LINE_BYTES or number - last > MAX_BLANK_LINES:
-                    limit = f"{MAX_LINE_BYTES >> 20} MiB"
-                    raise UnreadableError(
-                        f"this line is longer than {limit}, or has a million blanks",
-                        file=self.name,
-                        line=last + 1,
-                        hint="copy the file again if it is damaged; otherwise shorten this line.",
-                    )
+                    limit = f"{MAX_LINE_BYTES >> 20} MiB, or has a million blanks"
+                    message = f"this line is longer than {limit}"
+                    hint = "copy the file again if it is damaged; otherwise shorten this line."
+                    raise UnreadableError(message, file=self.name, line=last + 1, hint=hint)
                 if number == 1:
                     line = line.removeprefix(UTF8_MARK)
                 if not line.isspace():
@@ -191,18 +179,13 @@ class Archive:
         self.path, self.name = path, name or str(path)
         with _readable(path, self.name):
             self._zip = zipfile.ZipFile(path)
-        self._members = {info.filename: info for info in self._zip.infolist() if not info.is_dir()}
-        if len(self._members) > 50 * MAX_FILES:
-            raise too_dense(self.name, f"it lists {len(self._members):,} members")
-
-    @property
-    def members(self) -> Sequence[str]:
-        """Names of the files in the archive."""
-        return list(self._members)
+        self.members = {info.filename: info for info in self._zip.infolist() if not info.is_dir()}
+        if len(self.members) > 50 * MAX_FILES:
+            raise too_dense(self.name, f"it lists {len(self.members):,} members")
 
     def open(self, member: str) -> IO[bytes]:
         """Open a member for reading; fail if its compression ratio is implausible."""
-        info = self._members[member]
+        info = self.members[member]
         if info.file_size > max(MIN_DENSE_BYTES, MAX_RATIO * info.compress_size):
             raise too_dense(self.name, f"{member} decompresses to {info.file_size:,} bytes")
         with _readable(self.path, self.name):
@@ -213,7 +196,7 @@ class Archive:
         """Read a member, within limits of size."""
         name = f"{self.name}/{member}"
         with _readable(self.path, name), self.open(member) as stream:
-            return _read(stream, self._members[member].file_size, name)
+            return _read(stream, self.members[member].file_size, name)
 
     def _open_zstandard(self, info: zipfile.ZipInfo) -> IO[bytes]:
         """Open a Zstandard member, which the standard library supports only from Python 3.14."""
@@ -253,16 +236,13 @@ def _walk(folder: Path) -> list[Path]:
                 seen.add(child.resolve())
                 pending.append((child, depth + 1))
         if len(files) > MAX_FILES:
-            raise UnknownFormatError(
-                f"this folder contains more than {MAX_FILES:,} files",
-                file=str(folder),
-                hint="give the folder of one run.",
-            )
+            message = f"this folder contains more than {MAX_FILES:,} files"
+            hint = "give the folder of one run."
+            raise UnknownFormatError(message, file=str(folder), hint=hint)
     return sorted(files)
 
 
 def _expanded(path: Path, base: Path) -> list[LogFile]:
-    """Return the file; for an archive also its members."""
     file = LogFile(path, str(path), path.relative_to(base).as_posix())
     if file.kind != "zip":
         return [file]
@@ -290,11 +270,9 @@ def _readable(path: Path, name: str) -> Iterator[None]:
         try:
             yield
         except _DAMAGES as error:
-            raise UnreadableError(
-                f"this archive cannot be read: {error}",
-                file=name,
-                hint=f"{TRUNCATED_HINT} Archives with a password cannot be read.",
-            ) from None
+            hint = f"{TRUNCATED_HINT} Archives with a password cannot be read."
+            message = f"this archive cannot be read: {error}"
+            raise UnreadableError(message, file=name, hint=hint) from None
 
 
 @contextmanager
@@ -303,26 +281,19 @@ def open_parquet(file: LogFile) -> Iterator[pq.ParquetFile]:
     try:
         with pq.ParquetFile(file.local) as opened:
             yield opened
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise UnreadableError(
-            f"this Parquet file cannot be read: {str(error).splitlines()[0]:.200}",
-            file=file.name,
-            hint=TRUNCATED_HINT,
-        ) from None
+    except UnreadableError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        reason = f"{error!s:.200}".partition("\n")[0]
+        message = f"this Parquet file cannot be read: {reason}"
+        raise UnreadableError(message, file=file.name, hint=TRUNCATED_HINT) from None
 
 
 def parquet_rows(file: LogFile, size: int = ROWS_PER_BATCH) -> Iterator[dict[str, Any]]:
     """Iterate over the rows of a Parquet file as objects, read in batches."""
     with open_parquet(file) as opened:
         for batch in opened.iter_batches(batch_size=size):
-            try:
-                yield from batch.to_pylist()
-            except (ValueError, OverflowError) as error:
-                raise UnreadableError(
-                    f"a value of this Parquet file cannot be read: {error!s:.200}",
-                    file=file.name,
-                    hint="use columns of texts, numbers and booleans.",
-                ) from None
+            yield from batch.to_pylist()
 
 
 def nearest_files(file: LogFile, others: Sequence[LogFile], *, alone: bool) -> list[LogFile]:
@@ -356,9 +327,8 @@ def _peek_json(head: bytes) -> Peek:
 def _peek(shape: Shape, elements: Sequence[Any]) -> Peek:
     """Summarise the first elements; several are read, since one of them may be damaged."""
     objects = [element for element in elements if isinstance(element, dict)]
-    fullest: Mapping[str, Any] = max(objects, key=len, default={})
     names = frozenset(name for element in objects for name in element)
-    return Peek(shape, fullest, names, objects)
+    return Peek(shape, max(objects, key=len, default={}), names, objects)
 
 
 def _values(text: str, at: int, before_next: str) -> Iterator[Any]:
@@ -376,8 +346,7 @@ def _values(text: str, at: int, before_next: str) -> Iterator[Any]:
 
 
 def _skip(text: str, at: int) -> int:
-    blank = _BLANK.match(text, at)
-    return blank.end() if blank else at
+    return _BLANK.match(text, at).end()  # type: ignore[union-attr]  # matches nothing, too
 
 
 def _value(text: str, at: int, depth: int) -> tuple[Any, int | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
@@ -38,8 +39,8 @@ MIN_ROWS, MIN_BYTES = 10_000, 16 << 20
 """Rows and bytes of a table that are collected before they are written."""
 REPEATED = ("task", "metric", "scorer", "outcome", "category", "gold", "choice", "answer")
 """Columns with repeated values; for others a dictionary costs more than it saves."""
-SHA256_DIGITS, HASH_DIGITS = 64, 15
-"""Hexadecimal digits, and how many are kept: they fit into a signed 64-bit integer."""
+_SHA256 = re.compile(r"(?=[0-9a-fA-F]{64}\Z)(.{15})")
+"""A hash, of which as many digits are kept as fit into a signed 64-bit integer."""
 CONTENT = ("question_hash", "options_hash", "gold_hash")
 """Columns of hashes that identify an item."""
 _FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
@@ -114,7 +115,13 @@ class RunWriter:
             values, known = column.values[rows], column.known[rows]
             cells[name] = pa.array(values, mask=None if known.all() else ~known)
         self._scores.add(cells, len(rows))
-        self._note(cells)
+        names = ("task", "metric", "scorer")
+        for task, metric, scorer in dict.fromkeys(zip(*map(cells.get, names), strict=True)):
+            self.measures[task][metric, scorer] = None
+        for metric, score in dict.fromkeys(zip(cells["metric"], cells["score"], strict=True)):
+            if score is not None:
+                low, high = self.ranges.get(metric, (score, score))
+                self.ranges[metric] = (min(low, score), max(high, score))
         written = [sample for sample in samples if sample.scores]
         self.samples += len(written)
         if self._texts is not None:
@@ -130,16 +137,6 @@ class RunWriter:
         if firsts:
             table.add(_columns(firsts, texts_schema().names), len(firsts))
 
-    def _note(self, cells: Columns) -> None:
-        """Update measures and ranges."""
-        names = ("task", "metric", "scorer")
-        for task, metric, scorer in dict.fromkeys(zip(*map(cells.get, names), strict=True)):
-            self.measures[task][metric, scorer] = None
-        for metric, score in dict.fromkeys(zip(cells["metric"], cells["score"], strict=True)):
-            if score is not None:
-                low, high = self.ranges.get(metric, (score, score))
-                self.ranges[metric] = (min(low, score), max(high, score))
-
     def _fresh(self, sample: Sample, content: int) -> list[Score] | None:
         """Return the scores that are no duplicates; None if another item has the same id."""
         fresh = []
@@ -152,12 +149,9 @@ class RunWriter:
             elif before != content:
                 return None
             else:
-                self._problems.add(
-                    sample.file or "",
-                    f"duplicate result of item {sample.item!r} of task {sample.task!r} for "
-                    f"{score.metric}; the first one is used",
-                    line=sample.line,
-                )
+                of = f"item {sample.item!r} of task {sample.task!r} for {score.metric}"
+                message = f"duplicate result of {of}; the first one is used"
+                self._problems.add(sample.file or "", message, line=sample.line)
         return fresh
 
 
@@ -179,19 +173,14 @@ class _Table:
         self._batches.append(batch)
         self._rows, self._bytes = self._rows + rows, self._bytes + batch.nbytes
         if self._rows >= MIN_ROWS or self._bytes >= MIN_BYTES:
-            self._write()
+            self._writer.write_table(pa.Table.from_batches(self._batches))
+            self._batches, self._rows, self._bytes = [], 0, 0
 
     def close(self) -> None:
         """Write the rest and close the file."""
-        try:
-            self._write()
-        finally:
-            self._writer.close()
-
-    def _write(self) -> None:
-        if self._batches:
-            self._writer.write_table(pa.Table.from_batches(self._batches))
-        self._batches, self._rows, self._bytes = [], 0, 0
+        with self._writer:
+            if self._batches:
+                self._writer.write_table(pa.Table.from_batches(self._batches))
 
 
 def _settle(sample: Sample) -> None:
@@ -239,17 +228,11 @@ def _hashes(samples: Sequence[Sample]) -> tuple[dict[str, HashColumn], list[int]
     )
     prompts = text_hashes([None if sample.prompt_key else sample.prompt for sample in samples])
     for row, sample in enumerate(samples):
-        if sample.prompt_key is not None:
-            prompts.values[row], prompts.known[row] = _key_hash(sample.prompt_key), True
+        if (key := sample.prompt_key) is not None:
+            digits = _SHA256.match(key)
+            prompts.values[row] = int(digits[1], 16) if digits else text_hash(key)
+            prompts.known[row] = True
     return {**columns, "prompt_hash": prompts}, np.asarray(numbers).tolist()
-
-
-def _key_hash(key: str) -> int:
-    """Return the first digits of a SHA-256 hash as a number, else a hash of the text."""
-    try:
-        return int(key[:HASH_DIGITS], 16) if len(key) == SHA256_DIGITS else text_hash(key)
-    except ValueError:
-        return text_hash(key)
 
 
 def _expanded(samples: Sequence[Sample]) -> tuple[Columns, list[int]]:

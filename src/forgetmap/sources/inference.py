@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from forgetmap.errors import ColumnError, UnreadableError
-from forgetmap.records import Contradiction, Outcome, listed
+from forgetmap.records import BY_NAME, Contradiction, Outcome, listed
 from forgetmap.sources.cells import EVERY
 from forgetmap.sources.column_words import (
     CATEGORY,
@@ -46,9 +46,10 @@ from forgetmap.sources.score_choice import (
     examples,
     field_of_item,
     score_candidates,
+    score_columns,
 )
 from forgetmap.sources.sniff import TableFile
-from forgetmap.sources.unknown import several_lists
+from forgetmap.sources.unknown import nearest_formats, several_columns, several_lists
 
 MIN_ITEMS = 20
 """Rows with shares from which on they are items, though they hold lists with verdicts."""
@@ -147,11 +148,15 @@ def explain_unread(
     """
     tables = [one.of_model(only) for one in collections(file, known.rows)]
     table = max(tables, key=lambda one: len(one.rows), default=None)
-    if table is None or not table.rows or "score" in known.columns:
-        return None
+    is_wrong = "score" in known.columns or not known.columns.keys() <= BY_NAME.keys()
+    if table is None or not table.columns or is_wrong:
+        return None  # reading the rows says why
     other = _same_columns(table, others())
     item = known.columns.get("item") or choose_item(table, other, known)
     found = score_candidates(table, known, other, item)
+    wide = score_columns(table) if not beside.sources else []
+    if len(wide) > 1:
+        return several_columns(file.path, wide)
     shown = [f"{name} ({examples(values)})" for name, values in table.columns.items()]
     facts = f"{len(table.rows):,} rows with {listed(shown)}"
     score = found[0].spec if found else "COLUMN"
@@ -161,6 +166,8 @@ def explain_unread(
         facts += "; no column is known to be the score"
     elif item is not None:
         facts += f"; {score} is an average or the same everywhere"
+    nearest = nearest_formats(table.columns)
+    facts += f"; {nearest}" if nearest.startswith("nearest") else ""
     error = ColumnError(
         facts,
         file=str(file.path),

@@ -24,7 +24,6 @@ from forgetmap.sources.cells import EVERY, NOTHING, value_at
 from forgetmap.sources.column_words import (
     GOLD,
     MAX_LABELS,
-    NEVER,
     has_lists,
     kind_of,
     right_word,
@@ -35,7 +34,7 @@ from forgetmap.sources.documents import Collection, as_rows, find_row_lists, rea
 from forgetmap.sources.inference import Inferred, explain_unread, infer
 from forgetmap.sources.maps import MARK, ComparedWith, ScoreRange, TableMap, selector
 from forgetmap.sources.rows import collections, csv_cells, first_rows, rows_of
-from forgetmap.sources.score_choice import ASKED, score_candidates
+from forgetmap.sources.score_choice import ASKED, score_candidates, score_columns
 from forgetmap.sources.sniff import TableFile
 from forgetmap.sources.table import TASK, distinct_texts, prepare_table, read_table
 
@@ -357,26 +356,6 @@ def no_such_model(file: TableFile, model: str, known: TableMap) -> ColumnError:
         if choices and model not in choices
         else "name its columns: add --columns item=COLUMN,score=COLUMN.",
     )
-
-
-def score_columns(table: Collection) -> list[str]:
-    """Return the columns with scores, or the objects that have one of the same name: the models."""
-    scores = [
-        path for path, values in table.columns.items()
-        if kind_of(values) in {"verdict", "share"} and word_of(path) not in _OTHERS
-        and not NEVER.intersection(words_of(path))
-    ]  # fmt: skip
-    inner: dict[str, list[str]] = {}
-    for path in scores:
-        parent, dot, leaf = path.rpartition(".")
-        if dot:
-            inner.setdefault(leaf, []).append(parent)
-    by_leaf = max(inner.values(), key=len, default=[])
-    top = [path for path in scores if "." not in path]
-    return by_leaf if len(by_leaf) > max(1, len(top)) else top
-
-
-_OTHERS = frozenset({"task", "item", "repeat", "id", "index", "seed", *MODELS})
 
 
 def read_line(

@@ -18,8 +18,9 @@ from forgetmap.sources.documents import Collection, read_document
 from forgetmap.sources.inference import infer, items_by_name
 from forgetmap.sources.logs import recognise
 from forgetmap.sources.maps import ComparedWith, TableMap, is_map, is_remote, selector
-from forgetmap.sources.models import find_model, lines_by_model, read_found, score_columns
+from forgetmap.sources.models import find_model, lines_by_model, read_found
 from forgetmap.sources.rows import collections, csv_cells
+from forgetmap.sources.score_choice import score_columns
 from forgetmap.sources.sniff import TableFile, sniff
 from forgetmap.sources.table import MODELS, TASK, read_table
 from forgetmap.sources.unknown import SHAPES, explain_path, summary_error, unknown_document

@@ -8,7 +8,6 @@ adapter.py. Built-in adapters come first, so that no package changes how a known
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import NamedTuple, cast
 
 from forgetmap._plugins import Registry
@@ -17,74 +16,55 @@ from forgetmap.sources.files import LogFile
 
 
 class Code(NamedTuple):
-    """An adapter that is code, described without importing it.
-
-    Attributes:
-        home: `module:class` in the folder of these adapters.
-        title: display name of the format.
-        fields: its typical fields, for messages.
-        needs: alternatives: a file of this format has all fields of one of these.
-        kinds: kinds of files that are of this format whatever their fields are.
-        hint: what to do if there are no results of single items.
-    """
+    """An adapter that is code, described without importing it."""
 
     home: str
     title: str
-    fields: str
-    needs: Sequence[str] = ("",)
-    kinds: Sequence[str] = ()
-    hint: str = ""
+    fields: str  # for messages
+    needs: Sequence[str] = ()  # a file of this format has all fields of one of these,
+    kinds: Sequence[str] = ()  # or is of such a kind
+    hint: str = ""  # what to do if there are no results of single items
 
 
 _AGAIN = "evaluate again with {}, and let it finish."
 # fmt: off
-_CODE = {
+# The order matters: the most specific formats come first. Adapters are code if a log is no table,
+# or if they know more than a file says; of the others it is the place of the declaration.
+_FORMATS: dict[str, Code | str] = {
     "inspect": Code("inspect:InspectAI", "Inspect",
         "version status eval plan results samples", ["eval", "samples"], ["zip"]),
-    "lm-eval": Code("lm_eval.adapter:LmEval", "lm-eval samples",
+    "evalchemy": "benchmarks:EVALCHEMY",
+    "lm-eval": Code("lm_eval:LmEval", "lm-eval samples",
         "doc_id doc target arguments resps", ["doc_id"],
         hint=_AGAIN.format("--log_samples of lm-eval")),
-    "lm-eval-0.3": Code("lm_eval.legacy:LmEvalLegacy", "lm-eval 0.3 write-out",
+    "lm-eval-0.3": Code("lm_eval:LmEvalLegacy", "lm-eval 0.3 write-out",
         "doc_id prompt_0 logit_0 truth", ["doc_id prompt_0"]),
     "lighteval": Code("lighteval:Lighteval", "lighteval details",
         "doc metric model_response", [], ["parquet"],
         hint=_AGAIN.format("--save-details of lighteval")),
     "helm": Code("helm:Helm", "HELM",
         "adapter_spec request_states", ["instance_id stats", "instance_id predicted_text"]),
+    "evalscope": "suites:EVALSCOPE",
+    "evalscope-0.x": "suites:EVALSCOPE_0X",
+    "opencompass": "suites:OPENCOMPASS",
+    "olmes": "suites:OLMES",
+    "verifiers": "frameworks:VERIFIERS",
+    "verifiers-v1": "frameworks:VERIFIERS_V1",
+    "mmlu-pro": "benchmarks:MMLU_PRO",
+    "nemo-evaluator": "benchmarks:NEMO_EVALUATOR",
     "captrack": Code("captrack:CapTrack", "CapTrack answers",
         "outputs gold id family formatted_prompt", ["outputs gold"], ["other"]),
+    "every-eval-ever": "frameworks:EVERY_EVAL_EVER",
     "bfcl": Code("bfcl:Bfcl", "BFCL scores",
         "id test_category valid error model_result",
         ["result", "valid error", "accuracy correct_count total_count"],
         hint="keep its folders result/MODEL and score/MODEL side by side, and give either of "
         "them."),
-}
-# fmt: on
-"""Adapters as code: a log is no table there, or they know more than a file says."""
-# The order matters: the most specific formats come first.
-_ORDER = {
-    "inspect": "",
-    "evalchemy": "benchmarks:EVALCHEMY",
-    "lm-eval": "",
-    "lm-eval-0.3": "",
-    "lighteval": "",
-    "helm": "",
-    "evalscope": "suites:EVALSCOPE",
-    "evalscope-0.x": "suites:EVALSCOPE_0X",
-    "opencompass": "suites:OPENCOMPASS",
-    "olmes": "olmes:OLMES",
-    "verifiers": "frameworks:VERIFIERS",
-    "verifiers-v1": "frameworks:VERIFIERS_V1",
-    "mmlu-pro": "benchmarks:MMLU_PRO",
-    "nemo-evaluator": "benchmarks:NEMO_EVALUATOR",
-    "captrack": "",
-    "every-eval-ever": "frameworks:EVERY_EVAL_EVER",
-    "bfcl": "",
     "evalplus": "benchmarks:EVALPLUS",
-    "tau-bench": "agents:TAU_BENCH",
-    "tau2-bench": "agents:TAU2_BENCH",
+    "tau-bench": "benchmarks:TAU_BENCH",
+    "tau2-bench": "benchmarks:TAU2_BENCH",
     "promptfoo": "frameworks:PROMPTFOO",
-    "swe-bench": "agents:SWE_BENCH",
+    "swe-bench": "benchmarks:SWE_BENCH",
     "mt-bench": "benchmarks:MT_BENCH",
     "alpaca-eval": "benchmarks:ALPACA_EVAL",
     "openai-evals": "frameworks:OPENAI_EVALS",
@@ -93,28 +73,24 @@ _ORDER = {
     "trl": "frameworks:TRL",
     "openrlhf": "frameworks:OPENRLHF",
 }
-"""Name -> place of the declaration; empty for adapters that are code."""
+# fmt: on
+_CODE = {name: one for name, one in _FORMATS.items() if isinstance(one, Code)}
 _BUILT_IN = {
-    name: f"forgetmap.sources.{'formats' if place else 'harnesses'}.{place or _CODE[name].home}"
-    for name, place in _ORDER.items()
+    name: "forgetmap.sources."
+    + (f"formats.{one}" if isinstance(one, str) else f"harnesses.{one.home}")
+    for name, one in _FORMATS.items()
 }
 MIN_FIELDS = 3
 
 
 def _make_adapter(declared: object) -> Adapter:
-    """Return an adapter: a `Format`, or an instance of a class."""
     instance = cast("Callable[[], object]", declared)() if isinstance(declared, type) else declared
     if not all(hasattr(instance, part) for part in ("name", "preferred", "sniff", "read")):
         raise TypeError("it lacks name, preferred, sniff or read (see docs/logs.md)")
     return cast("Adapter", instance)
 
 
-ADAPTERS = Registry(
-    "forgetmap.adapters",
-    "adapter",
-    _BUILT_IN,
-    _make_adapter,
-)
+ADAPTERS = Registry("forgetmap.adapters", "adapter", _BUILT_IN, _make_adapter)
 """Built-in adapters, then those of other packages, in the order in which they are tried."""
 
 
@@ -136,20 +112,16 @@ def sniff_all(files: Sequence[LogFile]) -> Iterator[Sequence[Log]]:
     Code is imported only if a file may be of its format.
     """
     for name in ADAPTERS.names():
-        if name not in _CODE or any(map(partial(_may_be, _CODE[name]), files)):
+        code = _CODE.get(name)
+        if code is None or any(
+            file.kind in code.kinds or any(file.peek.has(*names.split()) for names in code.needs)
+            for file in files
+        ):
             yield ADAPTERS.get(name).sniff(files)
 
 
-def _may_be(code: Code, file: LogFile) -> bool:
-    return file.kind in code.kinds or any(file.peek.has(*names.split()) for names in code.needs)
-
-
 def known_fields(least: int = MIN_FIELDS) -> dict[str, frozenset[str]]:
-    """Return the display names of formats, each with the field names that identify it.
-
-    Args:
-        least: least number of fields; few are in many files and say little in a message.
-    """
+    """Return the display names of formats, each with at least so many fields that identify it."""
     known = {code.title: frozenset(code.fields.split()) for code in _CODE.values()}
     for one in adapters():
         for names in getattr(one, "fields", ()):

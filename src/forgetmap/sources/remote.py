@@ -72,6 +72,13 @@ _VERSIONS = (
     ("lastmodified", "last-modified", "last_modified", "updated", "mtime", "created"),
 )
 """Fields of a listing that change with the content; where there are none, a date has to do."""
+_ERRORS = (
+    "aiohttp.ClientError", "azure.core.exceptions.AzureError",
+    "botocore.exceptions.BotoCoreError", "botocore.exceptions.ClientError",
+    "gcsfs.retry.HttpError", "google.auth.exceptions.GoogleAuthError", "httpx.HTTPError",
+    "httpx2.HTTPError", "huggingface_hub.errors.EntryNotFoundError",
+    "huggingface_hub.errors.RevisionResolutionError", "huggingface_hub.errors.XetDownloadError",
+)  # fmt: skip
 _CUT_OFF = re.compile(
     "Connect|Timeout|Disconnected|Endpoint|DNS|Payload|Offline|IncompleteRead|NetworkError|Protocol"
 )
@@ -175,10 +182,8 @@ def _connect(url: str, address: str) -> tuple[Any, str]:
     service = ALIASES.get(scheme, scheme)
     if service not in SERVICES:
         known = ", ".join(f"{name}://" for name in (*SERVICES, *ALIASES))
-        raise UsageError(
-            f"{address}: addresses that begin with {scheme}:// cannot be read",
-            hint=f"give a local path, or one of {known}.",
-        )
+        message = f"{address}: addresses that begin with {scheme}:// cannot be read"
+        raise UsageError(message, hint=f"give a local path, or one of {known}.")
     try:
         system, path = url_to_fs(url, **_OPTIONS.get(service, {}))
     except ImportError as error:
@@ -211,7 +216,6 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def _list(system: Any, path: str, address: str) -> list[_Entry]:
-    """List the files to copy."""
     infos: dict[str, Mapping[str, Any]]
     if "http" in system.protocol:  # its folders are pages of links, without sizes and versions
         infos = {path: system.info(path)}
@@ -223,16 +227,14 @@ def _list(system: Any, path: str, address: str) -> list[_Entry]:
     root = resolve(path).unresolve() if resolve else system._strip_protocol(path)  # noqa: SLF001
     base = str(root).rstrip("/") + "/"
     if not infos:
-        raise _missing(address, _neighbours(system, base, address))
+        raise _missing(address)
     inside = {name: _inside(name, base, address) for name in infos}
     names = [n for n, below in inside.items() if below and not below.lower().endswith(NO_LOGS)]
     names = names or [name for name, below in inside.items() if below == ""]  # one file
     if not names:
-        raise UnknownFormatError(
-            "it contains no file that could be results",
-            file=address,
-            hint="check the address; give the folder or the file with the logs.",
-        )
+        message = "it contains no file that could be results"
+        hint = "check the address; give the folder or the file with the logs."
+        raise UnknownFormatError(message, file=address, hint=hint)
 
     def ask(name: str) -> _Entry:
         info = infos[name] if infos[name].get("size") is not None else system.info(name)
@@ -270,24 +272,10 @@ def _inside(name: str, base: str, address: str) -> str | None:
         return None
     parts = [part for part in unquote(name.removeprefix(base)).split("/") if part]
     if any(part == ".." or re.search(r"[\\\x00]", part) for part in parts):
-        raise UnreadableError(
-            f"a file in it has the name {'/'.join(parts)!r}, which is not valid here",
-            file=address,
-            hint="rename it there, or copy what you need yourself.",
-        )
+        message = f"a file in it has the name {'/'.join(parts)!r}, which is not valid here"
+        hint = "rename it there, or copy what you need yourself."
+        raise UnreadableError(message, file=address, hint=hint)
     return None if any(part.startswith(".") for part in parts) else "/".join(parts)
-
-
-def _neighbours(system: Any, base: str, address: str) -> str:
-    """Return a hint with the contents of the parent folder; empty if it cannot be listed."""
-    above, _, missing = base.rstrip("/").rpartition("/")
-    try:
-        paths = system.ls(above, detail=False) if above else []
-    except _failures():
-        return ""
-    names = sorted({str(path).rstrip("/").rpartition("/")[2] for path in paths} - {missing})
-    listing = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-    return f"{address.rstrip('/').rpartition('/')[0]} contains {listing}." if names else ""
 
 
 def _download(
@@ -303,8 +291,8 @@ def _download(
         if done > MAX_BYTES or stopped.is_set():
             raise _too_large(address)
         if on_progress is not None and count:
-            name = entry.inside or unquote(redact_url(entry.remote))
-            on_progress(PurePosixPath(name).name, done, max(total, done))
+            path = PurePosixPath(entry.inside or unquote(redact_url(entry.remote)))
+            on_progress(path.name, done, max(total, done))
 
     def get(entry: _Entry) -> int:
         part = files[entry].with_suffix(".part")
@@ -326,11 +314,9 @@ def _download(
             stopped.set()  # after an error or Ctrl-C, what is under way ends with its next part
     for entry, size in received.items():
         if entry.size not in {None, size}:
-            raise NetworkError(
-                f"only {size:,} of {entry.size:,} bytes of {entry.inside or 'it'} were received",
-                file=address,
-                hint=f"{KEPT} Check whether it is being written.",
-            )
+            of = f"{entry.size:,} bytes of {entry.inside or 'it'}"
+            message, hint = f"only {size:,} of {of} were received", f"{KEPT} Is it being written?"
+            raise NetworkError(message, file=address, hint=hint)
 
 
 @contextmanager
@@ -346,14 +332,7 @@ def typed_failures(address: str) -> Iterator[None]:
 
 def _failures() -> tuple[type[BaseException], ...]:
     """Return the exceptions of the system and of the remote libraries that are loaded."""
-    names = (
-        "aiohttp.ClientError", "azure.core.exceptions.AzureError",
-        "botocore.exceptions.BotoCoreError", "botocore.exceptions.ClientError",
-        "gcsfs.retry.HttpError", "google.auth.exceptions.GoogleAuthError", "httpx.HTTPError",
-        "httpx2.HTTPError", "huggingface_hub.errors.EntryNotFoundError",
-        "huggingface_hub.errors.RevisionResolutionError", "huggingface_hub.errors.XetDownloadError",
-    )  # fmt: skip
-    places = (name.rpartition(".") for name in names)
+    places = (name.rpartition(".") for name in _ERRORS)
     found = (getattr(sys.modules.get(module), name, None) for module, _, name in places)
     return (OSError, EOFError, ValueError, NotImplementedError, *filter(None, found))
 
@@ -376,10 +355,10 @@ def _typed_error(error: BaseException, address: str) -> ForgetmapError:
     elif "RepositoryNotFoundError" in names:  # the hub does not say which of the two
         kind, fact = MissingInputError, "there is no such repository, or it is private"
         hint = f"check the name (hf://datasets/OWNER/NAME); if it is private, {login}"
-    elif "NoCredentials" in names:
-        kind, fact, hint = ForbiddenError, "there are no credentials for it", login
     elif status in {401, 403} or "Credentials" in names or "PermissionError" in names:
-        kind, fact, hint = ForbiddenError, "access is denied", login
+        is_none = "NoCredentials" in names
+        fact = "there are no credentials for it" if is_none else "access is denied"
+        kind, hint = ForbiddenError, login
     elif status not in {404, 410} and _CUT_OFF.search(names):
         fact = "it cannot be reached, or the connection was lost"
         hint = f"check the address and your network; then {KEPT}"
@@ -393,15 +372,12 @@ def _typed_error(error: BaseException, address: str) -> ForgetmapError:
     return kind(fact, file=address, hint=hint)
 
 
-def _missing(address: str, near: str = "") -> MissingInputError:
-    return MissingInputError(
-        "the file or folder does not exist", file=address, hint=near or "check the address."
-    )
+def _missing(address: str) -> MissingInputError:
+    message = "the file or folder does not exist"
+    return MissingInputError(message, file=address, hint="check the address.")
 
 
 def _too_large(address: str) -> UnknownFormatError:
-    return UnknownFormatError(
-        f"too large to fetch: more than {MAX_FILES:,} files or {MAX_BYTES:,} bytes",
-        file=address,
-        hint="give the folder of one run, or copy what you need yourself and give its path.",
-    )
+    message = f"too large to fetch: more than {MAX_FILES:,} files or {MAX_BYTES:,} bytes"
+    hint = "give the folder of one run, or copy what you need yourself and give its path."
+    return UnknownFormatError(message, file=address, hint=hint)

@@ -13,10 +13,7 @@ from forgetmap.sources.registry import adapter
 def describe(logs: Sequence[Log], writer: RunWriter) -> RunInfo:
     """Return the manifest of these logs; fields in which they contradict each other are unknown.
 
-    Args:
-        logs: the logs that were read.
-        writer: its measures and ranges determine the main measure of each task and the range of
-            each metric.
+    The main measure of each task and the range of each metric follow from what the writer saw.
     """
     infos = [log.info for log in logs]
     same = {
@@ -31,11 +28,11 @@ def describe(logs: Sequence[Log], writer: RunWriter) -> RunInfo:
     for task, measures in writer.measures.items():
         preferred = adapter(adapters.get(task, logs[0].adapter)).preferred
         tasks[task] = _with_main(known.get(task, TaskInfo()), list(measures), preferred)
-    ranges = {
+    for name, (low, high) in writer.ranges.items():
         # The ends of 0 to 1 that scores exceed are unknown.
-        name: {**({"low": None} if low < 0 else {}), **({"high": None} if high > 1 else {})}
-        for name, (low, high) in writer.ranges.items()
-    }
+        changed = ({"low": None} if low < 0 else {}) | ({"high": None} if high > 1 else {})
+        if name in metrics or changed:
+            metrics[name] = metrics.get(name, MetricInfo()).model_copy(update=changed)
     return RunInfo(
         **{
             **same,
@@ -43,11 +40,7 @@ def describe(logs: Sequence[Log], writer: RunWriter) -> RunInfo:
             "harness": infos[0].harness,
             "created": max((info.created or "" for info in infos), default="") or None,
             "tasks": tasks,
-            "metrics": {
-                name: metrics.get(name, MetricInfo()).model_copy(update=changed)
-                for name, changed in ranges.items()
-                if name in metrics or changed
-            },
+            "metrics": {name: metrics[name] for name in writer.ranges if name in metrics},
         }
     )
 

@@ -97,7 +97,7 @@ def score_candidates(
     is_told = any(EVERY not in one.spec and one.rank < ASKED and _varies(one) for one in found)
     found = [one for one in found if not is_told or EVERY not in one.spec or _varies(one)]
     named = [one for one in found if one.rank < UNNAMED]
-    if not named:
+    if not named and other is not None:
         found = [one for one in found if _varies(one)]
     graded = None if named else _graded(table, used, other, item)
     found += [] if graded is None else [graded]
@@ -325,7 +325,7 @@ def choose_score(
     left = _plainest(left)
     if other is None and _are_models(found, left):
         return None
-    is_named = left[0].spec == known.columns.get("score") or "score" in known.columns
+    is_named = "score" in known.columns or (known.score_range is not None and len(left) == 1)
     if least >= UNNAMED and not is_named:
         if item is None or len({*map(_normal, left[0].values)}) < 2:
             return None
@@ -453,6 +453,28 @@ def command(
     words += ["--columns", ",".join(columns)]
     words += ["--range", str(scale)] if scale is not None else []
     return shlex.join(words)
+
+
+def score_columns(table: Collection) -> list[str]:
+    """Return the columns with scores, or the objects that have one of the same name: the models."""
+    scores = [
+        path for path, values in table.columns.items()
+        if kind_of(values) in {"verdict", "share"} and word_of(path) not in _OTHERS
+        and not NEVER.intersection(words_of(path))
+    ]  # fmt: skip
+    inner: dict[str, list[str]] = {}
+    for path in scores:
+        parent, dot, leaf = path.rpartition(".")
+        if dot:
+            inner.setdefault(leaf, []).append(parent)
+    by_leaf = max(inner.values(), key=len, default=[])
+    top = [path for path in scores if "." not in path]
+    return by_leaf if len(by_leaf) > max(1, len(top)) else top
+
+
+_OTHERS = frozenset(
+    {"task", "item", "repeat", "id", "index", "seed", "model", "model_name", "template", "system"}
+)
 
 
 def column_of(spec: str) -> str:

@@ -174,6 +174,7 @@ def prepare_table(file: TableFile, table_map: TableMap, only: Cell | None = None
         present = parquet_columns(file.data, origin=str(file.path))
         if not any(name not in present and leads_into(name, present) for name in asked):
             return file
+    asked += [] if table_map.model or only else MODELS
     flat = as_parquet(file, asked, table_map.rows)
     for field, column in table_map.columns.items():
         # No right answer in any row leaves all of them unscored.

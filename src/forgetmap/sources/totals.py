@@ -26,14 +26,14 @@ MAX_NOTICES = 5
 """Differences with a notice of their own; a harness that counts differently does so everywhere."""
 SLACK = 1e-6
 """Tolerance for sums of floating-point numbers."""
-_COLUMNS = ("task", "metric", "scorer", "category", "repeat", "score", "outcome")
+_PARTS = ("task", "metric", "scorer", "category", "repeat")
 
 
 def compare_totals(
     scores: Path, stated: Sequence[StatedTotal], metrics: Mapping[str, MetricInfo]
 ) -> list[Contradiction]:
     """Return the stated totals that differ from the records; `metrics` have ranges of their own."""
-    table = pq.read_table(scores, columns=list(_COLUMNS)) if stated else None
+    table = pq.read_table(scores, columns=[*_PARTS, "score", "outcome"]) if stated else None
     differences = (_difference(table, total, metrics) for total in dict.fromkeys(stated))
     return [*filter(None, differences)]
 
@@ -47,17 +47,16 @@ def total_notices(differences: Sequence[Contradiction]) -> list[str]:
 
 def graded_notices(tasks: Collection[str]) -> list[str]:
     """Return the notice that tasks without verdicts in the log were graded by forgetmap."""
-    if not tasks:
-        return []
     what = "the log stores no verdict per item, so answers were graded by forgetmap"
-    return [f"{listed(sorted(tasks), 'tasks')}: {what} (--scores log leaves them unscored)."]
+    notice = f"{listed(sorted(tasks), 'tasks')}: {what} (--scores log leaves them unscored)."
+    return [notice] if tasks else []
 
 
 def _difference(
     table: pa.Table, total: StatedTotal, metrics: Mapping[str, MetricInfo]
 ) -> Contradiction | None:
     results = table
-    for name in ("task", "metric", "scorer", "category", "repeat"):
+    for name in _PARTS:
         value = getattr(total, name)
         if value is not None:
             value = replace_surrogates(value) if isinstance(value, str) else value
@@ -67,10 +66,9 @@ def _difference(
         return None
     score_sum = pc.sum(results["score"]).as_py() or 0.0
     mean = score_sum / max(count - missing, 1)
-    if total.may_be_percent:
-        # A share or in percent, whichever is closer.
-        scale = min(1.0, 100.0, key=lambda one: abs(total.value - mean * one))
-        total = replace(total, scale=scale)
+    if total.may_be_percent:  # a share or in percent, whichever is closer
+        distances = {abs(total.value - mean * scale): scale for scale in (100.0, 1.0)}
+        total = replace(total, scale=distances[min(distances)])
     ours = score_sum if total.kind == "sum" else mean * total.scale
     if _agrees(total, ours, ours):
         return None
@@ -81,16 +79,18 @@ def _difference(
     metric = total.metric if others else metric
     [scorer, *others] = scorers = results["scorer"].unique().to_pylist()
     least, greatest = _reach(total, results, metrics.get(metric or "", MetricInfo()))
+    theirs, given = (
+        f"{value:,.0f}" if float(value).is_integer() and abs(value) > 1 else f"{value:.4g}"
+        for value in (total.value, ours)
+    )
     return Contradiction(
         "total_contradicted",
         replace_surrogates(total.task),
         total.field,
         stated=total.value,
         found=ours,
-        message=(
-            f"{total.task}{part}: the log states {total.field} {_number(total.value)}, but these "
-            f"records give {_number(ours)} ({counted(count, 'result')}{without})."
-        ),
+        message=f"{total.task}{part}: the log states {total.field} {theirs}, but these records "
+        f"give {given} ({counted(count, 'result')}{without}).",
         metric=metric,
         scorer=total.scorer if others else scorer,
         results=count,
@@ -122,7 +122,3 @@ def _agrees(total: StatedTotal, low: float, high: float) -> bool:
         digits = max(decimals, MIN_DIGITS - math.log10(total.scale))
         slack = 0.5 * math.pow(10, -digits) + SLACK * total.scale
     return low - slack <= total.value <= high + slack
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() and abs(value) > 1 else f"{value:.4g}"

@@ -44,6 +44,17 @@ def several_models(path: Path, models: Sequence[str]) -> ColumnError:
     )
 
 
+def several_columns(path: Path, names: Sequence[str]) -> ColumnError:
+    """Return the error for a table with a column of scores for each model."""
+    return ColumnError(
+        f"there is no column 'score', but {len(names):,} columns contain scores: "
+        f"{listed(list(names))}",
+        file=str(path),
+        field="score",
+        hint=_choices(path, names),
+    )
+
+
 def several_lists(path: Path, names: Sequence[str]) -> ColumnError:
     """Return the error for a document with several similar lists of results."""
     return ColumnError(

@@ -1,37 +1,46 @@
-"""Benchmarks with scripts of their own, and judgments of many models in one file."""
+"""Benchmarks with scripts of their own: of answers, judgments, conversations and repairs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from itertools import takewhile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import chain, zip_longest
 from pathlib import PurePosixPath
 from string import ascii_uppercase
 from typing import Any
 
 from forgetmap.errors import FieldError, UsageError
 from forgetmap.records import Outcome
-from forgetmap.sources.adapter import OWN_SCORER, Problems, Sample, Score
+from forgetmap.sources.adapter import OWN_SCORER, Log, Sample, Score
 from forgetmap.sources.datasets import letter_index
-from forgetmap.sources.decode import number, rows
-from forgetmap.sources.fields import as_json_text, as_list, as_mapping, replace_surrogates
+from forgetmap.sources.decode import number
+from forgetmap.sources.fields import as_json_text, as_list, as_mapping
 from forgetmap.sources.files import LogFile
 from forgetmap.sources.formats.engine import Companion, Format, Head, LogReading, LogRow, RowScore
-from forgetmap.sources.formats.values import as_json, as_time, digest, is_beside, plain, verdict
+from forgetmap.sources.formats.values import (
+    as_json,
+    as_time,
+    digest,
+    is_beside,
+    numbers,
+    plain,
+    texts_of_role,
+    verdict,
+)
 
 _PASSED = ("pass", "success")
 """The current word of EvalPlus, and that of its first releases."""
-_EVALPLUS_NAME = r"^(?:.*/)?(?P<model>[^/]+?)_(?:[a-z0-9]+_)?temp_(?P<temperature>\d+(?:\.\d+)?)"
+_EVALPLUS = r"^(?:.*/)?(?P<model>[^/]+?)_(?:[a-z0-9]+_)?temp_(?P<temperature>\d+(?:\.\d+)?)"
 
 
 def _solutions(content: object) -> list[dict[str, Any]]:
     """Return the solutions of a problem; before 0.2 `base` and `plus` were lists of pairs."""
     if isinstance(content, list):
         return [as_mapping(solution) for solution in content]
-    base, plus = (as_list(as_mapping(content).get(name)) for name in ("base", "plus"))
-    firsts = [[next(iter(as_list(pair)), None) for pair in pairs] for pairs in (base, plus)]
-    firsts[1] += [None] * len(base)
-    return [{"base_status": one, "plus_status": two} for one, two in zip(*firsts, strict=False)]
+    pairs = zip_longest(*(as_list(as_mapping(content).get(name)) for name in ("base", "plus")))
+    statuses = ((next(iter(as_list(pair)), None) for pair in both) for both in pairs)
+    return [dict(zip(("base_status", "plus_status"), both, strict=True)) for both in statuses]
 
 
 def _has_status(file: LogFile) -> bool:
@@ -40,13 +49,11 @@ def _has_status(file: LogFile) -> bool:
 
 
 def _evaluated(reading: LogReading) -> Iterator[LogRow]:
-    """Yield the solutions of each problem, which are repeats."""
-    top = reading.document
-    for name, content in as_mapping(top["eval"]).items():
+    for name, content in as_mapping(reading.document["eval"]).items():
         solutions = _solutions(content)
         reading.seen[len(solutions)] += 1
         if not solutions:
-            top.report_problem("there is no solution of this problem", f"eval.{name[:60]}")
+            reading.document.report_problem("there is no solution", f"eval.{name[:60]}")
         for repeat, solution in enumerate(solutions):
             yield reading.row(solution).adding(item=name, repeat=repeat)
 
@@ -54,9 +61,6 @@ def _evaluated(reading: LogReading) -> Iterator[LogRow]:
 def _statuses(row: LogRow) -> list[Score]:
     """Return the scores of base and plus tests; who fails the base tests fails both."""
     base, plus = row.text("base_status"), row.text("plus_status")
-    if base is None:
-        field = f"eval.{row['@item'][:60]}.base_status"
-        row.report_problem("a solution has no status", field)
     scores = [verdict("pass@1", None if base is None else base in _PASSED, "base")]
     if row["plus_status"] is not None:
         is_right = base in _PASSED and plus in _PASSED
@@ -65,9 +69,9 @@ def _statuses(row: LogRow) -> list[Score]:
 
 
 def _state_passed(reading: LogReading) -> None:
-    """Note `pass_at_k`, a mean over problems, if that is also one over solutions."""
+    # The mean over problems is also one over solutions.
     for scorer in ("base", "plus") if len(reading.seen) == 1 else ():
-        stated = as_mapping(reading.document[f"pass_at_k.{scorer}"]).get("pass@1")
+        stated = reading.document[f"pass_at_k.{scorer}.pass@1"]
         reading.state(f"pass_at_k.{scorer}", stated, "pass@1", scorer=scorer)
 
 
@@ -78,11 +82,9 @@ EVALPLUS = Format(
     accepts=_has_status,
     rows=_evaluated,
     preferred=["pass@1/plus", "pass@1/base"],
-    model=lambda head: head.named(_EVALPLUS_NAME).get("model", "").replace("--", "/") or None,
+    model=lambda head: head.named(_EVALPLUS).get("model", "").replace("--", "/") or None,
     created="date",
-    decoding=lambda head: {
-        name: float(value) for name, value in head.named(_EVALPLUS_NAME).items() if name != "model"
-    },
+    decoding=lambda head: {n: float(v) for n, v in head.named(_EVALPLUS).items() if n != "model"},
     tasks=lambda head: next(iter(head["eval"])).partition("/")[0].lower() or "evalplus",
     scores=_statuses,
     response="solution",
@@ -92,6 +94,7 @@ EVALPLUS = Format(
 
 _RESPONSES = ("model_outputs", "generated_text", "response")
 """Names of the response: in current scripts, in those of 2024, in the fork for local servers."""
+_REFUSED = ("Killed by user", "Error")
 _MMLU_PRO_NAMES = (
     r"model_outputs_(?P<model>.+?)(?:_(?P<shots>\d+)-?shots?)?(?:_[\d_]+)?(?:\.|$)",
     r"(?:^|/)(?P<model>[^/]+)/CoT/",
@@ -102,7 +105,7 @@ def _named_model(head: Head) -> str | None:
     """Return the model from the path; if several folders have a file of this name, the folder."""
     names = [PurePosixPath(file.inside).name for file in head.known]
     of_folder = head.path.parent.name if names.count(head.path.name) > 1 else ""
-    return head.named(*_MMLU_PRO_NAMES).get("model") or replace_surrogates(of_folder) or None
+    return head.named(*_MMLU_PRO_NAMES).get("model") or of_folder or None
 
 
 def _predicted(row: LogRow) -> list[Score]:
@@ -110,17 +113,10 @@ def _predicted(row: LogRow) -> list[Score]:
     predicted, answer = row.text("pred"), row.text("answer")
     if answer is None or (predicted is None and row["pred"] is not None):
         return [Score("acc", None)]
-    score = verdict("acc", bool(predicted) and predicted == answer)
-    if not predicted:
-        is_cut = row.text(*_RESPONSES) == "MaxTokensExceeded"
-        score.outcome = Outcome.TRUNCATED if is_cut else Outcome.NO_ANSWER
-    return [score]
-
-
-def _refused(row: LogRow) -> str | None:
-    """Return what the script with retries writes in place of a response for an error."""
-    said = row.text(*_RESPONSES)
-    return said if said in ("Killed by user", "Error") and not row.text("pred") else None
+    if predicted:
+        return [verdict("acc", predicted == answer)]
+    is_cut = row.text(*_RESPONSES) == "MaxTokensExceeded"
+    return [Score("acc", 0.0, outcome=Outcome.TRUNCATED if is_cut else Outcome.NO_ANSWER)]
 
 
 def _name_options(_: LogRow, sample: Sample) -> None:
@@ -130,8 +126,8 @@ def _name_options(_: LogRow, sample: Sample) -> None:
     if sample.error is not None:
         sample.response = None
     if options is not None:
-        is_option = answer in options
-        sample.choice = options[index] if index is not None else answer if is_option else None
+        named = answer if answer in options else None
+        sample.choice = named if index is None else options[index]
         wrong = Outcome.INCORRECT if sample.choice or answer else Outcome.NO_ANSWER
         for score in sample.scores:
             if score.outcome is None and score.value in (0.0, 1.0):
@@ -139,8 +135,7 @@ def _name_options(_: LogRow, sample: Sample) -> None:
 
 
 def _state_right(reading: LogReading) -> None:
-    """Note the right answers of each subject, in which the script includes its own guesses."""
-    for file in reading.companions("summary"):
+    for file in reading.beside["summary"]:
         for subject, counts in reading.whole(file).values.items():
             if subject != "total":
                 right = as_mapping(counts).get("corr")
@@ -154,9 +149,7 @@ MMLU_PRO = Format(
     beside={
         "summary": Companion(
             fields=[("total",)],
-            accepts=lambda file: (
-                {"corr", "wrong"} <= as_mapping(file.peek.first.get("total")).keys()
-            ),
+            accepts=lambda file: "corr" in as_mapping(file.peek.first.get("total")),
             belongs=is_beside,
         )
     },
@@ -173,7 +166,10 @@ MMLU_PRO = Format(
     category="category",
     prompt="prompt",
     response=_RESPONSES,
-    failure=_refused,
+    # What the script with retries writes in place of a response for an error.
+    failure=lambda row: (
+        said if (said := row.text(*_RESPONSES)) in _REFUSED and not row.text("pred") else None
+    ),
     finish=_name_options,
     totals=_state_right,
 )
@@ -183,14 +179,12 @@ per subject (`SUBJECT_result.json`, `MODEL/CoT/all/SUBJECT.json`)."""
 _IDS = ("id", "unique_id", "problem_id", "question_id", "Record ID", "task_id")
 _QUESTIONS = ("problem", "question", "Question", "prompt")
 _GOLDS = ("expected_answer", "answer", "right_answer", "gold")
-_OWN_RULES = {"type": {"MCQ(multiple)", "Numeric"}, "answer_type": {"exactMatch"}}
+_OWN_RULES = {"MCQ(multiple)", "Numeric", "exactMatch"}
 """Kinds of questions that are graded in part, within a tolerance, or by a judge."""
 _INLINE_OPTION = re.compile(r"(?:^|, )([A-D])\) ")
-_PRETRAINED = re.compile(r"(?:pretrained|model)=([^,]+)")
 
 
 def _examples(reading: LogReading) -> Iterator[LogRow]:
-    """Yield the repetitions of each example in `results.TASK.examples`."""
     for task, result in as_mapping(reading.document["results"]).items():
         for example in as_list(as_mapping(result).get("examples")):
             row = reading.row(as_mapping(example)).adding(task=task)
@@ -198,34 +192,28 @@ def _examples(reading: LogReading) -> Iterator[LogRow]:
             item = row.name(*_IDS) or (digest(question, gold) if question else None)
             if item is None and reading.log.notes["part"] == task:
                 row.report_problem(f"an example of {task} has no id and no question", task)
-            outputs = _list(row, "model_outputs", "model_output")
-            answers = _list(row, "model_answers", "model_answer", "pred")
-            labels, options = as_list(row["label"]), _inline_options(row)
-            for place in range(max(len(outputs), len(answers)) if item else 0):
-                answer = as_json_text(answers[place]) or "" if place < len(answers) else None
+            outputs = _listed(row, "model_outputs", "model_output")
+            answers = _listed(row, "model_answers", "model_answer", "pred")
+            parts = _INLINE_OPTION.split(row.plain("multiple_choice_string") or "")
+            options = parts[2::2] if parts[1::2] == list("ABCD") else row.texts("options")
+            every = zip_longest(outputs, map(as_json_text, answers), as_list(row["label"]))
+            for repeat, (output, answer, label) in enumerate(every) if item else ():
                 yield row.adding(
                     item=item,
-                    repeat=place,
+                    repeat=repeat,
                     question=question,
                     options=options,
                     gold=gold,
-                    extracted=answer,
+                    extracted=answer or ("" if repeat < len(answers) else None),
                     choice=answer or None if options else None,
-                    response=as_json_text(outputs[place]) if place < len(outputs) else None,
-                    label=labels[place] if place < len(labels) else None,
+                    response=as_json_text(output),
+                    label=label,
                 )
 
 
-def _list(row: LogRow, *names: str) -> list[Any]:
-    """Return the first of these fields that exists; a single value becomes a list."""
+def _listed(row: LogRow, *names: str) -> list[Any]:
     value: Any = next((row.values[name] for name in names if name in row.values), [])
     return value if isinstance(value, list) else [value]
-
-
-def _inline_options(row: LogRow) -> list[str] | None:
-    """Return the options in `A) this, B) that`, else a list."""
-    parts = _INLINE_OPTION.split(row.plain("multiple_choice_string") or "")
-    return parts[2::2] if parts[1::2] == list("ABCD") else row.texts("options")
 
 
 def _graded(row: LogRow) -> list[Score]:
@@ -236,38 +224,31 @@ def _graded(row: LogRow) -> list[Score]:
     label, gold, answer = row["@label"], row["@gold"], row["@extracted"]
     if isinstance(label, bool):
         return [verdict("acc", label, "evalchemy")]
-    row.reading.problems.graded.add(replace_surrogates(row["@task"]))
-    has_own_rules = any(row.text(name) in kinds for name, kinds in _OWN_RULES.items())
+    row.reading.problems.graded.add(row["@task"])
+    has_own_rules = {row.plain("type"), row.plain("answer_type")} & _OWN_RULES
     if gold is None or answer is None or has_own_rules:
         return [own]
     gold, answer = gold.strip(), answer.strip()
     values = [number(gold), number(answer)]
     if not answer:
-        own.value, own.outcome = 0.0, Outcome.NO_ANSWER
-    elif answer == gold or None not in values or re.fullmatch("[A-Z]", gold):
-        own = verdict("acc", answer == gold or None not in values[:1] == values[1:], OWN_SCORER)
-    else:
-        try:
-            grade = grade_response(f"\\boxed{{{answer}}}", gold=gold, kind="maths")
-        except (UsageError, FieldError) as error:
-            row.report_problem(str(error), "answer")
-            return [own]
-        own.value, own.outcome, row.reading.own["error"] = grade.score, grade.outcome, grade.error
-    return [own]
+        return [Score("acc", 0.0, OWN_SCORER, Outcome.NO_ANSWER)]
+    if answer == gold or None not in values or re.fullmatch("[A-Z]", gold):
+        is_right = answer == gold or (values[0] is not None and values[0] == values[1])
+        return [verdict("acc", is_right, OWN_SCORER)]
+    try:
+        grade = grade_response(f"\\boxed{{{answer}}}", gold=gold, kind="maths")
+    except (UsageError, FieldError) as error:
+        row.report_problem(str(error), "answer")
+        return [own]
+    row.reading.own["error"] = grade.error
+    return [Score("acc", grade.score, OWN_SCORER, grade.outcome)]
 
 
 def _state_solved(reading: LogReading) -> None:
-    """Note the number of right answers as the benchmark counted them, by repetition."""
-    results = as_mapping(reading.document["results"])
-    result = as_mapping(results.get(reading.log.notes["part"]))
+    result = as_mapping(as_mapping(reading.document["results"]).get(reading.log.notes["part"]))
     for repeat, stats in enumerate(as_list(result.get("run_stats")) or [result]):
         which, count = None if stats is result else repeat, as_mapping(stats).get("num_solved")
         reading.state("num_solved", count, kind="sum", repeat=which)
-
-
-def _evaluated_model(head: Head) -> str | None:
-    match = _PRETRAINED.search(head.plain("config.model_args") or "")
-    return head.text("model_name") or (match[1] if match else None)
 
 
 EVALCHEMY = Format(
@@ -275,13 +256,15 @@ EVALCHEMY = Format(
     title="evalchemy",
     fields=[("results",)],
     accepts=lambda file: any(
-        "examples" in as_mapping(result)
-        for result in as_mapping(file.peek.first.get("results")).values()
+        "examples" in as_mapping(one) for one in as_mapping(file.peek.first.get("results")).values()
     ),
     rows=_examples,
     apart=["@task"],
     about="document",
-    model=_evaluated_model,
+    model=lambda head: (
+        head.text("model_name")
+        or next(iter(re.findall("pretrained=([^,]+)", head.plain("config.model_args") or "")), None)
+    ),
     version="git_hash",
     created=lambda head: as_time(head["date"]),
     scores=_graded,
@@ -294,56 +277,25 @@ EVALCHEMY = Format(
 and differences show in the comparison with the benchmark's own counts. Tasks of lm-eval that
 evalchemy runs are written in the format of lm-eval."""
 
-_OPTION_LINE = re.compile(r"^\s*\(?([A-Z])[).:]\s+(\S.*?)\s*$", re.MULTILINE)
-_DECODING = ("temperature", "top_p", "max_tokens", "seed", "repeats")
+_ANSWER_KEY = ("problem_idx", "repeat", "prompt")
+_CAUSE = "scoring_details.error_category"
+_MEAN = "benchmark.scores.mean_reward.value"
 
 
-def _last_answers(reading: LogReading) -> Iterator[LogRow]:
-    """Yield the rows; of answers that a resumed run repeats, the last counts."""
-
-    def key(values: Mapping[str, Any]) -> str:
-        return repr([values.get(name) for name in ("problem_idx", "repeat", "prompt")])
-
-    last = {key(values): line for line, values in rows(reading.file, Problems())}
-    return (row for row in reading.lines() if last.get(key(row.values)) == row.line)
-
-
-def _listed_options(row: LogRow) -> list[str] | None:
-    """Return the options of the metadata: a list, or the fields A, B, ...; else those shown.
-
-    Those in the prompt are options if the gold is a letter; of several lists, as with examples
-    before the question, the last one counts.
-    """
+def _shown_options(row: LogRow) -> list[str] | None:
+    """Return the options of the metadata without padding: a list, or the fields A, B, ..."""
     metadata = row.part("metadata")
-    lists = (metadata[name] for name in ("choices", "options"))
-    lettered = takewhile(lambda value: value is not None, map(metadata.values.get, ascii_uppercase))
-    options = next((value for value in lists if isinstance(value, list)), None) or [*lettered]
-    if options and all(isinstance(option, str) for option in options):
-        while options and not options[-1].strip():  # padding
-            options = options[:-1]
-        if options:
-            return [replace_surrogates(option) for option in options]
-    if not re.fullmatch(r"\s*[A-Z]\s*", row.json_text("expected_answer") or ""):
-        return None
-    lines = _OPTION_LINE.findall(row.json_text("prompt") or "")
-    starts = [index for index, (letter, _) in enumerate(lines) if letter == "A"]
-    last = lines[starts[-1] :] if starts else []
-    is_listed = [letter for letter, _ in last] == list(ascii_uppercase[: len(last)])
-    return [text for _, text in last] if is_listed and len(last) > 1 else None
-
-
-def _scoring_error(row: LogRow) -> str | None:
-    """Return the error of an answer that could not be scored, for which the log has score 0."""
-    details = row.part("scoring_details")
-    kind = details.json_text("error_category")
-    return None if kind is None else details.json_text("error") or kind
+    listed = next(filter(None, (as_list(metadata[name]) for name in ("choices", "options"))), None)
+    options = listed or [v for letter in ascii_uppercase if (v := metadata[letter]) is not None]
+    is_text = all(isinstance(option, str) for option in options)
+    return [option for option in options if option.strip()] or None if is_text else None
 
 
 def _all_rewards(row: LogRow) -> list[Score]:
     """Return the rewards unchanged: a reward above 0 does not mean that the answer is right."""
     further = row.part("scorer_rewards")
-    names = {replace_surrogates(name).removeprefix("scorer:"): name for name in further.values}
-    others = [Score("reward", further.number(name), scorer) for scorer, name in names.items()]
+    named = {name.removeprefix("scorer:"): further.number(name) for name in further.values}
+    others = [Score("reward", value, scorer) for scorer, value in named.items()]
     return [Score("reward", row.number("reward")), *others]
 
 
@@ -352,54 +304,44 @@ NEMO_EVALUATOR = Format(
     title="NeMo Evaluator results",
     fields=[("problem_idx", "reward", "model_response")],
     beside={"bundle": Companion(fields=[("run_id", "config", "benchmark")])},
-    rows=_last_answers,
+    # Of answers that a resumed run repeats, the last counts.
+    rows=lambda reading: iter(
+        {repr([row[name] for name in _ANSWER_KEY]): row for row in reading.lines()}.values()
+    ),
     about="bundle",
     run_id="run_id",
     model="config.model",
     version="sdk_version",
     created="timestamp",
-    decoding=lambda head: {
-        name: value
-        for name in _DECODING
-        if isinstance(value := head[f"config.{name}"], int | float)
-    },
-    seed="config.seed",
-    tasks=lambda head: (
-        head.plain("benchmark.name")
-        or replace_surrogates(head.path.parent.name)
-        or "nemo-evaluator"
-    ),
+    decoding=lambda head: numbers(as_mapping(head["config"])),
+    seeds="config.seed",
+    tasks=lambda head: head.plain("benchmark.name") or head.path.parent.name or "nemo-evaluator",
     main="reward",
     item="problem_idx",
     repeat=lambda row: row.count("repeat") or 0,
     scores=_all_rewards,
     question=as_json("metadata.question", "metadata.Question", "prompt"),
-    options=_listed_options,
+    options=_shown_options,
     gold=as_json("expected_answer"),
     answer=as_json("extracted_answer"),
     category=plain("metadata.category", "metadata.subject"),
     prompt="prompt",
     response="model_response",
-    failure=_scoring_error,
-    finish=_name_options,
-    totals=lambda reading: reading.state(
-        "mean_reward",
-        reading.head["benchmark.scores.mean_reward.value"],
-        "reward",
-        scorer="default",
+    # An answer that could not be scored has reward 0.
+    failure=lambda row: (
+        as_json("scoring_details.error", _CAUSE)(row) if row[_CAUSE] is not None else None
     ),
+    finish=_name_options,
+    totals=lambda r: r.state("mean_reward", r.head[_MEAN], "reward", scorer="default"),
 )
 """results.jsonl with one answer per line, and a bundle eval-*.json beside it."""
 
 
 def _is_near(file: LogFile, other: LogFile) -> bool:
-    """Whether a file is in the folder of a task, or in a folder in it."""
-    folder, parent = PurePosixPath(file.name).parent.parent, PurePosixPath(other.name).parent
-    return folder in (parent, parent.parent)
+    return PurePosixPath(file.name).parent.parent in PurePosixPath(other.name).parents[:2]
 
 
 def _with_texts(reading: LogReading) -> Iterator[LogRow]:
-    """Yield the judgments with the turns of their questions and answers."""
     questions = {row.plain("question_id"): row for row in reading.every("questions")}
     answers = {
         (row.plain("question_id"), row.plain("model_id")): row for row in reading.every("answers")
@@ -408,10 +350,8 @@ def _with_texts(reading: LogReading) -> Iterator[LogRow]:
         item, nothing = row.plain("question_id"), row.within({})
         question = questions.get(item, nothing)
         answer = answers.get((item, row.plain("model")), nothing)
-        asked, said = (
-            "\n\n".join(turn for turn in as_list(turns) if isinstance(turn, str)) or None
-            for turns in (question["turns"], answer["choices.0.turns"])
-        )
+        turns = (as_list(question["turns"]), as_list(answer["choices.0.turns"]))
+        asked, said = ("\n\n".join(map(str, each)) or None for each in turns)
         yield row.adding(question=asked, gold=question.plain("ground_truth"), response=said)
 
 
@@ -421,9 +361,7 @@ LIVEBENCH = Format(
     fields=[("question_id", "task", "model", "score", "category")],
     accepts=lambda file: "judge" not in file.peek.names,
     beside={
-        "questions": Companion(
-            fields=[("question_id", "category", "turns", "task")], belongs=_is_near
-        ),
+        "questions": Companion(fields=[("question_id", "turns", "task")], belongs=_is_near),
         "answers": Companion(fields=[("question_id", "model_id", "choices")], belongs=_is_near),
     },
     rows=_with_texts,
@@ -440,15 +378,8 @@ LIVEBENCH = Format(
 _PAIR = ("question_id", "model_1", "model_2", "g1_winner", "g2_winner")
 _POINTS = {"model_1": (1.0, 0.0), "model_2": (0.0, 1.0), "tie": (0.5, 0.5)}
 _JUDGED = ("user_prompt", "judgment", "g1_judgment", "g2_judgment")
-_judge = plain("judge.0", "judge")
-"""The name of the judge, from the pair of judge and kind of prompt."""
-_rating = RowScore(
-    metric="rating", value="score", scorer=_judge, low=1, high=10, labels={-1.0: Outcome.ERROR}
-)
-
-
-def _is_pair(head: Head) -> bool:
-    return head.file.peek.has(*_PAIR)
+_judge = plain("judge.0", "judge")  # the other part is the kind of prompt
+_rating = RowScore(metric="rating", value="score", scorer=_judge, low=1, high=10, labels={-1: None})
 
 
 def _rating_or_win(row: LogRow) -> list[Score]:
@@ -464,14 +395,12 @@ def _rating_or_win(row: LogRow) -> list[Score]:
 
 
 def _turns(reading: LogReading) -> Iterator[LogRow]:
-    """Yield the judgments, each with its task, item and turn."""
     for row in reading.lines():
         question, turn = row.name("question_id"), row.count("turn")
-        others = [row.plain(name) for name in ("model_1", "model_2") if name in row.values]
-        against = [name for name in others if name and name != reading.log.notes["part"]]
+        against = {row.plain("model_1"), row.plain("model_2")} - {None, reading.log.notes["part"]}
         texts = {name: row[name] for name in _JUDGED if isinstance(row[name], str)}
         yield row.adding(
-            task=f"mt_bench_against_{against[0]}" if against else "mt_bench",
+            task=f"mt_bench_against_{against.pop()}" if against else "mt_bench",
             item=question if question is None or turn is None else f"{question}/{turn}",
             category=None if turn is None else f"turn {turn}",
             material=as_json_text(texts) if texts else None,
@@ -484,39 +413,185 @@ MT_BENCH = Format(
     fields=[("question_id", "model", "judge", "score", "turn"), _PAIR],
     rows=_turns,
     apart=["model", "model_1", "model_2"],
-    form=lambda head: f", {'pairs' if _is_pair(head) else 'single answers'}",
-    tasks=lambda head: None if _is_pair(head) else "mt_bench",
-    main=lambda head: None if _is_pair(head) else "rating",
+    form=lambda head: ", pairs" if head["model_1"] else ", single answers",
+    tasks=lambda head: None if head["model_1"] else "mt_bench",
+    main=lambda head: None if head["model_1"] else "rating",
     repeat=0,
     scores=_rating_or_win,
     cluster="question_id",
 )
 """FastChat's llm_judge: ratings from 1 to 10 (-1 if the judge failed), or winners of two games."""
 
-
-def _numbered(reading: LogReading) -> Iterator[LogRow]:
-    """Yield the rows; an instruction that comes again is a further item."""
-    for row in reading.lines():
-        instruction = row.text("instruction")
-        item = digest(instruction) if instruction else None
-        key = (item, row.plain("generator_2"), row.plain("annotator"))
-        reading.seen[key] += 1
-        times = reading.seen[key]
-        yield row.adding(item=item if item is None or times == 1 else f"{item}-{times}")
-
-
 ALPACA_EVAL = Format(
     name="alpaca-eval",
     title="AlpacaEval annotations",
     fields=[("instruction", "output_1", "output_2", "preference")],
-    rows=_numbered,
     apart=["generator_2"],
     tasks="alpaca_eval",
     main="preference",
-    repeat=0,
+    item=lambda row: digest(text) if (text := row.text("instruction")) else None,
     # From 1 (the reference) to 2 (the model); the first releases wrote 0 for a tie.
-    scores=RowScore(metric="preference", scorer="annotator", low=1, high=2, labels={0.0: 0.5}),
+    scores=RowScore(metric="preference", scorer="annotator", low=1, high=2, labels={0: 1.5}),
     question="instruction",
     category="dataset",
     response="output_2",
 )
+
+REWARD = "reward"
+OUTCOMES = {0.0: Outcome.INCORRECT, 1.0: Outcome.CORRECT}
+_POLICY = re.compile(r"#\s*(?P<domain>\w+) agent policy", re.IGNORECASE)
+_NAME = (
+    r"(?:tool-calling|act|react|few-shot)-(?P<model>[^/]+?)-[\d.]+_range_[^/]*_(?P<time>\d{10})\b"
+    r"[^/]*$"
+)
+"""File names of tau-bench, with month, day and time of day at the end."""
+
+
+def _score(value: float | None) -> Score:
+    outcome = None if value is None else OUTCOMES.get(value, Outcome.PARTIAL)
+    return Score(REWARD, value, outcome=outcome)
+
+
+def _domain(head: Head) -> str:
+    starts = (head.within(row).plain("traj.0.content") for row in head.file.peek.objects)
+    match = next(filter(None, (_POLICY.search((start or "")[:200]) for start in starts)), None)
+    return f"tau_{match['domain'].lower() if match else 'bench'}"
+
+
+TAU_BENCH = Format(
+    name="tau-bench",
+    title="tau-bench",
+    form=" trials",
+    fields=[("task_id", "reward", "info", "traj")],
+    model=lambda head: head.named(_NAME).get("model"),
+    stamp=lambda head: head.named(_NAME).get("time"),
+    tasks=_domain,
+    main=REWARD,
+    item="task_id",
+    repeat=lambda row: row.count("trial") or 0,
+    scores=lambda row: [_score(row.number(REWARD))],
+    question="info.task.instruction",
+    prompt=lambda row: texts_of_role(as_list(row["traj"])[:1], "system"),
+    response=lambda row: texts_of_role(row["traj"], "assistant"),
+    failure="info.error",
+)
+"""One array; a row per task and trial with `reward`, `info` and `traj`."""
+
+
+def _simulations(reading: LogReading) -> Iterator[LogRow]:
+    scenarios: dict[str | None, str | None] = {}
+    for task in reading.document.parts("tasks"):
+        scenarios.setdefault(task.name("id"), task.json_text("user_scenario"))
+    for row in chain(reading.inside("simulations"), reading.every("simulations")):
+        yield row.adding(question=scenarios.get(row.name("task_id")))
+
+
+def _rewards(row: LogRow) -> list[Score]:
+    rewards = row.part("reward_info")
+    parts = rewards.part("reward_breakdown")
+    named = (Score(name.lower(), parts.number(name), "breakdown") for name in parts.values)
+    return [_score(rewards.number(REWARD)), *named]
+
+
+TAU2_BENCH = Format(
+    name="tau2-bench",
+    title="tau2-bench",
+    form=" simulations",
+    # Simulations may begin beyond the first bytes, or be in files of their own.
+    fields=[("timestamp", "info", "tasks", "simulations"), ("info",)],
+    accepts=lambda file: "agent_info" in as_mapping(file.peek.first.get("info")),
+    beside={
+        "simulations": Companion(
+            fields=[("task_id", "trial", "reward_info", "termination_reason")],
+            belongs=lambda file, other: _is_near(other, file),
+        )
+    },
+    about="document",
+    model=["info.agent_info.llm", "info.agent_info.implementation"],
+    version="info.git_commit",
+    decoding=lambda head: numbers(head.part("info.agent_info.llm_args").values),
+    seeds="info.seed",
+    seed="seed",
+    created="timestamp",
+    tasks=lambda head: f"tau2_{head.part('info.environment_info').text('domain_name') or 'bench'}",
+    main=REWARD,
+    rows=_simulations,
+    item="task_id",
+    repeat=lambda row: row.count("trial") or 0,
+    scores=_rewards,
+    finish_reason="termination_reason",
+    response=lambda row: texts_of_role(row["messages"], "assistant"),
+    failure=lambda row: (
+        ended
+        if "error" in (ended := row.plain("termination_reason") or "")
+        and row["reward_info.reward"] is None
+        else None
+    ),
+)
+"""One object with `info`, `tasks` and `simulations`; or `results.json` with the settings and a
+folder of files with one simulation each."""
+
+REPORT = ("resolved_ids", "completed_ids", "total_instances")
+_REPORT_NAME = r"(?P<model>[^/]+)\.(?P<run>[^/.]+)\.json"
+LISTS = ("resolved_ids", "unresolved_ids", "error_ids", "empty_patch_ids")
+"""Lists of a report, in the order in which they count: all but the first are not resolved, as in
+the harness. Instances that were not submitted are listed only as incomplete, and are omitted."""
+
+
+class _SweBench(Format):
+    def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
+        """Return one log per report of a run, else per model with reports of instances."""
+        logs = [*super().sniff(files)]
+        folders: dict[PurePosixPath, list[LogFile]] = defaultdict(list)
+        for file in [] if logs else files:
+            first = as_mapping(next(iter(file.peek.first.values()), None))
+            if file.peek.shape == "object" and "patch_successfully_applied" in first:
+                folders[PurePosixPath(file.name).parent.parent].append(file)
+        for first_file, *rest in folders.values():
+            logs += self._logs(Head(self, first_file, {"reports": rest}))
+        return logs
+
+
+def _instances(reading: LogReading) -> Iterator[LogRow]:
+    for file in reading.log.files:
+        content = reading.whole(file)
+        reports = content.values
+        if file.peek.has(*REPORT):
+            listed = [(str(item), name) for name in LISTS[::-1] for item in as_list(content[name])]
+            reports = {
+                item: {"resolved": name == LISTS[0], "patch_exists": name != LISTS[-1]}
+                for item, name in listed
+            }
+        for item, report in reports.items():
+            category = item.rpartition("-")[0].replace("__", "/") or None
+            yield reading.row(as_mapping(report), None, file).adding(item=item, category=category)
+
+
+def _reported_model(head: Head) -> str:
+    of_instances = "" if head.file.peek.has(*REPORT) else head.folders[-2]
+    return head.named(_REPORT_NAME).get("model") or of_instances
+
+
+def _resolved(row: LogRow) -> list[Score]:
+    right = row.number("resolved")
+    score = verdict("resolved", None if right is None else bool(right))
+    if row["patch_exists"] is False and not right:
+        score.outcome = Outcome.NO_ANSWER
+    return [score]
+
+
+SWE_BENCH = _SweBench(
+    name="swe-bench",
+    title="SWE-bench report",
+    fields=[REPORT],
+    accepts=lambda file: file.peek.shape == "object",
+    model=lambda head: _reported_model(head).replace("__", "/") or None,
+    run_id=lambda head: head.named(_REPORT_NAME).get("run"),
+    tasks="swe_bench",
+    main="resolved",
+    rows=_instances,
+    repeat=0,
+    scores=_resolved,
+    totals=lambda r: r.state("resolved_instances", r.document["resolved_instances"], kind="sum"),
+)
+"""The report of a run (`MODEL.RUN.json`), or those of its instances (`report.json`)."""

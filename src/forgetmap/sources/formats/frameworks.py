@@ -14,67 +14,60 @@ from forgetmap.sources.decode import Malformed, decode, number
 from forgetmap.sources.fields import as_count, as_json_text, as_list, as_mapping, as_text
 from forgetmap.sources.files import LogFile
 from forgetmap.sources.formats.engine import KINDS, Companion, Format, Head, LogReading, LogRow
-from forgetmap.sources.formats.values import as_json, as_time, digest, numbers, plain, scores_of
-from forgetmap.sources.messages import last_question, text_of, texts_of_role
+from forgetmap.sources.formats.values import (
+    as_json,
+    as_time,
+    digest,
+    last_question,
+    numbers,
+    plain,
+    scores_of,
+    text_of,
+    texts_of_role,
+)
+
+_SAMPLE = "sample_id"
+_ID = re.compile(r"(.+)\.[^.]+\.\d+$")
+"""Ids of samples: `EVAL.SPLIT.NUMBER`."""
 
 
 def _spec(file: LogFile) -> dict[str, Any]:
-    """Return the settings in the first line of an evaluation."""
     specs = (as_mapping(row.get("spec")) for row in file.peek.objects)
     return next((spec for spec in specs if {"completion_fns", "eval_name"} <= spec.keys()), {})
-
-
-def _task_of(sample: object) -> str | None:
-    """Return the task in an id, `EVAL.SPLIT.NUMBER`, for logs without their first line."""
-    parts = sample.rsplit(".", 2) if isinstance(sample, str) else []
-    return parts[0] if len(parts) == 3 and parts[2].isdecimal() else None
 
 
 def _joined(reading: LogReading) -> Iterator[LogRow]:
     """Yield the events of each sample as one row per verdict; several verdicts are repeats."""
     samples: dict[str, list[LogRow]] = {}
     for row in reading.lines():
-        item = row.name("sample_id")
-        if "final_report" in row.values:
-            reading.own["report"] = row["final_report.accuracy"]
+        item = row.name(_SAMPLE)
         if item is not None:
             samples.setdefault(item, []).append(row)
-        elif "spec" not in row.values and "final_report" not in row.values:
-            row.report_problem("an event has no sample_id", "sample_id")
+        elif "final_report" in row.values:
+            reading.own["report"] = row["final_report.accuracy"]
     for item, events in samples.items():
         matches, metrics, sampled, errors = (
             [event.part("data") for event in events if event["type"] == kind]
             for kind in ("match", "metrics", "sampling", "error")
         )
         nothing = events[0].within({})
-        answer, error = (found[-1] if found else nothing for found in (sampled, errors))
+        answer = sampled[-1] if sampled else nothing
         said = answer["sampled"]
-        row = events[0].adding(
-            item=item,
-            task=_task_of(item),
-            question=last_question(answer["prompt"]),
-            prompt=answer["prompt"],
-            response=as_json_text(said[0] if isinstance(said, list) and len(said) == 1 else said),
-        )
-        failure = as_json_text(error["message"]) or "error" if errors else None
-        verdicts = [*zip_longest(matches, metrics)] or [(None, None)]
-        for repeat, (match, further) in enumerate(verdicts):
+        failure = (errors[-1].plain("message") or "error") if errors else None
+        for repeat, (match, further) in enumerate(zip_longest(matches, metrics or [nothing])):
             graded = match or nothing
-            yield row.adding(
+            yield events[0].adding(
+                item=item,
                 repeat=repeat,
-                match=match,
-                metrics=further.values if further else {},
-                gold=as_json(*("expected.0", "expected"))(graded),
+                question=last_question(answer["prompt"]),
+                prompt=answer["prompt"],
+                response=as_json_text(said[0] if len(as_list(said)) == 1 else said),
+                values=numbers((further or nothing).values)
+                | ({"accuracy": match.number("correct")} if match else {}),
+                gold=as_json("expected.0", "expected")(graded),
                 answer=graded.json_text("picked"),
                 error=failure if number(graded["correct"]) is None else None,
             )
-
-
-def _verdict(row: LogRow) -> list[Score]:
-    right = {} if row["@match"] is None else {"accuracy": row["@match"].number("correct")}
-    failed = Outcome.ERROR if row["@error"] else None
-    missing = Score("accuracy", None, outcome=failed)
-    return scores_of(right | numbers(row["@metrics"], right)) or [missing]
 
 
 OPENAI_EVALS = Format(
@@ -89,60 +82,54 @@ OPENAI_EVALS = Format(
     model=plain("completion_fns.0"),
     created="created_at",
     tasks=lambda head: next(
-        filter(None, (_task_of(row.get("sample_id")) for row in head.file.peek.objects)),
+        (id_[1] for row in head.file.peek.objects if (id_ := _ID.match(str(row.get(_SAMPLE))))),
         head.plain("base_eval") or "openai-evals",
     ),
-    scores=_verdict,
+    scores=lambda row: (
+        scores_of(row["@values"])
+        or [Score("accuracy", None, outcome=Outcome.ERROR if row["@error"] else None)]
+    ),
     totals=lambda r: r.state("final_report.accuracy", r.own.get("report"), "accuracy"),
 )
 """Logs of `oaieval`: events, one per line, from `spec` to `final_report`. Events `match` tell
 whether an answer is right, `metrics` give other scores, `sampling` has prompt and response."""
 
-_BROKEN = 2
-"""The `failureReason` of a result that is an error, not a failed assertion."""
 _MAX_TASK_NAME = 60
+_PROMPTS = ("results.prompts", "results.table.head.prompts", "table.head.prompts")
+_SUCCESSES = ("results.stats.successes", "stats.successes")
 
 
 def _has_results(file: LogFile) -> bool:
     top = file.peek.first
     outer = as_mapping(top.get("results"))
     results = map(as_mapping, as_list(outer.get("results", top.get("results")))[:3])
-    is_versioned = {"evalId", "version"} & {*top, *outer}
-    return bool(is_versioned) and any({"success", "vars", "prompt"} <= r.keys() for r in results)
+    is_versioned = bool({"evalId", "version"} & {*top, *outer})
+    return is_versioned and any({"success", "vars", "prompt"} <= row.keys() for row in results)
 
 
 def _tests(reading: LogReading) -> Iterator[LogRow]:
     """Yield the results; promptfoo numbers the repetitions of a test separately."""
-    top, prompts = reading.document, _prompts(reading)
+    name = reading.document.plain("config.description") or "promptfoo"
+    # The evaluation lists all prompts once for each provider.
+    listed = as_list(reading.document.any(*_PROMPTS))
+    prompts = [*dict.fromkeys(filter(None, map(_template, listed)))]
     first: dict[object, str] = {}
-    for index, result in enumerate(as_list(top.any("results.results", "results"))):
-        if not isinstance(result, dict):
-            top.report_problem("a result is not an object", f"results.{index}")
-            continue
-        row = reading.row(result)
+    is_old = isinstance(reading.document["results"], list)
+    for row in reading.inside("results" if is_old else "results.results"):
         content = [row["vars"], row["testCase.assert"], row["testCase.description"]]
         key = json.dumps(content, sort_keys=True, default=str)
         item = row.plain("testIdx") or digest(key, size=4)
         provider = row.plain("provider", "provider.label", "provider.id")
-        task, prompt = top.plain("config.description") or "promptfoo", row["prompt"]
-        if len(prompts) > 1:
-            template = _template(prompt)
-            place = prompts.index(template) + 1 if template in prompts else digest(template, size=4)
-            words = " ".join(template.split())
-            task += f": {words if 0 < len(words) <= _MAX_TASK_NAME else f'prompt {place}'}"
+        template = _template(row["prompt"])
+        words = " ".join(template.split())
+        if not 0 < len(words) <= _MAX_TASK_NAME:
+            words = f"prompt {[*prompts, template].index(template) + 1}"
         yield row.adding(
             item=first.setdefault((provider, key), item),
             model=provider,
-            task=task,
+            task=f"{name}: {words}" if len(prompts) > 1 else name,
             prompt=row.plain("prompt", "prompt.raw"),
         )
-
-
-def _prompts(reading: LogReading) -> list[str]:
-    """Return the templates of all prompts, which the evaluation lists once for each provider."""
-    homes = ("results.prompts", "results.table.head.prompts", "table.head.prompts")
-    listed = as_list(reading.document.any(*homes))
-    return list(dict.fromkeys(filter(None, map(_template, listed))))
 
 
 def _template(prompt: object) -> str:
@@ -152,24 +139,17 @@ def _template(prompt: object) -> str:
 
 
 def _assertions(row: LogRow) -> list[Score]:
-    """Return pass or fail, the score, and named scores."""
-    values, named = {"pass": row.number("success")}, row.part("namedScores")
+    values = {"pass": row.number("success")}
     if row["score"] is not None:
         values["score"] = row.number("score")
-    return scores_of(values | {name: named.number(name) for name in named.values})
+    return scores_of(values | numbers(row.part("namedScores").values))
 
 
 def _broken(row: LogRow) -> str | None:
     """Return the error of a result that was not graded, not that of a failed assertion."""
-    error, reason = row.json_text("error"), row["failureReason"]
-    is_broken = reason == _BROKEN if reason is not None else row["gradingResult"] is None
-    return error if error and is_broken and row["success"] is not True else None
-
-
-def _state_successes(reading: LogReading) -> None:
-    if reading.log.notes["parts"] == 1 and len(_prompts(reading)) <= 1:
-        stated = reading.document.any("results.stats.successes", "stats.successes")
-        reading.state("stats.successes", stated, "pass", kind="sum")
+    is_broken = row["failureReason"] in (2, None) and row["success"] is not True
+    is_graded = row["failureReason"] is None and row["gradingResult"] is not None
+    return row.json_text("error") or None if is_broken and not is_graded else None
 
 
 PROMPTFOO = Format(
@@ -188,41 +168,43 @@ PROMPTFOO = Format(
     tokens_out="response.tokenUsage.completion",
     response=as_json("response.output"),
     failure=_broken,
-    totals=_state_successes,
+    # The count is that of all providers.
+    totals=lambda r: (
+        r.state("stats.successes", r.document.plain(*_SUCCESSES), "pass", kind="sum")
+        if r.log.notes["parts"] == 1
+        else None
+    ),
 )
 """The output of an evaluation as one object: in version 1 `results` is a list and providers are not
 named, from 2 on `results.results` is a list with provider, prompt and test of each result."""
 
 
+_ARGUMENTS = "evaluation_results.0.generation_config.generation_args"
+
+
 def _evaluated_at(head: Head) -> str | None:
-    """Return seconds since 1970, or a date, as ISO 8601; else None."""
     evaluation = head.first.plain("evaluation_id") or ""
     text = head.plain("evaluation_timestamp") or evaluation.rpartition("/")[2]
     return text if re.match(r"\d{4}-\d\d-\d\d", text) else as_time(text)
 
 
 def _metrics(head: Head) -> Iterator[tuple[str, str, MetricInfo]]:
-    """Yield the id of each result, with name, range and direction of its metric."""
     for result in head.parts("evaluation_results"):
         key, config = result["evaluation_result_id"], as_mapping(result["metric_config"])
         name = config.get("metric_id") or config.get("metric_name")
         if isinstance(key, str) and isinstance(name, str):
-            up = config.get("lower_is_better") is not True
             low, high = number(config.get("min_score")), number(config.get("max_score"))
+            up = config.get("lower_is_better") is not True
             yield key, name, MetricInfo(low=low, high=high, higher_is_better=up)
 
 
-def _task_and_scorer(row: LogRow) -> tuple[str | None, str]:
-    """Return task and scorer; the converter of lm-eval appends the filter to the name."""
-    metadata, task = row.part("metadata"), row.text("evaluation_name")
-    used = metadata.text("filter")
-    if task and used:
-        task = task.removesuffix(f"/{used}")
-    return task, used or metadata.text(METADATA_KEYS["scorer"]) or "default"
+def _task_of_instance(row: LogRow) -> str | None:
+    """Return the task; the converter of lm-eval appends the filter to the name."""
+    task, used = row.text("evaluation_name"), row.part("metadata").text("filter")
+    return task.removesuffix(f"/{used}") if task else None
 
 
 def _instances(reading: LogReading) -> Iterator[LogRow]:
-    """Yield the rows of the model, with what several values need."""
     model = reading.log.info.model.name
     reading.own["metrics"] = {key: name for key, name, _ in _metrics(reading.head)}
     for row in reading.lines():
@@ -230,24 +212,21 @@ def _instances(reading: LogReading) -> Iterator[LogRow]:
         if model not in (None, own):
             row.report_problem(f"this is a result of {own!r}, but the log belongs to {model!r}")
             continue
-        task, scorer = _task_and_scorer(row)
-        asked, metadata = row.part("input"), row.part("metadata")
-        extracted = [part["extracted_value"] for part in row.parts("answer_attribution")]
-        answers = [text for text in extracted if isinstance(text, str)]
+        task, asked, metadata = _task_of_instance(row), row.part("input"), row.part("metadata")
+        answers = [part.plain("extracted_value") for part in row.parts("answer_attribution")]
         # Before 0.2.1 there was only one reference.
         is_one = isinstance(asked["reference"], str)
-        golds = asked.within({"reference": [asked["reference"]]}) if is_one else asked
+        golds = [asked["reference"]] if is_one else asked.texts("reference")
         # The converter of lm-eval writes the rendered prompt as the input.
         is_rendered = "doc_hash" in metadata.values
         yield row.adding(
             task=task,
             item=row.name("sample_id") if task else None,
-            scorer=scorer,
+            scorer=metadata.text("filter", METADATA_KEYS["scorer"]) or "default",
             metadata=metadata,
-            rendered=is_rendered,
             question=None if is_rendered else asked.text("raw") or None,
             options=asked.texts("choices") or None,
-            gold=next(iter(golds.texts("reference") or ()), None),
+            gold=golds[0] if golds else None,
             answer=answers[-1] if answers else None,
             finish_reason=metadata.text("stop_reason") or None,
             prompt=asked.text("raw" if is_rendered else "formatted"),
@@ -257,34 +236,24 @@ def _instances(reading: LogReading) -> Iterator[LogRow]:
 
 def _output(row: LogRow) -> str | None:
     """Return the output, else the last message of the model."""
-    output = row.part("output")
-    if isinstance(output["raw"], str):
-        return output.text("raw")
-    if several := output.texts("raw"):
-        return "\n\n".join(several)
+    raw = row["output.raw"]
+    if texts := [raw] if isinstance(raw, str) else row.part("output").texts("raw"):
+        return "\n\n".join(texts)
     turns = row.parts("messages") or row.parts("interactions")
     said = [turn for turn in turns if turn["role"] == "assistant"]
     return text_of(said[-1]["content"]) if said else None
 
 
 def _metric(row: LogRow) -> str:
-    """Return the metric named by the aggregate document, else by the result id."""
-    own = row["@metadata"].text(METADATA_KEYS["metric"])
-    result = row.text("evaluation_result_id")
-    if own or not result:
-        return own or "score"
-    if result in row.reading.own["metrics"]:
-        return str(row.reading.own["metrics"][result])
-    for known in (row.text("evaluation_id"), row.text("model_id"), row["@task"]):
-        result = result.replace(known, "") if known else result
-    return result.strip("/:#.-_| ") or "score"
+    result = row.text("evaluation_result_id") or ""
+    named = row["@metadata"].text(METADATA_KEYS["metric"]) or row.reading.own["metrics"].get(result)
+    for known in filter(None, (row["evaluation_id"], row["model_id"], row["@task"])):
+        result = result.replace(str(known), "")
+    return named or result.strip("/:#.-_| ") or "score"
 
 
 def _instance_scores(row: LogRow) -> list[Score]:
-    """Return all metrics stored by the converter of lm-eval, or the single score.
-
-    The converters write 0 if a sample failed.
-    """
+    """Return all metrics that the converter of lm-eval stored, else the score, 0 after errors."""
     score = Score(_metric(row), None, row["@scorer"])
     several = row["@metadata"].text("lm_eval_metrics")
     if several is not None:
@@ -295,9 +264,8 @@ def _instance_scores(row: LogRow) -> list[Score]:
             return [score]
         return scores_of(numbers(values), row["@scorer"]) or [score]
     evaluation = row.part("evaluation" if "evaluation" in row.values else "metrics")
-    score.value = evaluation.number("score")
-    if score.value is None:
-        score.value = number(evaluation["is_correct"])
+    value = evaluation.number("score")
+    score.value = number(evaluation["is_correct"]) if value is None else value
     if row.text("error") and not score.value:
         score.value, score.outcome = None, Outcome.ERROR
     return [score]
@@ -305,42 +273,27 @@ def _instance_scores(row: LogRow) -> list[Score]:
 
 def _restore(row: LogRow, sample: Sample) -> None:
     """Restore fields beyond the schema: those of forgetmap's writer, and the epoch of Inspect."""
-    metadata, gold, options = row["@metadata"], sample.gold, sample.options
-    answer = sample.answer or sample.response
+    metadata, options, answer = row["@metadata"], sample.options, sample.answer or sample.response
     if answer and options and (answer in options or re.fullmatch("[A-Z]", answer)):
         sample.choice = answer
-    if row["@rendered"] and options and gold not in options:
-        is_index = gold and re.fullmatch(r"\d{1,3}", gold)  # which lm-eval writes as the gold
-        sample.gold_index = int(gold) if gold and is_index else None
-    epoch = metadata["epoch"]
-    if isinstance(epoch, str) and re.fullmatch(r"[1-9]\d{0,5}", epoch):
-        sample.repeat = int(epoch) - 1
-    for name, key in METADATA_KEYS.items():
-        text = metadata.text(key)
-        value = None if text is None else _typed(name, text)
-        if text is not None and value is None:
-            row.report_problem(f"{text!r:.60} is not valid for {name}", f"metadata.{key}")
-        elif value is not None and name == "outcome":
-            sample.scores[0].outcome = Outcome(str(value))
-        elif value is not None and name not in {"metric", "scorer"}:
-            setattr(sample, name, value)
+    if epoch := as_count(number(metadata["epoch"])):
+        sample.repeat = epoch - 1
+    score = sample.scores[0]
+    stored = {name: key for name, key in METADATA_KEYS.items() if key in metadata.values}
+    for name, key in stored.items():
+        text, kind = metadata.text(key), "number" if name == "seed" else KINDS.get(name, "text")
+        typed = {key: number(text) if kind in ("count", "number") else text}
+        value = metadata.within(typed).find(key, kind)
+        if value is not None and name not in {"metric", "scorer", "outcome"}:
+            setattr(sample, name, int(value) if name == "seed" else value)
+    outcome = metadata.text(METADATA_KEYS["outcome"])
+    if outcome in list(Outcome):
+        score.outcome = Outcome(outcome)
     if sample.repeat is None:
         # Rows with different metrics are not repeats.
-        measure = (sample.scores[0].metric, sample.scores[0].scorer)
-        content = (sample.task, sample.item, *measure, sample.question, sample.gold)
+        content = (sample.task, sample.item, score.metric, score.scorer, sample.question)
         sample.repeat = row.reading.seen[content]
         row.reading.seen[content] += 1
-
-
-def _typed(name: str, text: str) -> str | int | float | None:
-    """Return the value of a field of a sample from its text; None if it is not valid."""
-    if name == "seed":
-        return int(text) if re.fullmatch(r"-?\d{1,18}", text) else None
-    if name == "outcome":
-        return text if text in list(Outcome) else None
-    kind = KINDS.get(name, "text")
-    value = number(text) if kind in ("count", "number") else text
-    return as_count(value) if kind == "count" else value
 
 
 EVERY_EVAL_EVER = Format(
@@ -363,16 +316,10 @@ EVERY_EVAL_EVER = Format(
     version="eval_library.version",
     created=_evaluated_at,
     form=lambda head: f" {head.first.plain('schema_version') or ''}".rstrip(),
-    # Of several results the first counts.
-    decoding=lambda head: {
-        name: value
-        for result in head.parts("evaluation_results")[::-1]
-        for name, value in as_mapping(result["generation_config.generation_args"]).items()
-        if type(value) in {int, float}
-    },
+    decoding=lambda head: numbers(as_mapping(head[_ARGUMENTS])),
     tasks=lambda head: sorted(
         {one.plain("evaluation_name") or "?" for one in head.parts("evaluation_results")}
-        or {_task_and_scorer(head.first)[0] or "?"}
+        or {_task_of_instance(head.first) or "?"}
     ),
     metrics=lambda head: {name: info for _, name, info in _metrics(head)},
     scores=_instance_scores,
@@ -391,39 +338,24 @@ _NO_SCORES = (
 )  # fmt: skip
 
 
-def _rewards(row: LogRow) -> list[Score]:
-    """Return all numbers of a row that are scores."""
-    if scores := scores_of(numbers(row.values, _NO_SCORES)):
-        return scores
-    row.report_problem("the row has no score")
-    return [Score("score", None)]
-
-
-def _step(head: Head) -> str | None:
-    """Return the step: of several in one folder the last counts; `--run` chooses another."""
-    step = as_count(head["step"])
-    return None if step is None else f"{step:08d}"
-
-
 def _rollouts(name: str, prompt: str, response: str, gold: str = "", **values: Any) -> Format:
     """Declare rows without ids: the prompt is the item, and several answers to it are repeats."""
 
-    def question(row: LogRow) -> str | None:
-        return last_question(row[prompt])
-
     def item(row: LogRow) -> str | None:
-        return digest(question(row), as_json_text(row[gold])) if question(row) else None
+        question = last_question(row[prompt])
+        return digest(question, as_json_text(row[gold])) if question else None
 
     return Format(
         name=name,
         title=f"{name} rollouts",
-        stamp=_step,
+        # Of several steps in one folder the last counts; `--run` chooses another.
+        stamp=lambda head: None if (n := as_count(head["step"])) is None else f"{n:08d}",
         step=lambda head: as_count(head["step"]),
         tasks=lambda head: () if "data_source" in head.file.peek.names else name,
         task=lambda row: row.text("data_source") or name,
         item=item,
-        scores=_rewards,
-        question=question,
+        scores=lambda row: scores_of(numbers(row.values, _NO_SCORES)) or [Score("score", None)],
+        question=lambda row: last_question(row[prompt]),
         gold=as_json(gold),
         answer=plain("pred"),
         prompt=prompt,
@@ -462,35 +394,29 @@ _NO_METRICS = {
 _FOLDER = r"(?:^|/)(?P<env>[^/]+?)--(?P<model>[^/]+)/"
 
 
-def _trained(head: Head) -> str | None:
-    """Return the model of the metadata, of the first agent, or of the folder."""
-    named = (f"traces.0.{path}.model" for path in ("agent.config", "calls.0"))
-    of_folder = head.named(_FOLDER).get("model", "").replace("--", "/")
-    return head.plain("model") or head.first.plain(*named) or of_folder or None
-
-
-def _created(head: Head) -> str | None:
-    """Return date and time, which were separate fields up to 0.1.3."""
-    date, time = head.text("date"), head["time"]
-    return f"{date}T{time}" if date and isinstance(time, str) else date
-
-
 def _example(row: LogRow) -> str | None:
     """Return the id, or one made from question and answer; `id` numbers rollouts, not items."""
-    question = last_question(row["prompt"])
-    by_text = digest(question, as_json("answer")(row)) if question else None
-    return row.name("@item", "example_id") or by_text
+    item, question = row.name("@item", "example_id"), last_question(row["prompt"])
+    return item or (digest(question, as_json("answer")(row)) if question else None)
 
 
 def _verifiers(**values: Any) -> Format:
-    """Declare what both forms of results have in common."""
     return Format(
         beside={"metadata": Companion(fields=[("model", "num_examples", "rollouts_per_example")])},
         harness="verifiers",
         about="metadata",
-        model=_trained,
+        model=lambda head: (
+            head.plain("model")
+            or head.first.plain("traces.0.agent.config.model", "traces.0.calls.0.model")
+            or head.named(_FOLDER).get("model", "").replace("--", "/")
+            or None
+        ),
         version="version_info.vf_version",
-        created=_created,
+        # Date and time were separate fields up to 0.1.3.
+        created=lambda head: (
+            "T".join([text for text in (head["date"], head["time"]) if isinstance(text, str)])
+            or None
+        ),
         decoding=lambda head: numbers(as_mapping(head["sampling_args"])),
         tasks=lambda head: (
             head.plain("env_id", "env")
@@ -507,11 +433,10 @@ def _verifiers(**values: Any) -> Format:
 
 
 def _rewarded(row: LogRow) -> list[Score]:
-    """Return the reward and all metrics, which were columns up to 0.1.8."""
-    is_apart = "metrics" in row.values
-    metrics = row.part("metrics").values if is_apart else row.values
-    further = numbers(metrics, ["reward"] if is_apart else _NO_METRICS)
-    scores = scores_of({"reward": row.number("reward"), **further})
+    # Metrics were columns up to 0.1.8.
+    metrics = row.part("metrics") if "metrics" in row.values else row
+    reward = {"reward": row.number("reward")}
+    scores = scores_of(reward | numbers(metrics.values, _NO_METRICS))
     if row["is_truncated"] is True and scores[0].value == 0:
         scores[0].outcome = Outcome.TRUNCATED
     return scores
@@ -535,7 +460,6 @@ VERIFIERS = _verifiers(
 
 
 def _episodes(reading: LogReading) -> Iterator[LogRow]:
-    """Yield the data of the task of each episode, with its traces."""
     for row in reading.lines():
         task, traces = row.part("task"), row.parts("traces")
         data, first = task.part("data"), traces[0] if traces else row.within({})
@@ -552,30 +476,25 @@ def _episodes(reading: LogReading) -> Iterator[LogRow]:
 
 
 def _agent_scores(row: LogRow) -> list[Score]:
-    """Return the rewards of all agents; unscored ones are missing."""
-    scores = [score for trace in row["@traces"] for score in _weighted(trace)]
-    if len(row["@traces"]) == 1:
-        scores = [Score(one.metric, one.value, outcome=one.outcome) for one in scores]
+    """Return the weighted sum of the rewards of each agent, its parts and its metrics."""
+    scores: list[Score] = []
+    for trace in row["@traces"]:
+        rewards, metrics = trace.part("rewards"), trace.part("metrics")
+        each = {name: trace.within(as_mapping(one)) for name, one in rewards.values.items()}
+        parts = {name: part.number("score") for name, part in each.items()}
+        weights = [part.number("weight") for part in each.values()]
+        known = [
+            score * (1.0 if weight is None else weight)
+            for score, weight in zip(parts.values(), weights, strict=True)
+            if score is not None
+        ]
+        reward = {"reward": sum(known) if known and len(known) == len(parts) else None}
+        values = reward | parts | {name: metrics.number(name) for name in metrics.values} | reward
+        failed = Outcome.ERROR if trace["ok"] is False else None
+        agent = trace.part("agent").text("name") if len(row["@traces"]) > 1 else None
+        for name, value in values.items():
+            scores.append(Score(name, value, agent or "default", failed if value is None else None))
     return scores or [Score("reward", None, outcome=row["@error"] and Outcome.ERROR)]
-
-
-def _weighted(trace: LogRow) -> list[Score]:
-    """Return the weighted sum of the rewards of an agent, its parts and the metrics."""
-    rewards, metrics = trace.part("rewards"), trace.part("metrics")
-    each = {name: trace.within(as_mapping(part)) for name, part in rewards.values.items()}
-    parts = {name: part.number("score") for name, part in each.items()}
-    weights = {name: part.number("weight") for name, part in each.items()}
-    known = [
-        score * (1.0 if (weight := weights[name]) is None else weight)
-        for name, score in parts.items()
-        if score is not None
-    ]
-    reward = sum(known) if known and len(known) == len(parts) else None
-    further = {name: metrics.number(name) for name in metrics.values}
-    values = {"reward": None} | parts | further | {"reward": reward}
-    failed = Outcome.ERROR if trace["ok"] is False else None
-    scorer = trace.part("agent").text("name") or "default"
-    return [Score(n, v, scorer, failed if v is None else None) for n, v in values.items()]
 
 
 VERIFIERS_V1 = _verifiers(

@@ -1,9 +1,9 @@
-"""Values that several formats take from their rows and files."""
+"""Values that several formats take from their rows, conversations and files."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Mapping
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import PurePosixPath
@@ -12,12 +12,11 @@ from typing import Any
 from forgetmap.records import Outcome
 from forgetmap.sources.adapter import Score
 from forgetmap.sources.decode import number
-from forgetmap.sources.fields import as_json_text
+from forgetmap.sources.fields import as_json_text, as_objects, as_text
 from forgetmap.sources.files import LogFile, run_folder
 from forgetmap.sources.formats.engine import Head, LogRow
 
 _MAX_SECONDS = 1 << 33
-_STAMP = re.compile(r"(?<!\d)\d{8}_\d{6}(?!\d)")
 
 
 def stem(file: LogFile) -> str:
@@ -41,11 +40,10 @@ def plain(*paths: str) -> Callable[[LogRow], str | None]:
     return lambda row: row.plain(*paths)
 
 
-def numbers(values: Mapping[str, Any], without: Iterable[str] = ()) -> dict[str, float | None]:
+def numbers(values: Mapping[str, Any], without: Container[str] = ()) -> dict[str, float | None]:
     """Return the numbers and truth values of an object by their names; NaN is None."""
-    left = set(without)
     real = {name: v for name, v in values.items() if isinstance(v, bool | int | float)}
-    return {name: number(value) for name, value in real.items() if name not in left}
+    return {name: number(value) for name, value in real.items() if name not in without}
 
 
 def scores_of(values: Mapping[str, float | None], scorer: str = "default") -> list[Score]:
@@ -55,18 +53,16 @@ def scores_of(values: Mapping[str, float | None], scorer: str = "default") -> li
 
 def verdict(metric: str, right: bool | None, scorer: str = "default") -> Score:  # noqa: FBT001
     """Return the score of an answer that is right or wrong; None if that is not known."""
-    if right is None:
-        return Score(metric, None, scorer)
-    return Score(metric, float(right), scorer, Outcome.CORRECT if right else Outcome.INCORRECT)
+    outcome = None if right is None else Outcome.CORRECT if right else Outcome.INCORRECT
+    return Score(metric, number(right), scorer, outcome)
 
 
-def as_time(value: object, form: str = "") -> str | None:
-    """Return seconds since 1970 as ISO 8601, or in another form."""
+def as_time(value: object) -> str | None:
+    """Return seconds since 1970 as ISO 8601."""
     seconds = number(value)
     if seconds is None or not 0 <= seconds < _MAX_SECONDS:
         return None
-    time = datetime.fromtimestamp(seconds, UTC)
-    return time.strftime(form) if form else time.isoformat()
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 def digest(*parts: str | None, size: int = 8) -> str:
@@ -77,4 +73,30 @@ def digest(*parts: str | None, size: int = 8) -> str:
 
 def last_stamp(head: Head) -> str | None:
     """Return the last time, such as `20260101_120000`, in the path of a file."""
-    return next(reversed(_STAMP.findall(head.file.name)), None)
+    return next(reversed(re.findall(r"(?<!\d)\d{8}_\d{6}(?!\d)", head.file.name)), None)
+
+
+def texts_of_role(messages: object, *roles: str) -> str | None:
+    """Return all texts of these roles in a conversation; a plain text is returned as it is."""
+    if not isinstance(messages, list):
+        return messages if isinstance(messages, str) else None
+    texts = [
+        text_of(one.get("content")) for one in as_objects(messages) if one.get("role") in roles
+    ]
+    return "\n\n".join(filter(None, texts)) or None
+
+
+def last_question(prompt: object) -> str | None:
+    """Return the last message of the user, which may follow a system prompt and examples."""
+    if not isinstance(prompt, list):
+        return prompt or None if isinstance(prompt, str) else None
+    asked = [one for one in as_objects(prompt) if str(one.get("role")).lower() in ("user", "human")]
+    return text_of(asked[-1].get("content", asked[-1].get("prompt"))) or None if asked else None
+
+
+def text_of(content: object) -> str | None:
+    """Return the text of a message; the texts of its parts are joined."""
+    if isinstance(content, list):
+        parts = [part.get("text") for part in as_objects(content)]
+        return "\n".join(part for part in parts if isinstance(part, str))
+    return as_text(content)

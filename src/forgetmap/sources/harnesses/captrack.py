@@ -18,19 +18,18 @@ import json
 import re
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from forgetmap.errors import FieldError, UnreadableError
+from forgetmap.errors import FieldError
 from forgetmap.records import HarnessInfo, ModelInfo, RunInfo, parse_options
 from forgetmap.scoring import UNSCORED, Grade
 from forgetmap.sources.adapter import OWN_SCORER, Log, Problems, Sample, Score
 from forgetmap.sources.datasets import letter_index
 from forgetmap.sources.decode import rows
 from forgetmap.sources.fields import Fields, as_json_text, as_list, as_mapping, replace_surrogates
-from forgetmap.sources.files import LogFile, open_parquet
+from forgetmap.sources.files import LogFile
 
 METRIC = "acc"
 REQUIRED = frozenset({"outputs", "gold"})
@@ -52,7 +51,6 @@ _NUMPY = re.compile(r"\barray\((?=[\[(])|,\s*dtype=[\w'<>|]+\s*\)")
 """What numpy writes around the values of an array."""
 _TRUTH = {"true": "true", "false": "false"}
 _PLAIN = {tokenize.STRING, tokenize.NUMBER}
-_LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
 class CapTrack:
@@ -63,12 +61,19 @@ class CapTrack:
 
     def sniff(self, files: Sequence[LogFile]) -> Sequence[Log]:
         """Return one log per table of outputs and right answers without scores."""
-        return [
-            _log(file)
-            for file in files
-            for names in [_columns(file)]
-            if names >= REQUIRED and len(names & CARD) > 1 and not names & FOREIGN
-        ]
+        logs = []
+        for file in files:
+            names = file.peek.keys
+            if file.kind == "other":  # CSV
+                header = file.head.partition(b"\n")[0].decode("utf-8", "replace")
+                names = frozenset(name.strip().strip('"') for name in header.split(","))
+            if names >= REQUIRED and len(names & CARD) > 1 and not names & FOREIGN:
+                path = PurePosixPath(replace_surrogates(file.inside))
+                task = _TASK.sub(r"\1.\2", _SUFFIXES.sub("", path.name))
+                model = ModelInfo(name=path.parent.name or None)
+                info = RunInfo(model=model, harness=HarnessInfo(name=self.name))
+                logs.append(Log(self.name, (file,), info, (task,), format="CapTrack responses"))
+        return logs
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """Yield one sample per output."""
@@ -76,24 +81,6 @@ class CapTrack:
         read_rows = _csv_rows if file.kind == "other" else rows
         for line, values in read_rows(file, problems):
             yield from samples_of(log.tasks[0], Fields(values, file, line, problems), texts=texts)
-
-
-def _columns(file: LogFile) -> frozenset[str]:
-    if file.kind == "parquet":
-        with suppress(UnreadableError), open_parquet(file) as opened:
-            return frozenset(opened.schema_arrow.names)
-    if file.kind != "other":
-        return file.peek.keys
-    header = file.head.partition(b"\n")[0].decode("utf-8", "replace")
-    return frozenset(name.strip().strip('"') for name in header.split(","))
-
-
-def _log(file: LogFile) -> Log:
-    path = PurePosixPath(replace_surrogates(file.inside))
-    task = _TASK.sub(r"\1.\2", _SUFFIXES.sub("", path.name))
-    model, harness = ModelInfo(name=path.parent.name or None), HarnessInfo(name="captrack")
-    info = RunInfo(model=model, harness=harness)
-    return Log("captrack", (file,), info, (task,), format="CapTrack responses")
 
 
 def _csv_rows(file: LogFile, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -186,13 +173,15 @@ def _material(task: str, row: Fields, gold: object, turns: list[str]) -> str | N
 
     CapTrack stores tests, instructions and titles under other names.
     """
-    material = {name: structured(row.values.get(name)) for name in AS_IT_IS}
     context = structured(row.values.get("ctx", row.values.get("context")))
-    material["context"] = context = [context] if isinstance(context, str) else context
-    material["first_response"] = row.json_text("turn1_response")
-    material["turns"] = turns
-    if isinstance(gold, list | dict):
-        material["gold"] = gold
+    context = [context] if isinstance(context, str) else context
+    material = {
+        **{name: structured(row.values.get(name)) for name in AS_IT_IS},
+        "context": context,
+        "first_response": row.json_text("turn1_response"),
+        "turns": turns,
+        "gold": gold if isinstance(gold, list | dict) else None,
+    }
     benchmark, within = task.partition(".")[0], as_mapping(gold)
     if benchmark in CODE:
         stated = [within.get("test", within.get("tests")), within.get("entry_point")]
@@ -268,12 +257,9 @@ def as_text(value: Any) -> str | None:
 def _python(text: str) -> Any:
     """Parse a Python literal, also with arrays of numpy, which have no commas between values."""
     parts: list[str] = []
-    ended = False
     for token in tokenize.generate_tokens(io.StringIO(_NUMPY.sub("", text)).readline):
-        if token.type in _LAYOUT:
-            continue
-        if ended and (token.type in _PLAIN or token.string in {"[", "{", "("}):
+        begins = token.type in _PLAIN or token.string in {"[", "{", "("}
+        if begins and parts and (parts[-1][-1] in "]})'\"." or parts[-1][-1].isalnum()):
             parts.append(",")
-        parts.append(token.string)
-        ended = token.type in _PLAIN or token.string in {"]", "}", ")"}
+        parts += [token.string] if token.string.strip() else []
     return ast.literal_eval(" ".join(parts))

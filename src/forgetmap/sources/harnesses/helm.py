@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from os.path import commonprefix
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -43,22 +42,18 @@ NO_SCORE = re.compile(
 LOWER_IS_BETTER = ("wer", "wer_score", "mer_score", "wip_score", "cer_score", "toxic_frac")
 
 # Main metrics of HELM's schemas that do not follow from the order of `Helm.preferred`.
-MAIN_METRICS: dict[str, tuple[str, ...]] = {
-    "quasi_exact_match": (
-        "babi_qa", "banking77", "boolq", "casehold", "civil_comments", "entity_data_imputation",
-        "entity_matching", "imdb", "legal_support", "legalbench", "lsat_qa", "med_qa", "raft",
-        "synthetic_reasoning", "wikifact",
-    ),
-    "f1_score": ("narrative_qa", "natural_qa_closedbook", "natural_qa_openbook_longans", "quac"),
-    "f1_set_match": ("synthetic_reasoning_natural",),
-    "rouge_2": (
-        "billsum_legal_summarization", "eurlexsum_legal_summarization",
-        "multilexsum_legal_summarization", "summarization_cnndm", "summarization_xsum",
-    ),
-    "rouge_l": ("legal_contract_summarization", "sumosum", "infinite_bench_en_sum"),
-    "bleu_4": ("wmt_14",),
-}  # fmt: skip
-_MAIN_OF = {group: metric for metric, groups in MAIN_METRICS.items() for group in groups}
+MAIN_METRICS = {
+    "quasi_exact_match": "babi_qa banking77 boolq casehold civil_comments entity_data_imputation "
+    "entity_matching imdb legal_support legalbench lsat_qa med_qa raft synthetic_reasoning "
+    "wikifact",
+    "f1_score": "narrative_qa natural_qa_closedbook natural_qa_openbook_longans quac",
+    "f1_set_match": "synthetic_reasoning_natural",
+    "rouge_2": "billsum_legal_summarization eurlexsum_legal_summarization summarization_cnndm "
+    "multilexsum_legal_summarization summarization_xsum",
+    "rouge_l": "legal_contract_summarization sumosum infinite_bench_en_sum",
+    "bleu_4": "wmt_14",
+}
+_MAIN_OF = {group: metric for metric, groups in MAIN_METRICS.items() for group in groups.split()}
 
 # Arguments in the name of a run that are not about the items, and the usual method.
 _NOT_OF_TASK = re.compile(r"(?:model|model_deployment|groups)=|method=multiple_choice_joint$")
@@ -85,8 +80,7 @@ class Helm:
         for file in files:
             if _part(file) is not None:
                 folders[PurePosixPath(file.name).parent].append(file)
-        runs = [run for folder in folders.values() for run in _runs(folder)]
-        return [_log(run) for run in runs if any(map(_has_results, run))]
+        return [_log(folder) for folder in folders.values() if any(map(_has_results, folder))]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """Yield one sample per instance, perturbation and trial."""
@@ -120,16 +114,6 @@ def _has_results(file: LogFile) -> bool:
     return _part(file) in ("stats", "predictions")
 
 
-def _runs(files: Sequence[LogFile]) -> list[list[LogFile]]:
-    """Return the files of each run; several runs in one folder are separated by file names."""
-    specs = [file.name for file in files if _part(file) == "spec"] or [""]
-    runs: dict[int, list[LogFile]] = defaultdict(list)
-    for file in files:
-        shared = [len(commonprefix([spec, file.name])) for spec in specs]  # noqa: RUF071
-        runs[shared.index(max(shared))].append(file)
-    return list(runs.values())
-
-
 def _log(files: Sequence[LogFile]) -> Log:
     specs = [small_document(file) or file.peek.first for file in files if _part(file) == "spec"]
     spec = specs[0] if specs else {}
@@ -140,14 +124,17 @@ def _log(files: Sequence[LogFile]) -> Log:
     groups = [*map(as_text, as_list(spec.get("groups"))), task.partition(":")[0]]
     main = next((_MAIN_OF[group] for group in groups if group in _MAIN_OF), None)
     shots = as_count(adapter.get("max_train_instances"))
-    created = next(filter(None, map(_created, states)), None)
+    # The time of the first request.
+    requests = [one for state in states for one in as_objects(state.get("request_states"))[:1]]
+    seconds = [as_count(as_mapping(one.get("result")).get("request_datetime")) for one in requests]
+    created = next((datetime.fromtimestamp(s, UTC).isoformat() for s in seconds if s), None)
     info = RunInfo(
         model=ModelInfo(name=as_text(adapter.get("model")) or (model[1] if model else None)),
         harness=HarnessInfo(name="helm"),
         decoding={
             "temperature": number(adapter.get("temperature")),
             "max_new_tokens": as_count(adapter.get("max_tokens")),
-            "stop": [s for s in as_list(adapter.get("stop_sequences")) if isinstance(s, str)],
+            "stop": list(map(str, as_list(adapter.get("stop_sequences")))),
             "num_outputs": as_count(adapter.get("num_outputs")),
         },
         created=created,
@@ -160,21 +147,13 @@ def _log(files: Sequence[LogFile]) -> Log:
 
 
 def _task(spec: Mapping[str, Any], files: Sequence[LogFile]) -> str:
-    """Return the name of the run without the model; else that of the folder or the scenario."""
+    """Return the name of the run, else of its folder, without the model."""
     folder = _FOLDER.match(PurePosixPath(files[0].name).parent.name)
-    scenarios = [as_text(f.peek.first.get("name")) for f in files if _part(f) == "scenario"]
     # The name of a folder may have a hyphen instead of the colon.
-    names = [as_text(spec.get("name")), folder and ":".join(folder.groups()), *scenarios, "helm"]
-    scenario, _, arguments = next(filter(None, names)).partition(":")
+    named = as_text(spec.get("name")) or (":".join(folder.groups()) if folder else "helm")
+    scenario, _, arguments = named.partition(":")
     kept = [one for one in arguments.split(",") if one and not _NOT_OF_TASK.match(one)]
     return f"{scenario}:{','.join(kept)}" if kept else scenario
-
-
-def _created(state: Mapping[str, Any]) -> str | None:
-    """Return the time of the first request."""
-    first = next(iter(as_list(state.get("request_states"))), None)
-    seconds = as_count(as_mapping(as_mapping(first).get("result")).get("request_datetime"))
-    return datetime.fromtimestamp(seconds, UTC).isoformat() if seconds else None
 
 
 Key = tuple[str, str, int]
@@ -257,7 +236,19 @@ def _requests(
     requests: dict[Key | tuple[str, str], Requests] = {}
     for file in files:
         part = _part(file)
-        for state in _states(file, problems) if part in ("state", "instances") else ():
+        states: Any = ()
+        if part == "instances":
+            states = [{"instance": row} for _, row in rows(file, problems)]
+        elif part == "state":
+            try:
+                states = as_mapping(document(file)).get("request_states")
+            except UnreadableError as error:
+                problems.add(file.name, f"questions and responses are missing: {error.message}")
+            if not isinstance(states, list | tuple):
+                problems.add(file.name, "request_states is not a list", field="request_states")
+        for state in as_objects(states):
+            if not state or state.get("request_mode") == "calibration":
+                continue
             instance = as_mapping(state.get("instance"))
             trial = state.get("train_trial_index", 0)
             key = _key(instance.get("id"), instance.get("perturbation"), trial)
@@ -269,29 +260,8 @@ def _requests(
                 message = f"instance {key[0]!r} has no usable question"
                 problems.add(file.name, message, field="input")
             known = requests.setdefault(key if part == "state" else key[:2], {})
-            first = as_mapping(next(iter(known.values()), state).get("instance"))
-            if _text_in(first.get("input")) != question:
-                message = f"duplicate question of instance {key[0]!r}; the first one is used"
-                problems.add(file.name, message, field="instance")
-            else:
-                known.setdefault(as_count(state.get("reference_index")), state)
+            known.setdefault(as_count(state.get("reference_index")), state)
     return requests
-
-
-def _states(file: LogFile, problems: Problems) -> Iterator[Mapping[str, Any]]:
-    if _part(file) == "instances":
-        yield from ({"instance": row} for _, row in rows(file, problems))
-        return
-    try:
-        states = as_mapping(document(file)).get("request_states")
-    except UnreadableError as error:
-        problems.add(file.name, f"questions and responses are missing: {error.message}")
-        return
-    if not isinstance(states, list):
-        problems.add(file.name, "request_states is not a list", field="request_states")
-    for state in as_objects(states):
-        if state and state.get("request_mode") != "calibration":
-            yield state
 
 
 def _add_item(sample: Sample, request: Mapping[str, Any], method: str | None) -> None:

@@ -1,9 +1,10 @@
 """Inspect AI: `.eval` archives, complete or interrupted, and the single `.json` file.
 
-header.json, _journal/start.json         about the run; the first is written when it ends
-summaries.json, _journal/summaries/N.json  all samples without messages, long texts truncated
-samples/ID_epoch_N.json                  a sample
-samples/ID_epoch_N/sample.json           the same in pieces: messages/K.json, attachments/K.json
+header.json, _journal/start.json   about the run; the first is written when it ends
+samples/ID_epoch_N.json            a sample
+samples/ID_epoch_N/sample.json     the same in pieces: messages/K.json, attachments/K.json
+
+Summaries repeat a part of the samples and are not read.
 
 The `.json` file has the fields of the header, and `samples`.
 """
@@ -29,7 +30,7 @@ from forgetmap.errors import TRUNCATED_HINT, UnreadableError
 from forgetmap.records import HarnessInfo, ModelInfo, Outcome, RunInfo, TaskInfo
 from forgetmap.sources.adapter import Log, Problems, Sample, Score, StatedTotal
 from forgetmap.sources.decode import UNDECODABLE, Malformed, decode, document, number, with_lines
-from forgetmap.sources.fields import Fields, as_list, as_mapping, as_objects
+from forgetmap.sources.fields import Fields, as_list, as_mapping, as_objects, as_settings
 from forgetmap.sources.files import Archive, LogFile
 from forgetmap.sources.formats.engine import LogRow
 
@@ -59,10 +60,7 @@ REASONS = {
 }
 """Reason of a score -> outcome."""
 MAX_ERROR_LENGTH = 10_000
-CUT, SHORTENED = "...\n(content truncated)", "..."
-"""Endings of truncated texts in summaries: above 5,120 characters, answers above 1,024."""
-HEADER, START, SUMMARIES = "header.json", "_journal/start.json", "summaries.json"
-_JOURNAL = re.compile(r"_journal/summaries/([0-9]{1,9})\.json")
+HEADER, START = "header.json", "_journal/start.json"
 _SAMPLE = re.compile(r"samples/(.+)_epoch_([0-9]{1,9})(?:\.json|/sample\.json)", re.DOTALL)
 _PIECE = re.compile(r"(samples/.+/(?:messages|attachments)/)([0-9]{1,9})\.json", re.DOTALL)
 _ATTACHMENT = "attachment://"
@@ -80,13 +78,12 @@ def _decoder(names: str, kind: Any = Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(msgspec.defstruct("Part", fields))
 
 
-_SCORED = (
+_DECODE_SAMPLE = _decoder(
     "id epoch input choices target scores score metadata model_usage error limit invalidation "
-    "attachments message_refs"
+    "attachments message_refs messages output"
 )
 """The fields read of a sample; its events, by far the largest part, are skipped."""
-_DECODE_SAMPLE = {False: _decoder(_SCORED), True: _decoder(f"{_SCORED} messages output")}
-_DECODE_HEADER = _decoder("status eval plan results invalidated")
+_DECODE_HEADER = _decoder("status eval plan results")
 _DECODE_DOCUMENT = _decoder("samples", list[msgspec.Raw] | None)
 
 
@@ -113,10 +110,9 @@ class InspectAI:
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
         """Yield one sample per item and epoch; those without scores last, with missing scores."""
-        if archive := _archive_of(log.files[0]):
-            rows = _Members(log, archive, problems, texts=texts).rows()
-        else:
-            rows = _elements(log.files[0], problems, texts=texts)
+        archive = _archive_of(log.files[0])
+        members = archive and _Members(log.files[0], archive, problems)
+        rows = members.rows() if members else _elements(log.files[0], problems)
         seen: dict[Measure, None] = {}
         unscored: list[Sample] = []
         for key, row in rows:
@@ -140,17 +136,25 @@ def _archive_of(file: LogFile) -> Archive | None:
     return file.archive if file.member is None else None
 
 
-def _header_of(file: LogFile) -> Mapping[str, Any] | None:
+def _header_of(file: LogFile) -> dict[str, Any] | None:
     """Return the header of an archive or a document; None if it is not a log of Inspect."""
     if archive := _archive_of(file):
-        return _archive_header(file, archive)
+        headers = [name for name in (HEADER, START) if name in archive.members]
+        has_samples = any(name.startswith("samples/") for name in archive.members)
+        if START not in headers and not (headers and has_samples):
+            return None
+        for member in headers:
+            with suppress(Malformed, UnreadableError):
+                header = _fields_in(archive.read(member), _DECODE_HEADER)
+                if isinstance(header.get("eval"), dict):
+                    return header
+        message = "neither header.json nor _journal/start.json of this Inspect log can be read"
+        raise UnreadableError(message, file=file.name, hint=TRUNCATED_HINT)
     first = file.peek.first
     sample = as_mapping(next(iter(as_list(first.get("samples"))), None))
     may_be = _is_spec(first.get("eval")) or {"id", "epoch", "input"} <= sample.keys()
     if file.peek.shape == "array" or not may_be:
         return None
-    if "stats" in first:
-        return first
     try:
         header = _fields_in(file.read(), _DECODE_HEADER)
     except Malformed as error:
@@ -160,23 +164,6 @@ def _header_of(file: LogFile) -> Mapping[str, Any] | None:
 
 def _is_spec(spec: object) -> bool:
     return len(_MARKS & as_mapping(spec).keys()) > 1
-
-
-def _archive_header(file: LogFile, archive: Archive) -> dict[str, Any] | None:
-    headers = [name for name in (HEADER, START) if name in archive.members]
-    has_samples = any(name.startswith(("samples/", SUMMARIES)) for name in archive.members)
-    if START not in headers and not (headers and has_samples):
-        return None
-    for member in headers:
-        with suppress(Malformed, UnreadableError):
-            header = _fields_in(archive.read(member), _DECODE_HEADER)
-            if isinstance(header.get("eval"), dict):
-                return header
-    raise UnreadableError(
-        "neither header.json nor _journal/start.json of this Inspect log can be read",
-        file=file.name,
-        hint=f"{TRUNCATED_HINT} Or write it again with `inspect log convert`.",
-    )
 
 
 def _log(file: LogFile, header: Mapping[str, Any]) -> Log:
@@ -204,7 +191,6 @@ def _log(file: LogFile, header: Mapping[str, Any]) -> Log:
                 if (mean := number(entry[f"metrics.{kind}.value"])) is not None
                 and entry["reducer"] in (None, "mean")
             ],
-            "invalidated": header.get("invalidated") is True,
         },
     )
 
@@ -236,13 +222,6 @@ def _info(head: LogRow, task: str, measures: Sequence[Measure]) -> RunInfo:
     adding = [step for step in steps if str(step.get("solver")).endswith("system_message")]
     templates = [head.within(step).plain("params.template") for step in adding]
     system = next(filter(None, [config.plain("system_message"), *templates]), None)
-    decoding = {
-        RENAMED.get(name, name): config[name]
-        for name in DECODING
-        if isinstance(config[name], str | int | float)
-    }
-    if isinstance(config["stop_seqs"], list):
-        decoding["stop"] = [stop for stop in config["stop_seqs"] if isinstance(stop, str)]
     arguments, version = as_mapping(head["eval.task_args"]), head.plain("eval.task_version")
     shots = next((arguments[name] for name in SHOTS if name in arguments), None)
     metric, scorer = measures[0] if measures else (None, None)
@@ -259,7 +238,7 @@ def _info(head: LogRow, task: str, measures: Sequence[Measure]) -> RunInfo:
         ),
         harness=HarnessInfo(name="inspect", version=head.plain("eval.packages.inspect_ai")),
         system_prompt_hash=sha256(system.encode()).hexdigest()[:16] if system else None,
-        decoding=decoding,
+        decoding=as_settings({RENAMED.get(name, name): config[name] for name in DECODING}),
         seeds=[config["seed"]] if type(config["seed"]) is int else [],
         created=_moment(head.plain("eval.created")),
         tasks={task: about},
@@ -270,88 +249,51 @@ def _moment(created: str | None) -> str | None:
     """Convert a time to UTC, so that logs of different time zones sort; else return it as it is."""
     try:
         moment = datetime.fromisoformat(created or "")
-        utc = moment.astimezone(UTC) if moment.tzinfo else moment
+        utc = moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
     except (ValueError, OverflowError):
         return created
-    return utc.replace(tzinfo=None).isoformat() + ("Z" if moment.tzinfo else "")
+    return utc if moment.tzinfo else created
 
 
 class _Members:
     """The samples in an archive."""
 
-    def __init__(self, log: Log, archive: Archive, problems: Problems, *, texts: bool) -> None:
-        self._log, self._archive, self._problems, self._texts = log, archive, problems, texts
-        self._samples: dict[Key, str] = {}
+    def __init__(self, file: LogFile, archive: Archive, problems: Problems) -> None:
+        self._file, self._archive, self._problems = file, archive, problems
         self._pieces: dict[str, list[tuple[int, str]]] = defaultdict(list)
-        self._members = frozenset(archive.members)
-        for member in archive.members:
-            if match := _SAMPLE.fullmatch(member):
-                self._samples[match[1], int(match[2])] = member
-            elif match := _PIECE.fullmatch(member):
-                self._pieces[match[1]].append((int(match[2]), member))
+        for match in filter(None, map(_PIECE.fullmatch, archive.members)):
+            self._pieces[match[1]].append((int(match[2]), match[0]))
 
     def rows(self) -> Iterator[tuple[Key, Fields]]:
-        """Iterate over the samples; without texts, over the summaries that are complete."""
-        summaries = self._summaries()
-        needs_sample = self._texts or self._log.notes["invalidated"]
-        both = next((key for key in summaries if key in self._samples), None)
-        if both is not None and not needs_sample:
-            sample = self._sample(both)
-            needs_sample = sample is not None and _is_thin(summaries[both].values, sample.values)
-        for key in dict.fromkeys([*summaries, *self._samples]):
-            row = summaries.get(key)
-            if key in self._samples and (needs_sample or row is None or _is_cut(row.values)):
-                row = self._sample(key) or row
-            if row is not None:
+        """Iterate over the samples."""
+        for match in filter(None, map(_SAMPLE.fullmatch, self._archive.members)):
+            values = self._decoded(match[0], _DECODE_SAMPLE)
+            folder, _, name = match[0].rpartition("/")
+            if values and name == "sample.json":
+                self._put_together(values, folder)
+            row = self._row(values or {}, match[0])
+            key = _key_of(row) if values else None
+            if key == (match[1], int(match[2])):
                 yield key, row
-
-    def _summaries(self) -> dict[Key, Fields]:
-        """Return the summaries of all samples, or of an unfinished evaluation; the last counts."""
-        journal = sorted((int(m[1]), m[0]) for m in map(_JOURNAL.fullmatch, self._members) if m)
-        summaries: dict[Key, Fields] = {}
-        for member in [SUMMARIES] if SUMMARIES in self._members else [name for _, name in journal]:
-            rows = self._decoded(member)
-            for values in rows if isinstance(rows, list) else [rows]:
-                row = self._row(as_mapping(values), member)
-                if key := _key_of(row):
-                    summaries[key] = row
-        return summaries
-
-    def _sample(self, key: Key) -> Fields | None:
-        member = self._samples[key]
-        values = self._decoded(member, _DECODE_SAMPLE[self._texts])
-        if not values:
-            return None
-        folder, _, name = member.rpartition("/")
-        if name == "sample.json":
-            self._put_together(values, folder)
-        row = self._row(values, member)
-        if _key_of(row) == key:
-            return row
-        row.report_problem(f"the name of this file belongs to another sample: {key[0]!r:.60}", "id")
-        return None
+            elif values:
+                message = f"the name of this file belongs to another sample: {match[1]!r:.60}"
+                row.report_problem(message, "id")
 
     def _put_together(self, values: dict[str, Any], folder: str) -> None:
         """Add the parts of a sample that are stored in other members."""
-        if f"{folder}/metadata.json" in self._members:
+        if f"{folder}/metadata.json" in self._archive.members:
             values["metadata"] = self._decoded(f"{folder}/metadata.json")
-        if self._texts:
-            kept, messages = self._sequence(f"{folder}/messages/"), []
-            for reference in as_list(values.get("message_refs")):
-                match reference:
-                    case [int(start), int(end)]:
-                        messages += [one for at, one in kept.items() if start <= at < end]
-            values["messages"] = messages
-        if self._texts or _ATTACHMENT in str(values.get("input")):
-            attachments = self._sequence(f"{folder}/attachments/")
-            values["attachments"] = {str(at): text for at, text in attachments.items()}
-
-    def _sequence(self, folder: str) -> dict[int, Any]:
-        """Join a list stored in pieces, each named by the index of its first element."""
-        elements: dict[int, Any] = {}
-        for start, member in sorted(self._pieces.get(folder, ())):
-            elements.update(enumerate(as_list(self._decoded(member)), start=start))
-        return elements
+        parts: dict[str, dict[int, Any]] = {"messages": {}, "attachments": {}}
+        for name, elements in parts.items():  # pieces are named by the index of the first element
+            for start, member in sorted(self._pieces.get(f"{folder}/{name}/", ())):
+                elements.update(enumerate(as_list(self._decoded(member)), start=start))
+        values["messages"] = []
+        for reference in as_list(values.get("message_refs")):
+            match reference:
+                case [int(start), int(end)]:
+                    kept = parts["messages"].items()
+                    values["messages"] += [one for at, one in kept if start <= at < end]
+        values["attachments"] = {str(at): text for at, text in parts["attachments"].items()}
 
     def _decoded(self, member: str, decoder: msgspec.json.Decoder[Any] | None = None) -> Any:
         """Return the value in a member; otherwise add a problem and return an empty list."""
@@ -363,12 +305,11 @@ class _Members:
             return []
 
     def _row(self, values: dict[str, Any], member: str) -> Fields:
-        file = self._log.files[0]
-        own = replace(file, name=f"{file.name}/{member}", member=member)
+        own = replace(self._file, name=f"{self._file.name}/{member}", member=member)
         return Fields(values, own, None, self._problems)
 
 
-def _elements(file: LogFile, problems: Problems, *, texts: bool) -> Iterator[tuple[Key, Fields]]:
+def _elements(file: LogFile, problems: Problems) -> Iterator[tuple[Key, Fields]]:
     """Iterate over the samples of a document, with the line each begins in."""
     data = file.read()
     samples: Iterator[tuple[int | None, object]]
@@ -378,7 +319,7 @@ def _elements(file: LogFile, problems: Problems, *, texts: bool) -> Iterator[tup
         samples = ((None, one) for one in as_list(as_mapping(document(file)).get("samples")))
     for line, sample in samples:
         try:
-            row = Fields(_fields_in(sample, _DECODE_SAMPLE[texts]), file, line, problems)
+            row = Fields(_fields_in(sample, _DECODE_SAMPLE), file, line, problems)
         except Malformed as error:
             problems.add(file.name, str(error), line=line)
             continue
@@ -411,7 +352,9 @@ def _sample(row: Fields, key: Key, log: Log) -> Sample:
     """Convert a row; a row without scores gives a sample without scores."""
     options = row.texts("choices") or None
     scorer = next((scorer for _, scorer in log.notes["measures"]), "default")
-    scored = _scored(row.values, scorer)
+    scores = row.values.get("scores")  # the first versions had only one score, without a name
+    found = scores if isinstance(scores, dict) else {scorer: row.values.get("score")}
+    scored = {name: score for name, score in found.items() if isinstance(score, dict)}
     # The answer of the main scorer, else of the first scorer that has one.
     answers = [score.get("answer") for score in (scored.get(scorer, {}), *scored.values())]
     answer = next((one for one in answers if one and isinstance(one, str)), None)
@@ -447,34 +390,6 @@ def _sample(row: Fields, key: Key, log: Log) -> Sample:
     return sample
 
 
-def _is_cut(summary: Mapping[str, Any]) -> bool:
-    """Whether a text of a summary is truncated, or has words in place of images."""
-    question, target = summary.get("input"), summary.get("target")
-    contents = [message.get("content") for message in as_objects(question)]
-    answers = [score.get("answer") for score in _scored(summary).values()]
-    return (
-        any(isinstance(content, list) for content in contents)
-        or any(str(text).endswith(CUT) for text in (question, target, *contents, *as_list(target)))
-        or any(str(answer).endswith(SHORTENED) for answer in answers)
-    )
-
-
-def _is_thin(summary: Mapping[str, Any], sample: Mapping[str, Any]) -> bool:
-    """Whether a summary lacks the options or answers of its sample, as those of old versions do."""
-    scores = _scored(summary)
-    return bool(sample.get("choices") and not summary.get("choices")) or any(
-        score.get("answer") and not scores.get(name, {}).get("answer")
-        for name, score in _scored(sample).items()
-    )
-
-
-def _scored(values: Mapping[str, Any], only: str = "default") -> dict[str, dict[str, Any]]:
-    """Return scorer -> score; the first versions had only one score, without a name."""
-    scores = values.get("scores")
-    found = scores if isinstance(scores, dict) else {only: values.get("score")}
-    return {name: score for name, score in found.items() if isinstance(score, dict)}
-
-
 def _scores(row: Fields, scored: Mapping[str, dict[str, Any]]) -> Iterator[Score]:
     """Yield every value that is a single number; lists are skipped, and words among several."""
     limit = row.values.get("limit")
@@ -506,7 +421,7 @@ def _question(row: Fields) -> str | None:
     text = _content(prompt, row)
     if text is None:
         row.report_problem(f"expected a text or messages, not {prompt!r:.60}", "input")
-    elif text.endswith(CUT) or text.startswith(_ATTACHMENT):
+    elif text.startswith(_ATTACHMENT):
         row.report_problem("the question is incomplete in this log", "input")
         return None
     return text
@@ -527,29 +442,21 @@ def _content(content: object, row: Fields, names: Sequence[str] = ("text",)) -> 
 def _gold(row: Fields, options: Sequence[str]) -> tuple[str | None, int | None]:
     """Return the gold and its index: letters name options; of other targets the first counts."""
     target = row.values.get("target")
-    targets = [target] if isinstance(target, str) else target
-    if not isinstance(targets, list) or not all(isinstance(text, str) for text in targets):
-        row.report_problem(f"expected a text, not {target!r:.60}", "target")
-        return None, None
+    targets = [target] if isinstance(target, str) else row.texts("target") or []
     gold = next((text for text in targets if text.strip()), None)
     return _named_options(",".join(targets), options) or (gold, None)
 
 
 def _named_options(letters: str, options: Sequence[str]) -> tuple[str, int | None] | None:
-    """Return the options named by letters, as Inspect reads them, and the index if it is one.
+    """Return the options named by letters, and the index if it is one.
 
-    Numbers follow Z: 1 is the 27th option. Several are sorted, so that shuffling changes nothing.
+    Several are sorted, so that shuffling changes nothing.
     """
     tokens = letters.replace(",", " ").split()
-    are_words = [len(token) > 1 and not (token.isdecimal() or token.isupper()) for token in tokens]
-    if any(are_words) or (len(letters) > 1 and letters in options):
-        return None
-    names = [name for token in tokens for name in ([token] if token.isdecimal() else token)]
-    indexes = {
-        25 + int(name[:9]) if name.isdecimal() else ascii_uppercase.find(name.upper())
-        for name in names
-    }
-    if not indexes or not indexes <= set(range(len(options))):
+    are_letters = all(len(token) == 1 or token.isupper() for token in tokens)
+    indexes = {ascii_uppercase.find(letter) for letter in "".join(tokens).upper()}
+    is_text = len(letters) > 1 and letters in options
+    if not indexes or is_text or not are_letters or not indexes <= set(range(len(options))):
         return None
     index = min(indexes) if len(indexes) == 1 else None
     return "; ".join(sorted(options[index] for index in indexes)), index

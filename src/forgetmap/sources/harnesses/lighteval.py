@@ -2,14 +2,13 @@
 
 Details have flat columns up to 0.10 (from 0.2 to 0.7 each written as Python text), since 0.11 the
 three structs `doc`, `metric` and `model_response`, in some versions between double underscores.
-Settings and details are matched by the time in their names, else by their scores. Several seeds of
+Settings belong to the details with the same time in their names, else to all. Several seeds of
 one model and task with the same settings are repeats of one evaluation.
 """
 
 from __future__ import annotations
 
 import ast
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,7 +31,16 @@ from forgetmap.records import (
 )
 from forgetmap.sources.adapter import Log, Problems, Sample, Score, StatedTotal
 from forgetmap.sources.decode import encodable, number, small_document
-from forgetmap.sources.fields import Fields, as_count, as_json_text, as_list, as_mapping, as_text
+from forgetmap.sources.fields import (
+    Fields,
+    as_count,
+    as_json_text,
+    as_list,
+    as_mapping,
+    as_objects,
+    as_settings,
+    as_text,
+)
 from forgetmap.sources.files import LogFile, open_parquet
 
 # Part of a row -> column.
@@ -96,7 +104,11 @@ class Lighteval:
         known = [_settings(file, content) for file in named if (content := small_document(file))]
         for part in parts:
             _join(part, known)
-        _shorten_names(parts)
+        # Without suite and number of examples, unless two would become equal.
+        often = Counter(map(_bare, {part.full_name for part in parts}))
+        for part in parts:
+            bare = _bare(part.full_name)
+            part.task = bare if often[bare] == 1 else part.full_name
         return [*_logs(parts), *broken]
 
     def read(self, log: Log, problems: Problems, *, texts: bool) -> Iterator[Sample]:
@@ -120,10 +132,10 @@ class Lighteval:
                         yield sample
             except UnreadableError as error:
                 problems.add(part.file.name, error.message)
-            for name, value in as_mapping(part.settings.results.get(part.full_name)).items():
-                mean = number(value) if name in self.preferred else None
-                if mean is not None:  # these metrics are means over all items
-                    where = f"results.{name}"
+            stated = as_mapping(part.settings.part("results").get(part.full_name))
+            for name in self.preferred:  # these metrics are means over all items
+                mean, where = number(stated.get(name)), f"results.{name}"
+                if mean is not None:
                     total = StatedTotal(part.task, where, mean, "mean", name, repeat=part.repeat)
                     problems.totals.append(total)
 
@@ -135,9 +147,10 @@ class _Settings:
     file: LogFile | None = None
     stamp: str = ""
     info: RunInfo = INFO
-    results: Mapping[str, Any] = field(default_factory=dict)
-    versions: Mapping[str, Any] = field(default_factory=dict)
-    tasks: Mapping[str, Any] = field(default_factory=dict)
+    content: Mapping[str, Any] = field(default_factory=dict)
+
+    def part(self, name: str) -> dict[str, Any]:
+        return as_mapping(self.content.get(name))
 
 
 @dataclass(slots=True)
@@ -156,7 +169,6 @@ class _Details:
 
 
 def _details(file: LogFile) -> Iterator[_Details]:
-    """Yield the details in a Parquet file, if it has any."""
     with open_parquet(file) as opened:
         names = opened.schema_arrow.names
     is_flat = {"example", "full_prompt", "metrics"}.issubset(names)
@@ -183,81 +195,42 @@ def _stamp(file: LogFile) -> str:
 def _settings(file: LogFile, content: Mapping[str, Any]) -> _Settings:
     general = as_mapping(content.get("config_general"))
     config = as_mapping(general.get("model_config"))
-    generation = general.get("generation_parameters") or config.get("generation_parameters")
-    generation = as_mapping(generation)
+    generation = as_mapping(
+        general.get("generation_parameters") or config.get("generation_parameters")
+    )
     version, prompt = _filled(general.get("lighteval_sha")), _filled(config.get("system_prompt"))
-    seeds = [part.get("seed") for part in (generation, config)]
+    seeds = [as_count(part.get("seed")) for part in (generation, config)]
     info = RunInfo(
         model=ModelInfo(
             name=_filled(general.get("model_name") or config.get("model_name")),
             revision=_filled(general.get("model_sha") or config.get("revision")),
         ),
         harness=HarnessInfo(name="lighteval", version=None if version == "?" else version),
-        decoding={k: v for k, v in generation.items() if k != "seed" and _is_plain(v)},
-        seeds=[seed for seed in seeds if type(seed) is int and _is_plain(seed)][:1],
+        decoding=as_settings({k: v for k, v in generation.items() if k != "seed"}),
+        seeds=[seed for seed in seeds if seed is not None][:1],
         system_prompt_hash=prompt and sha256(prompt.encode("utf-8", "replace")).hexdigest()[:16],
     )
-    parts = [as_mapping(content.get(part)) for part in ("results", "versions", "config_tasks")]
-    return _Settings(file, _stamp(file), info, *parts)
+    return _Settings(file, _stamp(file), info, content)
 
 
 def _join(details: _Details, known: Sequence[_Settings]) -> None:
-    """Join details with the settings of the same time, else the same scores, else the only ones."""
-    task = _squashed(details.full_name)
-    same = [other for other in known if other.stamp and other.stamp == details.stamp]
-    fitting = [other for other in same if task in map(_squashed, other.results)]
-    if not fitting:
-        undated = [other for other in known if not (other.stamp and details.stamp)]
-        agreeing = list(_agreeing(details, same or undated))
-        names = {name for _, name in agreeing}
-        if len(names) == 1 and details.columns is FLAT:
-            details.full_name = names.pop()
-        if len({id(other) for other, _ in agreeing}) == 1:
-            fitting = [agreeing[0][0]]
-        else:
-            fitting = same or (undated if len(known) == 1 else [])
+    """Join details with the settings of the same time, else with the only ones."""
+    task, undated = _squashed(details.full_name), [one for one in known if not one.stamp]
+    same = [one for one in known if one.stamp and one.stamp == details.stamp]
+    same.sort(key=lambda one: task not in map(_squashed, one.part("results")))
+    others = known if not details.stamp else undated
+    fitting = same or (others if len(known) == 1 else [])
     details.settings = settings = next(iter(fitting), details.settings)
+    tasks = [name for name in settings.part("results") if name != "all"]
+    tasks = [name for name in tasks if task in _squashed(name) or not same]
+    if len(tasks) == 1 and details.columns is FLAT:
+        details.full_name = tasks[0]
     details.stamp = details.stamp or settings.stamp
     details.seed = next(iter(settings.info.seeds), None)
     # Without a folder, the model is the only one.
     models = {_squashed(name): name for other in known if (name := other.info.model.name)}
     folder = _squashed(details.model) or (next(iter(models)) if len(models) == 1 else "")
     details.model = settings.info.model.name or models.get(folder, details.model)
-
-
-def _agreeing(details: _Details, known: Sequence[_Settings]) -> Iterator[tuple[_Settings, str]]:
-    """Yield settings, with a task in them, whose scores agree with the details."""
-    rows = list(_scores(details)) if known else []
-    names = {name for row in rows for name, score in row.items() if math.isfinite(score)}
-    scores = {n: [row[n] for row in rows if math.isfinite(row.get(n, math.nan))] for n in names}
-    means = {name: sum(values) / len(values) for name, values in scores.items()}
-    for settings in known:
-        for task, stated in settings.results.items():
-            agree = [
-                math.isclose(means[name], total, rel_tol=1e-6, abs_tol=1e-6)
-                for name, total in as_mapping(stated).items()
-                if name in means and isinstance(total, int | float)
-            ]
-            if task != "all" and agree and all(agree) and _has_rows(settings, task, len(rows)):
-                yield settings, task
-
-
-def _has_rows(settings: _Settings, task: str, count: int) -> bool:
-    for name, config in settings.tasks.items():
-        if task.startswith(name) or _squashed(name) == _squashed(task):
-            return as_mapping(config).get("effective_num_docs") in (None, -1, count)
-    return True
-
-
-def _shorten_names(parts: Sequence[_Details]) -> None:
-    """Set task names without suite and number of examples, unless two would become equal."""
-    full: dict[tuple[str | None, str, str], set[str]] = defaultdict(set)
-    for part in parts:
-        full[part.model, part.stamp, _bare(part.full_name)].add(part.full_name)
-    ambiguous = {bare for (_, _, bare), names in full.items() if len(names) > 1}
-    for part in parts:
-        bare = _bare(part.full_name)
-        part.task = part.full_name if bare in ambiguous else bare
 
 
 def _bare(full_name: str) -> str:
@@ -290,16 +263,15 @@ def _log(run: Sequence[_Details], seeds: list[int]) -> Log:
         part.repeat = seeds.index(part.seed) if part.seed in seeds else 0
     first = max(run, key=lambda part: part.stamp)
     known = first.settings
-    versions = {_squashed(name): version for name, version in known.versions.items()}
-    version = as_text(versions.get(_squashed(first.full_name)))
+    versions = {_squashed(name): as_text(v) for name, v in known.part("versions").items()}
     shots = _SHOTS.match(first.full_name)
-    task = TaskInfo(version=version, n_shot=int(shots["shots"]) if shots else None)
+    version, n_shot = versions.get(_squashed(first.full_name)), shots and int(shots["shots"])
     date, separator, time = first.stamp.partition("T")
     about = {
         "model": known.info.model.model_copy(update={"name": first.model}),
         "seeds": seeds,
         "created": f"{date}T{time.replace('-', ':')}" if separator else None,
-        "tasks": {first.task: task},
+        "tasks": {first.task: TaskInfo(version=version, n_shot=n_shot)},
         "metrics": _directions(first),
     }
     files = filter(None, [*(part.file for part in run), *(part.settings.file for part in run)])
@@ -312,13 +284,12 @@ def _log(run: Sequence[_Details], seeds: list[int]) -> Log:
 def _directions(part: _Details) -> dict[str, MetricInfo]:
     """Return the metrics of which less is better; a group of metrics has several names."""
     task, directions = _squashed(_bare(part.full_name)), {}
-    configs = [as_mapping(c) for name, c in part.settings.tasks.items() if task in _squashed(name)]
-    for config in configs:
-        for metric in map(as_mapping, as_list(config.get("metrics") or config.get("metric"))):
-            names, higher = metric.get("metric_name"), metric.get("higher_is_better")
-            for name in _listed(names):
-                more = higher.get(str(name)) if isinstance(higher, dict) else higher
-                if more is False and isinstance(name, str):
+    configs = part.settings.part("config_tasks").items()
+    for config in [as_mapping(config) for name, config in configs if task in _squashed(name)]:
+        for metric in as_objects(config.get("metrics") or config.get("metric")):
+            higher = metric.get("higher_is_better")
+            for name in map(str, _listed(metric.get("metric_name"))):
+                if (higher.get(name) if isinstance(higher, dict) else higher) is False:
                     directions[name] = MetricInfo(low=None, high=None, higher_is_better=False)
     return directions
 
@@ -329,12 +300,6 @@ def _squashed(name: str | None) -> str:
 
 def _filled(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
-
-
-def _is_plain(value: object) -> bool:
-    if isinstance(value, int | float):
-        return abs(value) < 1 << 63  # so it is also finite
-    return all(isinstance(text, str) for text in _listed(value))
 
 
 def _cells(file: LogFile, columns: Mapping[str, str]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -422,8 +387,8 @@ def _add_likeliest(
     """Set the most likely option; return False if not each of them has a log-probability."""
     # Old details write them among the predictions.
     outputs = _firsts(cells.get("logprobs") or cells.get("output"))
-    known = [number(output) for output in outputs if isinstance(output, int | float)]
-    logprobs = [value for value in known if value is not None]
+    known = (number(one) for one in outputs if isinstance(one, int | float))
+    logprobs = [one for one in known if one is not None]
     if not len(logprobs) == len(outputs) == len(choices) or not sample.scores:
         return False
     ranked = []  # some metrics divide by the length of an option
@@ -440,15 +405,11 @@ def _add_likeliest(
 
 
 def _add_extracted(sample: Sample, specific: object) -> None:
-    """Set the answer that the harness extracted."""
     extracted = as_mapping(specific).get("extracted_predictions")
-    if not isinstance(extracted, list):
-        return
-    sample.answer = next((answer for answer in extracted if isinstance(answer, str)), None)
-    if sample.options:
-        sample.choice = sample.answer
+    sample.answer = next((one for one in as_list(extracted) if isinstance(one, str)), None)
+    sample.choice = sample.answer if sample.options else None
     for score in sample.scores:
-        if not extracted and score.value == 0:
+        if extracted == [] and score.value == 0:
             score.outcome = Outcome.NO_ANSWER
 
 

@@ -198,18 +198,6 @@ def test_old_review_without_result_gives_no_score(tmp_path: Path, choices: objec
     assert results(run) | {("1", 0, "acc"): None} == {("0", 0, "acc"): 0.0, ("1", 0, "acc"): None}
 
 
-def test_old_reviews_without_place_are_told_apart_by_their_row(tmp_path: Path) -> None:
-    rows = lines(KNOTS)
-    for row in rows:
-        del row["index"]
-    one, other = (
-        set(results(opened(write_lines(tmp_path / "a.jsonl", order))))
-        for order in (rows, rows[::-1])
-    )
-    assert len(one) == 2
-    assert one == other
-
-
 def test_predictions_alone_are_no_log(tmp_path: Path) -> None:
     source = FIXTURES / "1.8/log/20260101_120000/predictions/acme-2/stones_default.jsonl"
     shutil.copy(source, tmp_path / "a.jsonl")

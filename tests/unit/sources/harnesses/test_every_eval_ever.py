@@ -181,7 +181,6 @@ def test_result_ids_name_the_metric_and_equal_rows_are_repeats(tmp_path: Path) -
         ({"input": {"raw": 4, "reference": [{}]}}, 1.0),
         ({"metadata": [1]}, 1.0),
         ({"metadata": {"forgetmap_repeat": "-1"}}, 1.0),
-        ({"metadata": {"forgetmap_outcome": "odd"}}, 1.0),
         ({"metadata": {"lm_eval_metrics": "{"}}, None),
         ({"token_usage": {"input_tokens": "many"}}, 1.0),
         ({"output": {"raw": {"a": 1}}}, 1.0),

@@ -102,7 +102,7 @@ def cells(before: Path, after: Path) -> tuple[int, int, int, int]:
 
 
 @pytest.mark.parametrize("path", ARCHIVES, ids=lambda path: path.stem)
-def test_summaries_say_the_same_as_samples(path: Path) -> None:
+def test_without_texts_the_scores_are_the_same(path: Path) -> None:
     whole = opened(path).scores.drop(*ONLY_IN_SAMPLES).collect().rows(named=True)
     quick = opened(path, texts=False).scores.drop(*ONLY_IN_SAMPLES).collect().rows(named=True)
     keys = ("item", "repeat", "metric", "scorer")
@@ -424,40 +424,11 @@ def test_a_damaged_member_is_named(tmp_path: Path) -> None:
     assert "not valid JSON" in problem.message
 
 
-def test_a_damaged_summary_leaves_the_samples(tmp_path: Path) -> None:
-    for name, content in (("a", "[{"), ("b", '{"id": 1}'), ("c", "[7]")):
-        path = pack(tmp_path / f"{name}.eval", log(sample(1)), summaries=content)
-        assert rows(path, texts=False).keys() == {("1", "value", "match")}
-        assert opened(path, texts=False).problems[0].file == f"{path}/summaries.json"
-
-
 def test_a_member_must_hold_the_sample_it_is_named_after(tmp_path: Path) -> None:
     path = pack(tmp_path / "a.eval", log(sample(2)), **{"samples/1_epoch_1": json.dumps(sample(2))})
     run = opened(path)
     assert [row["item"] for row in run.scores.collect().rows(named=True)] == ["2"]
     assert "another sample: '1'" in run.problems[0].message
-
-
-def test_a_cut_question_without_its_sample_is_no_question(tmp_path: Path) -> None:
-    cut = sample(1, input="a" * 5120 + "...\n(content truncated)")
-    path = pack(tmp_path / "a.eval", log(), summaries=json.dumps([cut]))
-    row = only(path)
-    assert (row["question_hash"], row["score"]) == (None, 1.0)
-    assert opened(path).problems[0].field == "input"
-
-
-@pytest.mark.parametrize("answer", ["...", "a " * 500 + "..."])
-def test_a_shortened_answer_is_read_from_the_sample(answer: str, tmp_path: Path) -> None:
-    whole = sample(1, scores={"match": {"value": "C", "answer": "a" * 3000}})
-    brief = sample(1, scores={"match": {"value": "C", "answer": answer}})
-    path = pack(tmp_path / "a.eval", log(whole), summaries=json.dumps([brief]))
-    assert rows(path, texts=False)["1", "value", "match"]["answer"] == "a" * 3000
-
-
-def test_the_later_of_two_summaries_counts(tmp_path: Path) -> None:
-    retried = sample(1, scores={"match": {"value": "I"}})
-    path = pack(tmp_path / "a.eval", log(), summaries=json.dumps([sample(1), retried]))
-    assert rows(path, texts=False)["1", "value", "match"]["score"] == 0.0
 
 
 def test_ids_with_slashes_and_words_that_look_like_epochs(tmp_path: Path) -> None:

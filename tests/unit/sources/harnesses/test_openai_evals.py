@@ -36,12 +36,6 @@ def test_stated_accuracy_is_checked(tmp_path: Path) -> None:
     assert "final_report.accuracy 0.5, but these records give 0.25" in notice
 
 
-def test_events_without_sample_are_problems(tmp_path: Path) -> None:
-    events = [event(0, "s.0", "match", correct=True), event(1, None, "match", correct=True)]
-    run = opened(write(tmp_path / "x.jsonl", events))
-    assert [(p.line, p.field) for p in run.problems] == [(3, "sample_id")]
-
-
 def test_a_stated_accuracy_of_0_is_a_statement(tmp_path: Path) -> None:
     events = [event(0, "s.0", "match", correct=True, expected="4")]
     (notice,) = opened(write(tmp_path / "x.jsonl", events, accuracy=0.0)).notices

@@ -1,1 +1,0 @@
-"""Adapters for the logs of lm-evaluation-harness 0.3 and later."""
