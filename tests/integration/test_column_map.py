@@ -106,9 +106,7 @@ def test_the_map_of_a_log_leads_to_a_command_that_reads_it(tmp_path: Path) -> No
 def test_the_map_of_one_table_reads_the_other_as_its_last_lines_say(tmp_path: Path) -> None:
     """Two tables with odd columns: one map is enough, and the command says how."""
     before, after = tables(tmp_path, *(f"Nr.;richtig?\nq1;TRUE\nq2;{end}\n" for end in ("1", "0")))
-    done = call(
-        "records", "map", str(before), "--columns", "item=Nr.,score=richtig?", "--save-map"
-    )
+    done = call("records", "map", str(before), "--columns", "item=Nr.,score=richtig?", "--save-map")
     options = done.out.splitlines()[-2].removeprefix("For other tables with these columns: ")
     assert call("compare", str(before), str(after), *shlex.split(options)).code == 0
 

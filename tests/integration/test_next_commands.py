@@ -89,8 +89,9 @@ def test_object_without_any_list_is_unknown(tmp_path: Path) -> None:
     path = write(tmp_path / "a.json", {"seed": 1, "note": "hello"})
     text = refused("records", "show", path)
     assert "unknown format: one JSON object with seed (" in text
-    # There is nothing to map either, and that is said.
-    assert "without a list of results" in refused(*command_in(text)[1:])
+    # There is nothing to map either, and that is said without a command that ends in a circle.
+    assert "`" not in text.partition("Hint")[2]
+    assert "without a list of results" in refused("records", "map", path)
 
 
 @pytest.mark.parametrize("given", ["file", "folder", "nested folder"])

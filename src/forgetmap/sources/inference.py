@@ -31,7 +31,7 @@ from forgetmap.sources.column_words import (
     kind_of,
     word_of,
 )
-from forgetmap.sources.documents import Collection
+from forgetmap.sources.documents import ROWS_LOOKED_AT, Collection
 from forgetmap.sources.item_choice import are_few, choose_item, is_unique
 from forgetmap.sources.maps import ComparedWith, TableMap
 from forgetmap.sources.rows import collections
@@ -166,7 +166,7 @@ def explain_unread(
         facts += "; no column is known to be the score"
     elif item is not None:
         facts += f"; {score} is an average or the same everywhere"
-    nearest = nearest_formats(table.columns)
+    nearest = nearest_formats({name for row in table.rows[:ROWS_LOOKED_AT] for name in row})
     facts += f"; {nearest}" if nearest.startswith("nearest") else ""
     error = ColumnError(
         facts,

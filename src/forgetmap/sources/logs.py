@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,7 +34,6 @@ from forgetmap.sources.registry import adapter, hint_of, sniff_all
 from forgetmap.sources.run_info import describe
 from forgetmap.sources.sniff import without_collection
 from forgetmap.sources.totals import compare_totals, graded_notices, total_notices
-from forgetmap.sources.unknown import map_command
 
 FORMAT = 11
 """Increased when the same log is read in a different way, so that cached runs are not used."""
@@ -204,9 +204,10 @@ def _empty_error(path: Path, logs: Sequence[Log], problems: Problems) -> EmptyIn
 
 def _what_is_missing(log: Log) -> str:
     """Return a hint how to get results of single items from this harness."""
+    path = shlex.quote(str(log.files[0].path))
     return hint_of(log.adapter) or (
         f"let {log.adapter} finish the evaluation; if its rows already contain scores, "
-        f"{map_command(log.files[0].path)} proposes a mapping to read them as a table."
+        f"`forgetmap records map {path} --save-map` makes them be read as a table."
     )
 
 

@@ -104,21 +104,7 @@ def read_table(
             occur again are repeats.
     """
     scale, in_document = table_map.score_range, table_map.rows is not None
-    notices: list[str] = []
-    prepared = []
-    for file in files:
-        try:
-            prepared.append(prepare_table(file, table_map, only))
-        except (ColumnError, UnreadableError) as error:
-            if not is_inferred or len(files) == 1:
-                raise
-            notices.append(f"{file.path.name} is left out: {error.message}.")
-    files = prepared
-    score = table_map.columns.get("score", "score")
-    unscored: list[str] = []
-    if is_inferred and len(files) > 1:
-        unscored = [file.path.name for file in files if score not in column_names(file)]
-        files = [file for file in files if file.path.name not in unscored] or files
+    files, notices = _prepared(files, table_map, only, may_skip=is_inferred and len(files) > 1)
     task = table_map.task or table_map.fallback_task
     chosen = [_chosen(file, table_map, task, only) for file in files]
 
@@ -131,7 +117,6 @@ def read_table(
             frame, info=RunInfo(), name=name, origin=origin, rows=rows, texts=texts_frame
         )
 
-    notices += [f"{one} has no {score!r}: left out." for one in unscored]
     try:
         tasks: Sequence[str | None] = [task] * len(files)
         if table_map.task is None and not any("task" in one for one in chosen):
@@ -158,6 +143,27 @@ def read_table(
                   problems=tuple(problem for _, problem in problems))  # fmt: skip
     has_tasks = any("task" in columns for columns in chosen)
     return name_only_task(run, table_map.task) if has_tasks and table_map.task else run
+
+
+def _prepared(
+    files: Sequence[TableFile], table_map: TableMap, only: Cell | None, *, may_skip: bool
+) -> tuple[list[TableFile], list[str]]:
+    """Return the files as Parquet, and notices of those that are no part of the table."""
+    prepared, notices = [], []
+    score = table_map.columns.get("score", "score")
+    for file in files:
+        try:
+            ready = prepare_table(file, table_map, only)
+        except (ColumnError, UnreadableError) as error:
+            if not may_skip:
+                raise
+            notices.append(f"{file.path.name} is left out: {error.message}.")
+            continue
+        if may_skip and score not in column_names(ready):
+            notices.append(f"{file.path.name} has no {score!r}: left out.")
+        else:
+            prepared.append(ready)
+    return prepared or [prepare_table(files[0], table_map, only)], notices
 
 
 def prepare_table(file: TableFile, table_map: TableMap, only: Cell | None = None) -> TableFile:

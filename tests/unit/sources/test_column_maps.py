@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from forgetmap.errors import ColumnError, OutputError
-from forgetmap.sources.maps import map_file, save_map, saved_map
+from forgetmap.sources.maps import TableMap, map_file, save_map, saved_map
 from forgetmap.sources.open import open_run
-from forgetmap.sources.maps import TableMap
 
 TABLE = "q,ok,other\na,1,0\nb,0,0\n"
 COLUMNS = {"item": "q", "score": "ok"}

@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 
 from forgetmap.errors import UnknownFormatError
-from forgetmap.sources.proposal import MapProposal, propose_map
 from forgetmap.sources.maps import ScoreRange, TableMap
+from forgetmap.sources.proposal import MapProposal, propose_map
 
 
 def proposed(path: Path, rows: Any, known: TableMap | None = None) -> MapProposal:

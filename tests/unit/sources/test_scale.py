@@ -12,8 +12,8 @@ from forgetmap.errors import FieldError, UsageError
 from forgetmap.records import MetricInfo, RunInfo, build_run, write_run
 from forgetmap.records.validate import check_run
 from forgetmap.sources.logs import Reading
-from forgetmap.sources.open import open_run
 from forgetmap.sources.maps import ScoreRange, parse_range
+from forgetmap.sources.open import open_run
 
 
 def scores(source: object, scale: str, **options: object) -> list[float | None]:

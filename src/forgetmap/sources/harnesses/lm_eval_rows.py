@@ -107,20 +107,26 @@ class Filters:
     """
 
     def __init__(self, files: Sequence[LogFile], names: Sequence[str]) -> None:
-        ids = [row.get("doc_id") for file in files for _, row in rows(file, Problems())]
-        numbers = [doc_id for doc_id in ids if isinstance(doc_id, int)]
+        known = [row for file in files for _, row in rows(file, Problems())]
+        numbers = [row["doc_id"] for row in known if isinstance(row.get("doc_id"), int)]
         restarts = sum(later < earlier for earlier, later in pairwise(numbers))
-        # The most common number of rows per document, so that single duplicates are ignored.
-        often = Counter(Counter(map(repr, ids)).values())
-        count = max(often, key=lambda count: (often[count], -count), default=1)
+        # The most common number of rows per document, so that single duplicates are ignored; of
+        # equally common ones the larger only if ids restart, as they do per filter.
+        often = Counter(Counter(map(self._document, known)).values())
+        sign = 1 if restarts else -1
+        count = max(often, key=lambda count: (often[count], sign * count), default=1)
         numbered = ["none"] if count == 1 else [f"filter-{k}" for k in range(1, count + 1)]
         self._names = names[:count] if len(names) >= count else numbered
         self._seen: Counter[str] = Counter()
         self.are_mixed = count > 1 and restarts > MAX_RESTARTS
 
+    @staticmethod
+    def _document(row: Row) -> str:
+        return repr((row.get("doc_id"), row.get("doc")))
+
     def name(self, row: Row) -> str:
         """Return the filter of the next row of this document."""
-        key = repr(row.get("doc_id"))
+        key = self._document(row)
         self._seen[key] += 1
         # More rows than filters: gets the last name, so that it is reported as a duplicate.
         return self._names[min(self._seen[key], len(self._names)) - 1]
