@@ -170,7 +170,9 @@ def _draft(path: Path, file: TableFile, known: TableMap) -> MapProposal:
         if summary is not None:
             raise summary
     tables = [one for one in collections(file, known.rows) if one.rows]
-    best = infer(file, known, ComparedWith(), guess=True) if len(tables) > 1 else None
+    best = None
+    with suppress(ColumnError):  # several lists that look alike are shown
+        best = infer(file, known, ComparedWith(), guess=True) if len(tables) > 1 else None
     if best is not None:
         tables = [one for one in tables if one.path == best.table_map.rows] or tables
     drafts = [_of_rows(path, file, known, one) for one in tables]
