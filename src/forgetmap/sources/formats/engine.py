@@ -106,12 +106,17 @@ class LogRow(Fields):
         return value(self) if callable(value) else value
 
 
+def any_file(_: LogFile) -> bool:
+    """Accept every file that has the fields."""
+    return True
+
+
 @dataclass(frozen=True, kw_only=True)
 class Companion:
     """Files that belong to a file with rows: those in its folder, else in the nearest one above."""
 
     fields: Names
-    accepts: Callable[[LogFile], bool] = lambda _: True
+    accepts: Callable[[LogFile], bool] = any_file
     """Whether a file with these fields is one of them."""
     belongs: Callable[[LogFile, LogFile], bool] | None = None
     """Whether a file (second) belongs to a file with rows (first), by names or content, wherever it
@@ -189,7 +194,7 @@ class Format:
         title: str,
         fields: Names,
         scores: str | Callable[[LogRow], list[Score]],
-        accepts: Callable[[LogFile], bool] = lambda _: True,
+        accepts: Callable[[LogFile], bool] = any_file,
         beside: Mapping[str, Companion] | None = None,
         rows: Callable[[LogReading], Iterable[LogRow]] | None = None,
         apart: Sequence[str] = (),
