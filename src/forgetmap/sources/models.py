@@ -91,7 +91,8 @@ def find_model(
         if columns and "score" not in known.columns:
             scores = [one for one in score_candidates(table, known) if one.spec in columns]
             certain = [one.spec for one in scores if one.rank < ASKED]
-            if len(columns) > 1 and len(certain) > 1 and not label:
+            firsts = [one.spec for one in scores if one.rank == scores[0].rank]
+            if len(columns) > 1 and len(firsts) > 1 and not label:
                 raise _unclear_measure(file, model, certain, beside)
             column = columns[0] if len(columns) == 1 else certain[0] if certain else None
             spec = f"{column}={label}" if label else None

@@ -44,6 +44,8 @@ MIN_FILLED = 0.5
 """Share of the values of the fullest candidate that a candidate must have."""
 MAIN = frozenset({"overall", "final", "total", "main"})
 """Words in the name of the measure that sums up others."""
+MIN_LABELLED = 2
+"""Best value up to which a rating from 1 is one of two labels."""
 MAX_COUNTED = 4
 """Whole numbers from 0 up to this are counts of what was right, not ratings of 0 to 5."""
 MAX_CHOICES, MAX_RATINGS, MAX_COLUMNS, MAX_REPEATS = 4, 11, 200, 8
@@ -170,7 +172,10 @@ def _numbers(path: str, rank: int, values: Sequence[Any]) -> Iterable[Candidate]
         return
     if "label" in words_of(path) and len({*numbers}) <= MAX_LABELS:
         yield from _labels(path, values)
-    yield Candidate(path, ASKED, values, _scale(min(numbers), max(numbers)))
+    scale = _scale(min(numbers), max(numbers))
+    yield Candidate(path, ASKED, values, scale)
+    if scale.worst == 1.0 and scale.best > MIN_LABELLED:  # no answer was rated 0
+        yield Candidate(path, ASKED, values, ScoreRange(0.0, scale.best))
 
 
 def _lower_is_better(path: str, kind: str, values: Sequence[Any]) -> Iterable[Candidate]:

@@ -127,7 +127,7 @@ def read_table(
             _union([_select(*one, only) for one in zip(files, chosen, tasks, strict=True)]), scale
         )
         problems = _misfits(files, chosen, only)
-        if is_inferred:
+        if any(file.rows for file in files):
             texts = relation = _without_labels(relation, files, chosen, only, problems)
         if any(file.kind != "parquet" or file.rows for file in files):
             relation = relation if needs_content(relation.columns) else _materialised(relation)
