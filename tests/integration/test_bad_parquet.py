@@ -52,7 +52,7 @@ FILES = [
     Bad("lists for scores", as_parquet([{"task": "t", "item": "1", "score": [1]}]), FieldError,
         line=1, field="score"),
     Bad("a score per column", as_parquet([{f"c{n}": 1 for n in range(10_001)}]), ColumnError,
-        field="item"),
+        field="score"),
 ]  # fmt: skip
 
 

@@ -66,12 +66,7 @@ def join_sides(
         _side(keys.add_to(frame), on, side, correct_at)
         for frame, side in zip((before, after), SIDES, strict=True)
     ]
-    joined = sides[0].join(
-        sides[1],
-        left_on=[f"{name}_before" for name in on],
-        right_on=[f"{name}_after" for name in on],
-        how="full",
-    )
+    joined = _full_join(sides[0], sides[1], on)
     names = joined.collect_schema().names()
     merged = {name: nw.coalesce(f"{name}_before", f"{name}_after") for name in on}
     # pandas turns integers in a column with missing values into floats.
@@ -81,6 +76,24 @@ def join_sides(
     columns = frozenset(frame.collect_schema().names())
     item_columns = tuple(name for name in on if name not in ("task", "repeat"))
     return Pairs(frame, keys, columns, item_columns, repeats)
+
+
+def _full_join(before: Frame, after: Frame, on: list[str]) -> Frame:
+    """Join all rows of both sides."""
+    keys = [[f"{name}_{side}" for name in on] for side in SIDES]
+    if not before.implementation.is_pyarrow():
+        return before.join(after, left_on=keys[0], right_on=keys[1], how="full")
+    # With threads, Arrow now and then loses the rows that only the right side has.
+    joined = nw.to_native(before).join(
+        nw.to_native(after),
+        keys=keys[0],
+        right_keys=keys[1],
+        join_type="full outer",
+        coalesce_keys=False,
+        use_threads=False,
+    )
+    lazy: Frame = nw.from_native(joined).lazy()
+    return lazy
 
 
 def is_in(side: str) -> nw.Expr:

@@ -154,7 +154,7 @@ def explain_unread(
     other = _same_columns(table, others())
     item = known.columns.get("item") or choose_item(table, other, known)
     found = score_candidates(table, known, other, item)
-    wide = score_columns(table) if not beside.sources else []
+    wide = score_columns(table) if item is None or not beside.sources else []
     if len(wide) > 1:
         return several_columns(file.path, wide)
     shown = [f"{name} ({examples(values)})" for name, values in table.columns.items()]
