@@ -5,8 +5,8 @@
 PYTHON is the interpreter of an environment with inspect_ai and pandas, which also writes the logs.
 Every measurement is a separate process; imports and a first small log are not timed. Ours ends with
 the scores and the identity of every item on disk as Parquet (nothing from the cache), theirs with
-`samples_df` in memory. It reads the summaries; forgetmap reads the samples, which say everything; then both read
-every sample for its texts.
+`samples_df` in memory. It reads the summaries, forgetmap the samples, which say everything; then
+both read every sample for its texts.
 """
 
 from __future__ import annotations
