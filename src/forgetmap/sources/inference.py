@@ -104,7 +104,7 @@ def infer(
         return None  # reading the rows reports the line
     tables = [one.of_model(only) for one in found_tables]
     theirs = others() if tables else ()
-    best: tuple[tuple[bool, bool, int], Collection, list[Candidate]] | None = None
+    best: tuple[tuple[bool, bool, int], Collection, list[Candidate], str | None] | None = None
     verdicts = {one.path or "" for one in tables if _has_verdict(one, known)}
     for table in tables:
         other = _same_columns(table, theirs)
@@ -114,17 +114,16 @@ def infer(
             is_second = _is_summary(table, tables, verdicts) or _is_detail(table, verdicts)
             key = (min(one.rank for one in found) >= UNNAMED, is_second, -len(table.rows))
             if best is None or key < best[0]:
-                best = (key, table, found)
+                best = (key, table, found, item)
     if best is None:
         return None
-    _, table, found = best
+    _, table, found, item = best
     other = _same_columns(table, theirs)
     if known.rows is None and len(table.twins) > 1 and table.is_list:
         if other is None or other.every != table.every or not _share_most(table, other):
             raise several_lists(file.path, table.twins)  # each may be a model
         # What both runs have are tasks.
         return infer(file, replace(known, rows=table.every), beside, others, only, guess=guess)
-    item = known.columns.get("item") or choose_item(table, other, known)
     guesses: tuple[str, ...] = ()
     try:
         score = choose_score(file, table, other, item, found, known, beside)

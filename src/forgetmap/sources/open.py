@@ -165,9 +165,9 @@ def _open_table(
         if model is not None:
             if file is None:
                 raise _no_model_in(path, model)
-            found = find_model(in_utf8(file), model, known, beside)
-            origin = f"{path}{MARK}{model}"
-            run = read_found(in_utf8(file), found, model, name=name or model, origin=origin,
+            file, origin = in_utf8(file), f"{path}{MARK}{model}"
+            found = find_model(file, model, known, beside)
+            run = read_found(file, found, model, name=name or model, origin=origin,
                              known=known, beside=beside, others=others)  # fmt: skip
         else:
             run = _whole_table(path, file, name or path.name.split(".")[0], known, beside)

@@ -36,38 +36,24 @@ def map_command(path: Path) -> str:
 
 def several_models(path: Path, models: Sequence[str]) -> ColumnError:
     """Return the error for a table with several models of which none is chosen."""
-    return ColumnError(
-        f"this table contains results of {len(models):,} models: {listed(list(models))}",
-        file=str(path),
-        field="model",
-        hint=_choices(path, models),
-    )
+    return _several(path, "model", f"this table contains results of {len(models):,} models", models)
 
 
 def several_columns(path: Path, names: Sequence[str]) -> ColumnError:
     """Return the error for a table with a column of scores for each model."""
-    return ColumnError(
-        f"there is no column 'score', but {len(names):,} columns contain scores: "
-        f"{listed(list(names))}",
-        file=str(path),
-        field="score",
-        hint=_choices(path, names),
-    )
+    fact = f"there is no column 'score', but {len(names):,} columns contain scores"
+    return _several(path, "score", fact, names)
 
 
 def several_lists(path: Path, names: Sequence[str]) -> ColumnError:
     """Return the error for a document with several similar lists of results."""
-    return ColumnError(
-        f"this document contains {len(names):,} lists of results: {listed(list(names))}",
-        file=str(path),
-        field="rows",
-        hint=_choices(path, names),
-    )
+    return _several(path, "rows", f"this document contains {len(names):,} lists of results", names)
 
 
-def _choices(path: Path, names: Sequence[str]) -> str:
+def _several(path: Path, field: str, fact: str, names: Sequence[str]) -> ColumnError:
     first = f"choose one: {selector(path, names[0])}"
-    return f"{first}, {selector(path, names[1])}, ..." if len(names) > 1 else f"{first}."
+    hint = f"{first}, {selector(path, names[1])}, ..." if len(names) > 1 else f"{first}."
+    return ColumnError(f"{fact}: {listed(list(names))}", file=str(path), field=field, hint=hint)
 
 
 def empty_path(file: TableFile, field: str, column: str, rows: str | None) -> ColumnError:
